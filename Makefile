@@ -1,0 +1,44 @@
+# Everything lives in .venv: Python packages, Java (a wheel) and the jars of Kafka and Spark (.venv/cache).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: setup demo test lint format bench clean help
+
+setup: $(READY)  ## make .venv with everything the project needs
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "error: $(PYTHON) is older than 3.10; set PYTHON=<a newer one>" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "error: no venv module for $(PYTHON); on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	$(BIN)/python -m kafka_assignors.jvm fetch
+	@touch $(READY)
+
+demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
+	$(BIN)/python -m integration demo $(ARGS)
+
+test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)  ## formatting, linting, strict types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
+	$(BIN)/python -m benchmarks all $(or $(ARGS),--quick)
+
+clean:  ## remove .venv, caches and runs
+	rm -rf $(VENV) runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

@@ -1,0 +1,150 @@
+"""What happened to a group: values <-> JSON lines. The one format that members write, the checker and Spark read.
+
+A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are put in
+order by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
+
+============================ ======= =================================================================================
+kind                         src     fields of its own
+============================ ======= =================================================================================
+start                        member  assignors[str] topics[str] config{}
+stop                         member
+exit                         harness code signal           (written by the harness when the process is gone)
+assign_begin                 member  protocol members[str] topics{topic: count} racks{topic: [[rack]]} (the leader's view)
+assign_end                   member  protocol duration_us error?
+generation                   member  generation protocol partitions[]        (on_assignment; also when nothing changed)
+assigned_begin assigned_end  member  generation partitions[]
+revoke_begin revoke_end      member  generation partitions[]
+lost_begin lost_end          member  generation partitions[]
+consume                      member  offsets[{topic partition first last count bytes}]
+commit_ok commit_fail        member  offsets[{topic partition offset}] error?
+error                        any     error fatal message
+fault_begin fault_end        harness fault target (kill, pause, …)
+admin_change                 harness change topics{topic: count} (create_topic, delete_records, …)
+step                         harness name                  (a named step of a scenario: joins, leaves, …)
+generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
+                                     subscription assigned[] assignment owned[]}]  (raw bytes as hex)
+offset_committed             coordlog topic partition offset
+ack nack                     producer partitioner topic partition offset value_id key_hash? predicted? error?
+read_back                    harness topic partition offset value_id partitioner
+============================ ======= =================================================================================
+
+``partitions`` is a list of ``{"topic": str, "partition": int}``; offsets are record offsets, ``last`` is inclusive.
+Source: the fields follow Kafka's VerifiableConsumer events (apache/kafka tests/kafkatest) where they overlap.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+VERSION = 1
+COMMON = (
+    "v", "run", "src", "seq", "ts_ns", "mono_ns", "group", "member", "incarnation", "pid", "member_id", "instance_id",
+    "client", "kind",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened.
+
+    Args:
+        kind: See the table above.
+        run: Id of the run.
+        src: member, harness, coordlog or producer.
+        seq: Position in its source's file, from 0, without gaps.
+        ts_ns: Wall clock, nanoseconds since the epoch.
+        mono_ns: Monotonic clock, nanoseconds; orders events of all processes of one boot.
+        data: The fields of the kind.
+    """
+
+    kind: str
+    run: str
+    src: str
+    seq: int
+    ts_ns: int
+    mono_ns: int
+    group: str | None = None
+    member: str | None = None
+    incarnation: int = 0
+    pid: int = 0
+    member_id: str | None = None
+    instance_id: str | None = None
+    client: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """One line, without the newline."""
+        row: dict[str, Any] = {"v": VERSION}
+        row.update({name: getattr(self, name) for name in COMMON[1:]})
+        row.update(self.data)
+        return json.dumps({k: v for k, v in row.items() if v is not None}, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Event:
+        """Read one line.
+
+        Raises:
+            ValueError: Not JSON, not an object, a missing common field, or an unknown version.
+        """
+        row = json.loads(line)
+        if not isinstance(row, dict):
+            raise ValueError(f"an event is a JSON object, not {type(row).__name__}: {line[:80]!r}")
+        if row.pop("v", None) != VERSION:
+            raise ValueError(f"unknown event version in {line[:80]!r}; this reader knows {VERSION}")
+        common = {name: row.pop(name) for name in COMMON[1:] if name in row}
+        missing = {"kind", "run", "src", "seq", "ts_ns", "mono_ns"} - set(common)
+        if missing:
+            raise ValueError(f"event lacks {', '.join(sorted(missing))}: {line[:80]!r}")
+        return cls(data=row, **common)
+
+
+class EventWriter:
+    """Append events of one source to a JSON lines file: one unbuffered write per line, so a killed process tears at
+    most its last line.
+
+    Args:
+        path: The file; made together with its folder, appended to when it exists.
+        run: Id of the run, on every line.
+        src: Source, on every line.
+        common: group, member, incarnation, client, instance_id: fields of every line.
+    """
+
+    def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[bytes] = path.open("ab", buffering=0)
+        self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
+        self._seq = 0
+
+    def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
+        """Write one event now and return it. Keyword arguments named like common fields override them."""
+        common = {**self._common, **{k: data.pop(k) for k in tuple(data) if k in COMMON}}
+        event = Event(
+            kind=kind, run=self._run, src=self._src, seq=self._seq, data=data,
+            ts_ns=time.time_ns() if ts_ns is None else ts_ns,
+            mono_ns=time.monotonic_ns() if mono_ns is None else mono_ns, **common,
+        )  # fmt: skip
+        self._file.write(event.to_json().encode() + b"\n")
+        self._seq += 1
+        return event
+
+    def close(self) -> None:
+        """Close the file; writing after that raises ValueError."""
+        self._file.close()
+
+    def __enter__(self) -> EventWriter:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+
+def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Topic-partitions as events carry them, sorted."""
+    return [{"topic": t, "partition": p} for t, p in sorted(partitions)]
