@@ -1,7 +1,7 @@
 """What happened to a group: values <-> JSON lines. The one format that members write, the checker and Spark read.
 
-A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are put in
-order by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
+A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are put
+in order by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
 
 ============================ ======= =================================================================================
 kind                         src     fields of its own
@@ -9,7 +9,7 @@ kind                         src     fields of its own
 start                        member  assignors[str] topics[str] config{}
 stop                         member
 exit                         harness code signal           (written by the harness when the process is gone)
-assign_begin                 member  protocol members[str] topics{topic: count} racks{topic: [[rack]]} (the leader's view)
+assign_begin                 member  protocol members[str] topics{topic: count} racks{topic: [[rack]]} (leader's view)
 assign_end                   member  protocol duration_us error?
 generation                   member  generation protocol partitions[]        (on_assignment; also when nothing changed)
 assigned_begin assigned_end  member  generation partitions[]

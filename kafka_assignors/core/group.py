@@ -63,7 +63,7 @@ class Group:
     Args:
         members: In any order; no strategy's answer depends on it.
         partitions: topic -> partition count. A subscribed topic that is missing here, or has 0, is assigned to nobody.
-        racks: topic -> per partition the racks of its replicas (index = partition). Topics may be missing: no rack known.
+        racks: topic -> per partition its replicas' racks (index = partition). Topics may be missing: racks unknown.
     """
 
     members: tuple[Member, ...]
