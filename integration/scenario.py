@@ -1,0 +1,156 @@
+"""What shall happen to a group, as a value: topics, then named steps of joins, leaves and kills. Nothing here runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_assignors.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class Join:
+    """A member starts.
+
+    Args:
+        member: Its name in the run.
+        assignors: Its ordered list of assignors; empty: the scenario's.
+        topics: Its subscription; empty: all topics of the scenario.
+    """
+
+    member: str
+    assignors: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A member closes its consumer and leaves the group."""
+
+    member: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A member's process gets SIGKILL; the coordinator notices when its session ends."""
+
+    member: str
+
+
+Action = Join | Leave | Kill
+
+
+@dataclass(frozen=True)
+class Step:
+    """Actions taken together; the group must be stable again before the next step."""
+
+    name: str
+    actions: tuple[Action, ...]
+
+    def members_after(self, before: frozenset[str]) -> frozenset[str]:
+        """The members alive once this step is done, given those alive before it."""
+        joined = {a.member for a in self.actions if isinstance(a, Join)}
+        gone = {a.member for a in self.actions if not isinstance(a, Join)}
+        return (before | joined) - gone
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A named course of events for one group.
+
+    Args:
+        name: Known to ``python -m integration run NAME``.
+        about: One sentence for the user.
+        steps: In order.
+        topics: topic -> partition count; created for the run.
+        assignors: The assignors of members that name none.
+        records: Records sent to the topics before the first step and, at a bounded rate, during all of them; 0: none,
+            and the law that nothing acknowledged is lost isn't judged.
+    """
+
+    name: str
+    about: str
+    steps: tuple[Step, ...]
+    topics: Mapping[str, int] = field(default_factory=lambda: dict(DEMO_TOPICS))
+    assignors: tuple[str, ...] = ("cooperative-sticky",)
+    records: int = 600
+
+
+DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
+
+CHURN = (
+    Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+    Step("a fourth joins", (Join("m4"),)),
+    Step("m2 leaves", (Leave("m2"),)),
+    Step("m3 is killed", (Kill("m3"),)),
+)
+
+_SCENARIOS = (
+    Scenario("churn", "Three members join, a fourth joins, one leaves, one is killed.", CHURN),
+    Scenario(
+        "election",
+        "Three members vote for different assignors; range wins 2 : 1 over roundrobin, which all of them know too.",
+        (
+            Step(
+                "three members vote",
+                (
+                    Join("c1", ("range", "roundrobin", "integration.examples:CustomAssignor")),
+                    Join("c2", ("range", "roundrobin", "sticky")),
+                    Join("c3", ("roundrobin", "range", "sticky")),
+                ),
+            ),
+        ),
+        records=0,
+    ),
+    Scenario(
+        "range-skew",
+        "Range over two topics of 4 partitions and 3 members: the first member gets the extra partition of each topic.",
+        (Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),),
+        topics={"t0": 4, "t1": 4},
+        assignors=("range",),
+        records=0,
+    ),
+    Scenario(
+        "kip-54-1",
+        "KIP-54, example 1: four topics of 2 partitions, three equal members, one leaves; sticky moves only its share.",
+        (
+            Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),
+            Step("c1 leaves", (Leave("c1"),)),
+        ),
+        topics={"t0": 2, "t1": 2, "t2": 2, "t3": 2},
+        assignors=("sticky",),
+        records=0,
+    ),
+    Scenario(
+        "kip-54-2",
+        "KIP-54, example 2: topics of 1, 2 and 3 partitions, subscriptions {t0}, {t0 t1}, {t0 t1 t2}; the first leaves.",
+        (
+            Step(
+                "three members join",
+                (
+                    Join("c0", topics=("t0",)),
+                    Join("c1", topics=("t0", "t1")),
+                    Join("c2", topics=("t0", "t1", "t2")),
+                ),
+            ),
+            Step("c0 leaves", (Leave("c0"),)),
+        ),
+        topics={"t0": 1, "t1": 2, "t2": 3},
+        assignors=("sticky",),
+        records=0,
+    ),
+)
+
+SCENARIOS: Mapping[str, Scenario] = {s.name: s for s in _SCENARIOS}
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario of that name.
+
+    Raises:
+        UnknownName: None has it; lists the known ones.
+    """
+    try:
+        return SCENARIOS[name]
+    except KeyError:
+        raise UnknownName("scenario", name, SCENARIOS) from None
