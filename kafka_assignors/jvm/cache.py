@@ -1,0 +1,67 @@
+"""The cache folder, and how processes that share it stay out of each other's way."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import JarError
+
+ENV = "KAFKA_ASSIGNORS_CACHE"
+
+
+def cache_folder() -> Path:
+    """Where jars and the rest of what is fetched live; not made yet.
+
+    `KAFKA_ASSIGNORS_CACHE` if set, else ``<sys.prefix>/cache`` inside a virtual environment (so that removing the
+    environment removes everything), else the user's cache folder.
+    """
+    if named := os.environ.get(ENV):
+        return Path(named).expanduser().resolve()
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.prefix) / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "kafka-assignors"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-assignors"
+
+
+@contextmanager
+def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
+    """Hold an exclusive lock on the file `path`; the system drops it when the holder dies, however it dies.
+
+    Raises:
+        JarError: Another process held the lock for `timeout_s` seconds.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + timeout_s
+    told = False
+    with path.open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise JarError(
+                        f"another process has been filling {path.parent} for {timeout_s:.0f} s (it holds {path}); "
+                        f"end it, or name another folder by {ENV}"
+                    ) from None
+                if not told:
+                    print(f"waiting for another process that is filling {path.parent}", file=sys.stderr)
+                    told = True
+                time.sleep(0.1)
+        yield
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a text file so that a reader sees the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text)
+    part.chmod(mode)
+    part.replace(path)

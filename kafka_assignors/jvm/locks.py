@@ -1,0 +1,155 @@
+"""Lock files: the exact jars of a class path, and how one is made.
+
+A line of ``locks/NAME.lock`` is ``group:artifact:version bytes sha256``; lines that start with ``#`` are remarks. The
+order is the class path's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, JarError, UnknownName
+
+FOLDER = Path(__file__).parent / "locks"
+
+SPARK_ROOTS = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.0",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+"""What Spark's Kafka source needs beside Spark's own jars, each without its dependencies: Spark ships those."""
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One pinned jar.
+
+    Args:
+        coordinate: ``group:artifact:version``.
+        size: Bytes.
+        sha256: Hex digest of its bytes.
+    """
+
+    coordinate: str
+    size: int
+    sha256: str
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Group, artifact, version."""
+        group, artifact, version = self.coordinate.split(":")
+        return group, artifact, version
+
+    @property
+    def filename(self) -> str:
+        """``artifact-version.jar``."""
+        _, artifact, version = self.parts
+        return f"{artifact}-{version}.jar"
+
+    @property
+    def place(self) -> Path:
+        """Its place under a Maven repository's root."""
+        group, artifact, version = self.parts
+        return Path(*group.split("."), artifact, version, self.filename)
+
+
+def kafka_lock(version: str) -> Path:
+    """The lock file of one Kafka version.
+
+    Raises:
+        UnknownName: No such version is pinned; the known ones are listed.
+    """
+    path = FOLDER / f"kafka-{version}.lock"
+    if not path.exists():
+        known = sorted(p.stem.removeprefix("kafka-") for p in FOLDER.glob("kafka-*.lock"))
+        raise UnknownName("Kafka version", version, known)
+    return path
+
+
+def spark_lock() -> Path:
+    """The lock file of Spark's Kafka connector."""
+    return FOLDER / "spark.lock"
+
+
+def read_lock(path: Path) -> list[Jar]:
+    """Read a lock file.
+
+    Raises:
+        ConfigError: A line that is not one, or an empty file.
+    """
+    jars = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = re.fullmatch(r"([^\s:]+:[^\s:]+:[^\s:]+) (\d+) ([0-9a-f]{64})", line)
+        if not match:
+            raise ConfigError(f"{path}:{number}: expected 'group:artifact:version bytes sha256', not {line!r}")
+        jars.append(Jar(match[1], int(match[2]), match[3]))
+    if not jars:
+        raise ConfigError(f"{path} pins no jar; make it anew: python -m kafka_assignors.jvm lock")
+    return jars
+
+
+def write_lock(path: Path, remark: str, jars: Sequence[Jar]) -> None:
+    """Write a lock file."""
+    lines = [f"# {remark}", "# Made by: python -m kafka_assignors.jvm lock"]
+    lines += [f"{jar.coordinate} {jar.size} {jar.sha256}" for jar in jars]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def lock_kafka(version: str, context: Any) -> Path:
+    """Resolve a Kafka version's broker class path and pin it.
+
+    The broker's closure, without Connect and the web servers that only the tools' closure brings, plus the tools' own
+    jar (``VerifiableConsumer``) and a logger: the closure alone binds none, and the broker would log nothing.
+
+    Args:
+        version: Kafka's, e.g. ``4.3.0``.
+        context: jgo's MavenContext to resolve and download with.
+
+    Raises:
+        JarError: Something cannot be fetched.
+    """
+    names = [*_closure(context, f"org.apache.kafka:kafka_2.13:{version}")]
+    names += [f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36"]
+    path = FOLDER / f"kafka-{version}.lock"
+    write_lock(path, f"Apache Kafka {version}: broker, tools, logger", [_pin(context, name) for name in names])
+    return path
+
+
+def lock_spark(context: Any) -> Path:
+    """Pin the jars of Spark's Kafka connector.
+
+    Raises:
+        JarError: Something cannot be fetched.
+    """
+    jars = [_pin(context, name) for name in SPARK_ROOTS]
+    write_lock(spark_lock(), "Spark's Kafka connector, for PySpark 4.0", jars)
+    return spark_lock()
+
+
+def _closure(context: Any, coordinate: str) -> list[str]:
+    dependency = context.create_dependency(coordinate)
+    dependency.scope = "compile"
+    try:
+        roots, others = context.resolver.resolve([dependency])
+    except (OSError, RuntimeError, ValueError) as error:
+        raise JarError(f"cannot resolve {coordinate}: {error}") from error
+    artifacts = [found.artifact for found in [*roots, *others] if found.scope in ("compile", "runtime")]
+    return [f"{a.groupId}:{a.artifactId}:{a.version}" for a in artifacts]
+
+
+def _pin(context: Any, coordinate: str) -> Jar:
+    group, artifact, version = coordinate.split(":")
+    try:
+        path = context.project(group, artifact).at_version(version).artifact().resolve()
+    except (OSError, RuntimeError) as error:
+        raise JarError(f"cannot fetch {coordinate}: {error}") from error
+    data = path.read_bytes()
+    return Jar(coordinate, len(data), hashlib.sha256(data).hexdigest())
