@@ -4,6 +4,7 @@ KafkaAssignorsError
 ├── ConfigError          the caller's arguments or options: fix the call
 │   └── UnknownName      a name that no strategy has; lists the known ones
 ├── AssignmentError      a group that cannot be assigned (never because of what another member claims)
+├── WireError            bytes that are not the consumer protocol (newer versions are read, not refused)
 ├── ElectionError        members without a common assignor (INCONSISTENT_GROUP_PROTOCOL)
 └── MachineError         the machine: Java, jars, disk, network
     ├── JavaNotFound     no usable Java
@@ -36,6 +37,10 @@ class UnknownName(ConfigError):
 
 class AssignmentError(KafkaAssignorsError):
     """A group that cannot be assigned."""
+
+
+class WireError(KafkaAssignorsError, ValueError):
+    """Bytes that do not follow the consumer protocol; the message says what was read and at which offset."""
 
 
 class ElectionError(KafkaAssignorsError):

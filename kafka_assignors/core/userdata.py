@@ -1,0 +1,88 @@
+"""Claims <-> the user data of the sticky assignors. A codec, nothing else: whether a claim is true, others decide.
+
+======================  ==============================================================================================
+sticky V1               [topic string, [int32 partition]], int32 generation; no version in front
+sticky V0               the same without the generation (before Kafka 2.3)
+kafka-python's          int16 version, then V0 or V1 of that number; nobody else reads it, we do
+cooperative-sticky      int32 generation; the partitions are in the subscription itself
+======================  ==============================================================================================
+
+Source: KIP-54, KIP-341; ``StickyAssignor.java``, ``CooperativeStickyAssignor.java`` of apache/kafka 4.3.0;
+kafka-python 3.0.12 ``coordinator/assignors/sticky/user_data.py``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..errors import WireError
+from .group import NO_GENERATION, TopicPartition
+from .protocol import Reader, by_topic, encode_partitions
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a member says it holds.
+
+    Args:
+        owned: Topic-partitions.
+        generation: Generation that gave them; `NO_GENERATION` when not told.
+        garbage: Why the bytes could not be read, "" when they could. Garbage claims nothing.
+    """
+
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int = NO_GENERATION
+    garbage: str = ""
+
+
+def encode_sticky(owned: Collection[tuple[str, int]], generation: int) -> bytes:
+    """Write sticky user data V1, topics in Java's string order (Java itself writes them in hash order).
+
+    Raises:
+        WireError: A topic name longer than 32,767 bytes.
+    """
+    return encode_partitions(by_topic(owned)) + struct.pack(">i", generation)
+
+
+def decode_sticky(data: bytes | None) -> Claim:
+    """Read sticky user data in any of its forms; None and empty bytes claim nothing. Never raises.
+
+    The form is not written in the bytes, so it is the one that uses them up exactly. Failing that, V1 with bytes left
+    over: a later version may append fields, and Java reads it so.
+    """
+    if not data:
+        return Claim()
+    for offset, has_generation in ((0, True), (2, True), (2, False), (0, False)):
+        claim, end = _read(data, offset, has_generation)
+        if claim is not None and end == len(data):
+            return claim
+    claim, _ = _read(data, 0, has_generation=True)
+    return claim or Claim(garbage=f"{len(data)} bytes of user data are in no form of the sticky assignor")
+
+
+def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None, int]:
+    if offset and data[:offset] != has_generation.to_bytes(offset, "big"):
+        return None, 0
+    reader = Reader(data, "sticky user data", offset)
+    try:
+        owned = tuple(reader.partitions())
+        generation = max(reader.int32(), NO_GENERATION) if has_generation else NO_GENERATION
+    except WireError:
+        return None, 0
+    return Claim(owned, generation), reader.offset
+
+
+def encode_cooperative(generation: int) -> bytes:
+    """Write cooperative-sticky user data."""
+    return struct.pack(">i", generation)
+
+
+def decode_cooperative(data: bytes | None) -> Claim:
+    """Read cooperative-sticky user data: a claim with a generation alone. Never raises."""
+    if not data:
+        return Claim()
+    if len(data) < 4:
+        return Claim(garbage=f"{len(data)} bytes of user data hold no int32 generation")
+    return Claim(generation=max(struct.unpack_from(">i", data)[0], NO_GENERATION))
