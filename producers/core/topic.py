@@ -1,0 +1,74 @@
+"""What a partitioner sees of a topic."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+
+from ..errors import InvalidPartition, NoPartitions
+
+Draw = Callable[[], int]
+"""A random source: each call gives a non-negative int, uniform over 31 bits (``random.Random(seed).getrandbits(31)``).
+A draw modulo the number of candidates is Java's way to pick; its bias is below n / 2**31."""
+
+
+class TopicView:
+    """The partitions of one topic at one moment; immutable.
+
+    Args:
+        topic: Its name, for messages.
+        partitions: All partition ids, any order. Keyed records are placed over these, leaderless ones included.
+        available: Those that have a leader.
+
+    Attributes:
+        partitions: Ascending ids.
+        available: Ascending ids with a leader; may be empty.
+        candidates: Where a record without a key may go: `available`, or `partitions` when none has a leader.
+
+    Raises:
+        NoPartitions: `partitions` is empty.
+
+    Cost: O(n log n) to make; make it once per metadata change.
+    """
+
+    __slots__ = ("_all", "_candidates", "available", "candidates", "partitions", "topic")
+
+    def __init__(self, topic: str, partitions: Iterable[int], available: Iterable[int]) -> None:
+        self.topic = topic
+        self.partitions = tuple(sorted(partitions))
+        if not self.partitions:
+            raise NoPartitions(f"topic {topic!r} has no partitions in metadata; was it just created or deleted?")
+        self.available = tuple(sorted(available))
+        self.candidates = self.available or self.partitions
+        self._all = frozenset(self.partitions)
+        self._candidates = frozenset(self.candidates)
+
+    def __contains__(self, partition: object) -> bool:
+        """Whether the topic has this partition."""
+        return partition in self._all
+
+    def is_candidate(self, partition: int) -> bool:
+        """Whether a record without a key may go there."""
+        return partition in self._candidates
+
+    def check(self, strategy: str, answer: object) -> int:
+        """Give back a partitioner's answer as a plain int.
+
+        Args:
+            strategy: Name of the partitioner, for the message.
+            answer: What it returned. Integers of other kinds (NumPy's) are taken, bools are not.
+
+        Raises:
+            InvalidPartition: The answer is not an integer, or not one of the topic's partitions.
+        """
+        if type(answer) is int and answer in self._all:
+            return answer
+        if not isinstance(answer, bool):
+            try:
+                number = operator.index(answer)  # type: ignore[arg-type]
+            except TypeError:
+                pass
+            else:
+                if number in self._all:
+                    return number
+        raise InvalidPartition(strategy, self.topic, answer, self.partitions)
