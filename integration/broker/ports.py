@@ -1,0 +1,59 @@
+"""Ports on 127.0.0.1."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+from ..errors import PortTaken
+
+_FIRST, _LAST = 20_000, 32_000
+"""Below the range from which systems give ports to outgoing connections (32768 and up on Linux, 49152 on macOS): a
+client that keeps trying to reach a stopped broker would else be given the broker's port one day, and keep it."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Distinct ports that nothing listens on now.
+
+    Raises:
+        PortTaken: None found.
+    """
+    held: list[socket.socket] = []
+    try:
+        for port in random.sample(range(_FIRST, _LAST), 500):
+            candidate = _bound(port)
+            if candidate is not None:
+                held.append(candidate)
+            if len(held) == count:
+                return [s.getsockname()[1] for s in held]
+    finally:
+        for s in held:
+            s.close()
+    raise PortTaken(f"fewer than {count} free ports between {_FIRST} and {_LAST} on 127.0.0.1; end what holds them")
+
+
+def require_free(port: int) -> None:
+    """Check a port that the user named.
+
+    Raises:
+        PortTaken: Something listens on it, or it may not be used.
+    """
+    if not 0 < port < 65536:
+        raise PortTaken(f"port {port} is no port; name one from 1 to 65535")
+    found = _bound(port)
+    if found is None:
+        raise PortTaken(f"port {port} on 127.0.0.1 is taken; end what listens there, or name another port")
+    found.close()
+
+
+def _bound(port: int) -> socket.socket | None:
+    s = socket.socket()
+    # as Java does: a port whose last connections are still in TIME_WAIT is free
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        s.bind(("127.0.0.1", port))
+        s.listen(1)
+    except OSError:
+        s.close()
+        return None
+    return s

@@ -1,0 +1,77 @@
+"""The properties of a test broker: one KRaft node that is broker and controller."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Mapping
+
+JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A node that lives for seconds: the first compiler only, the collector with the least start-up."""
+
+
+def broker_settings(
+    *, port: int, controller_port: int, data: str, rack: str, bind: str = "127.0.0.1", node_id: int = 1
+) -> dict[str, str]:
+    """Settings of one node.
+
+    Args:
+        port: Clients' port, advertised as ``127.0.0.1:port``.
+        controller_port: The controller's port, for the node itself.
+        data: Folder for the log.
+        rack: ``broker.rack``.
+        bind: Address the client listener binds to.
+        node_id: ``node.id``.
+    """
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "controller.quorum.voters": f"{node_id}@127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{bind}:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "broker.rack": rack,
+        "log.dirs": data,
+        # a misspelt topic shall fail, not appear
+        "auto.create.topics.enable": "false",
+        "num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        # one partition puts the coordinator's log of all groups in one order
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.num.partitions": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        # scenarios count rebalances: the first join shall not wait for company
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        # a killed node may register again after this, not after 9 s
+        "broker.session.timeout.ms": "3000",
+        # the default of 128 MB is half of this heap: nodes were seen to freeze
+        "log.cleaner.dedupe.buffer.size": "2097152",
+        "controlled.shutdown.max.retries": "1",
+    }
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """Settings as a Java properties file: one ``key=value`` a line, everything beyond ASCII escaped."""
+    return "".join(f"{key}={_escape(value)}\n" for key, value in settings.items())
+
+
+def uuid_base64() -> str:
+    """A new id in Kafka's form: 16 random bytes in base64url, never with a leading dash (an option to the tools)."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
+def _escape(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+    units = escaped.encode("utf-16-be")
+    pairs = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
+    return "".join(chr(unit) if unit < 128 else f"\\u{unit:04x}" for unit in pairs)
