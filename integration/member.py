@@ -1,0 +1,313 @@
+"""One consumer in one process: ``python -m integration.member CONFIG.json``. It writes events and judges nothing.
+
+Each event is in the file before the member acts on it, so a killed member leaves a true history, up to a torn last
+line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has already lost
+the partitions when it calls ``on_partitions_revoked`` (Java's still has them).
+
+One thread polls, a second or longer at a time, and never pauses between polls while a join is in flight: kafka-python
+3.0.12 throws away a join that completes between two polls and sends another (``join_group_async``).
+
+The process ends when its standard input closes: the harness holds the other end, so no member outlives it.
+
+Exit codes: 0 after SIGTERM, 1 after an error (told by its ``error`` event), 2 when the configuration can't be read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
+from kafka.errors import InconsistentGroupProtocolError, KafkaError
+from kafka.structs import MemberState
+
+from kafka_assignors.events import EventWriter, partitions_json
+
+from .names import assignor_named
+from .tap import AssignorTap
+
+POLL_MS = 1000
+CLOSE_MS = 5000
+JOIN_S = 8
+_RECHECK_S = 0.02
+
+
+@dataclass(frozen=True)
+class MemberConfig:
+    """Everything a member process needs to know.
+
+    Args:
+        member: Its name in the run; also its client id, by which the coordinator log tells members apart.
+        assignors: Names, most wanted first; see `names.assignor_named`.
+        history: The file it writes.
+        incarnation: 0 for the first process of that name, then counted up.
+        consumer: Further settings, passed to ``KafkaConsumer`` as they are.
+    """
+
+    bootstrap: str
+    group: str
+    member: str
+    topics: tuple[str, ...]
+    assignors: tuple[str, ...]
+    history: str
+    run: str
+    incarnation: int = 0
+    instance_id: str | None = None
+    rack: str | None = None
+    session_timeout_ms: int = 2000
+    heartbeat_interval_ms: int = 300
+    consumer: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The configuration as the file that a member process reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> MemberConfig:
+        """Read a configuration.
+
+        Raises:
+            ValueError: Not a JSON object.
+            TypeError: A missing or unknown setting.
+        """
+        row = json.loads(text)
+        if not isinstance(row, dict):
+            raise ValueError(f"a member's configuration is a JSON object, not {type(row).__name__}")
+        return cls(**{**row, "topics": tuple(row.get("topics", ())), "assignors": tuple(row.get("assignors", ()))})
+
+
+class _Stop(BaseException):
+    """Leaves a poll; BaseException so that no handler of the client swallows it."""
+
+
+class _Listener(ConsumerRebalanceListener):
+    """Callback arguments -> events."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def on_partitions_revoked(self, revoked: Sequence[tuple[str, int]]) -> None:
+        self._member.callback("revoke", revoked)
+
+    def on_partitions_assigned(self, assigned: Sequence[tuple[str, int]]) -> None:
+        self._member.callback("assigned", assigned)
+
+    def on_partitions_lost(self, lost: Sequence[tuple[str, int]]) -> None:
+        self._member.callback("lost", lost)
+
+
+class Member:
+    """A consumer that tells what happens to it.
+
+    Args:
+        config: What to do.
+        writer: Where events go; not closed here.
+
+    Raises:
+        UnknownName: An assignor that nobody has.
+    """
+
+    def __init__(self, config: MemberConfig, writer: EventWriter) -> None:
+        self._config, self._writer = config, writer
+        self._generation, self._member_id = -1, ""
+        self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
+        self._polling = False
+        self._consumer: Any = None
+        self._lock = threading.Lock()  # the client calls back on a thread of its own
+        self._taps = [AssignorTap(assignor_named(name), self) for name in config.assignors]
+
+    def run(self) -> None:
+        """Consume until SIGTERM, then leave the group.
+
+        Raises:
+            KafkaError: What the client couldn't recover from.
+        """
+        config = self._config
+        self.write(
+            "start",
+            assignors=[tap.name for tap in self._taps],
+            topics=list(config.topics),
+            config={"assignors": list(config.assignors), "session_timeout_ms": config.session_timeout_ms},
+        )
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGALRM, self._on_signal)
+        self._consumer = KafkaConsumer(**self._consumer_config())
+        try:
+            self._consumer.subscribe(topics=list(config.topics), listener=_Listener(self))
+            self._consume()
+        finally:
+            self._polling = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._consumer.close(timeout_ms=CLOSE_MS)
+        self.write("stop")
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Write an event under this member's id."""
+        if self._consumer is not None:
+            # Empty after the membership is lost: the events of that loss still belong to the old id.
+            self._member_id = self._consumer.group_metadata().member_id or self._member_id
+        with self._lock:
+            self._writer.write(kind, member_id=self._member_id or None, **data)
+
+    def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """Write the two events of a rebalance callback; this member does nothing in between."""
+        for edge in ("begin", "end"):
+            self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
+
+    def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """The client has taken over the assignment of a generation, before any callback tells what changed."""
+        self._generation = generation
+        self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
+
+    def joined_generation(self) -> int:
+        """The generation this member is joining, as the coordinator numbered it."""
+        return int(self._consumer.group_metadata().generation_id)
+
+    def _consumer_config(self) -> dict[str, Any]:
+        config = self._config
+        settings: dict[str, Any] = {
+            "bootstrap_servers": config.bootstrap.split(","),
+            "client_id": config.member,
+            "group_id": config.group,
+            "group_instance_id": config.instance_id,
+            "session_timeout_ms": config.session_timeout_ms,
+            "heartbeat_interval_ms": config.heartbeat_interval_ms,
+            "partition_assignment_strategy": self._taps,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "allow_auto_create_topics": False,
+            "metrics_enabled": False,
+            "retry_backoff_ms": 50,
+            "fetch_max_wait_ms": 200,
+        }
+        if config.rack is not None:
+            settings["client_rack"] = config.rack
+        return {**settings, **config.consumer}
+
+    def _consume(self) -> None:
+        try:
+            while not self._may_stop():
+                self._polling = True
+                polled = self._consumer.poll(timeout_ms=POLL_MS)
+                self._polling = False
+                if polled:
+                    self._take(polled)
+        except _Stop:
+            pass
+
+    def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        self.write("consume", offsets=[run for tp, records in polled.items() for run in _runs(tp, records)])
+        offsets = {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
+        self.write("commit_begin", offsets=rows)
+        try:
+            self._consumer.commit(offsets, timeout_ms=self._config.session_timeout_ms)
+        except KafkaError as error:
+            # Not fatal: the generation is over, or the broker slow. The next owner reads these records again.
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
+        else:
+            self.write("commit_ok", offsets=rows)
+
+    def _may_stop(self) -> bool:
+        # Closing while a join is in flight would leave a ghost in the group until its session ends, so a pending join
+        # is polled to its end first, for a bounded time. Private, as the client's public state doesn't tell that it is
+        # about to rejoin; read without its lock, which the interrupted thread may hold.
+        if self._stop_by is None:
+            return False
+        coordinator = self._consumer._coordinator
+        settled = coordinator.state == MemberState.STABLE and not coordinator.need_rejoin()
+        return settled or time.monotonic() > self._stop_by
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._consumer is None:
+            raise _Stop
+        if self._stop_by is None:
+            self._stop_by = time.monotonic() + JOIN_S
+        if self._polling and self._may_stop():
+            self._polling = False
+            raise _Stop
+        signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
+
+
+def _runs(tp: Any, records: Sequence[Any]) -> list[dict[str, Any]]:
+    """Records of one partition as runs of contiguous offsets: a gap must show, or a lost record would hide in it."""
+    runs: list[dict[str, Any]] = []
+    for record in records:
+        size = max(0, record.serialized_key_size) + max(0, record.serialized_value_size)
+        if runs and record.offset == runs[-1]["last"] + 1:
+            runs[-1]["last"] = record.offset
+            runs[-1]["count"] += 1
+            runs[-1]["bytes"] += size
+        else:
+            first = {"first": record.offset, "last": record.offset, "count": 1, "bytes": size}
+            runs.append({"topic": tp.topic, "partition": tp.partition, **first})
+    return runs
+
+
+def _message(error: Exception, config: MemberConfig) -> str:
+    if isinstance(error, InconsistentGroupProtocolError):
+        return (
+            f"member {config.member!r} offers {', '.join(config.assignors)}, none of which every other member of group "
+            f"{config.group!r} offers too: give all members one assignor in common (INCONSISTENT_GROUP_PROTOCOL)"
+        )
+    return f"{type(error).__name__}: {error}"
+
+
+def _end_with_parent() -> None:
+    """End the process when the harness is gone, however it went: standard input is a pipe that only it holds."""
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        # Not a daemon's business to wait for a clean close that may never come.
+        time.sleep(JOIN_S + CLOSE_MS / 1000)
+        os._exit(3)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one member; see the module for the exit codes."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if len(argv) != 1:
+        print("usage: python -m integration.member CONFIG.json", file=sys.stderr)
+        return 2
+    try:
+        config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
+    except (OSError, ValueError, TypeError) as error:
+        print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
+        return 2
+    _end_with_parent()
+    common = {
+        "group": config.group,
+        "member": config.member,
+        "incarnation": config.incarnation,
+        "instance_id": config.instance_id,
+        "client": "kafka-python",
+    }
+    with EventWriter(Path(config.history), config.run, "member", **common) as writer:
+        try:
+            Member(config, writer).run()
+        except _Stop:
+            writer.write("stop")
+        except Exception as error:
+            logging.exception("member %s ends", config.member)
+            writer.write("error", error=type(error).__name__, fatal=True, message=_message(error, config))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""Follows one group in the coordinator log, and writes what it reads to the history."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.errors import KafkaError, KafkaTimeoutError
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import decode_assignment, decode_subscription
+from kafka_assignors.errors import WireError
+from kafka_assignors.events import EventWriter, partitions_json
+
+from .coordlog import COORDINATOR_TOPIC, CommittedMember, Decoded, GroupCommitted, OffsetCommitted, decode, partition_of
+from .errors import BrokerUnreachable
+
+
+class CoordinatorLog:
+    """Reads one group's part of the coordinator log in a thread and writes it to the history.
+
+    Every completed generation becomes a ``generation_committed`` event, every commit an ``offset_committed`` one, from
+    the moment this object exists. Their time is the broker's own (record timestamp), put on this machine's monotonic
+    clock, not the time of reading.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        group: The group to follow.
+        writer: Where the events go; closed by `close`.
+        timeout_s: For the broker to answer and to have its offsets topic.
+
+    Raises:
+        BrokerUnreachable: No broker answers, or the offsets topic doesn't come, within `timeout_s`.
+    """
+
+    def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
+        self._group, self._writer = group, writer
+        self._consumer = _open(bootstrap, group, timeout_s)
+        self._changed = threading.Condition()
+        self._generation: GroupCommitted | None = None
+        self._offsets: dict[TopicPartition, int] = {}
+        self._error: BaseException | None = None
+        self._closing = False
+        self._wall_minus_mono_ns = time.time_ns() - time.monotonic_ns()
+        self._thread = threading.Thread(target=self._follow, name=f"coordinator-log-{group}", daemon=True)
+        self._thread.start()
+
+    @property
+    def generation(self) -> GroupCommitted | None:
+        """The last committed generation, None before the first.
+
+        Raises:
+            RuntimeError: The reader has failed; its cause is chained.
+        """
+        with self._changed:
+            if self._error is not None:
+                raise RuntimeError(f"the reader of the coordinator log failed: {self._error}") from self._error
+            return self._generation
+
+    @property
+    def offsets(self) -> dict[TopicPartition, int]:
+        """The last committed offset per topic-partition."""
+        with self._changed:
+            return dict(self._offsets)
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when something new was read, or after `timeout_s`."""
+        with self._changed:
+            self._changed.wait(timeout_s)
+
+    def close(self) -> None:
+        """Read what is there already, end the thread, close the file. May be called twice."""
+        self._closing = True
+        self._thread.join(timeout=10)
+        self._writer.close()
+
+    def _follow(self) -> None:
+        try:
+            while True:
+                # Asked before the poll, so that what was written before `close` is still read after it.
+                closing = self._closing
+                polled = self._consumer.poll(timeout_ms=100)
+                for records in polled.values():
+                    for record in records:
+                        self._take(decode(record.key, record.value), record.timestamp)
+                if closing and not polled:
+                    return
+        except BaseException as error:  # told to whoever asks for the generation
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+        finally:
+            self._consumer.close()
+
+    def _take(self, decoded: Decoded, record_ms: int) -> None:
+        if not isinstance(decoded, GroupCommitted | OffsetCommitted) or decoded.group != self._group:
+            return
+        ts_ns = record_ms * 1_000_000
+        stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": ts_ns - self._wall_minus_mono_ns}
+        if isinstance(decoded, GroupCommitted):
+            self._writer.write("generation_committed", **stamp, **generation_json(decoded))
+        else:
+            fields: dict[str, Any] = {"topic": decoded.topic, "partition": decoded.partition, "offset": decoded.offset}
+            self._writer.write("offset_committed", **stamp, **fields)
+        with self._changed:
+            if isinstance(decoded, GroupCommitted):
+                self._generation = decoded
+            else:
+                self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
+            self._changed.notify_all()
+
+
+def generation_json(generation: GroupCommitted) -> dict[str, Any]:
+    """A committed generation as its event carries it; `events` has the fields. Bytes that don't decode stay as hex."""
+    members = []
+    for member in generation.members:
+        row: dict[str, Any] = {
+            "member_id": member.member_id,
+            "client_id": member.client_id,
+            "subscription": member.subscription.hex(),
+            "assignment": member.assignment.hex(),
+            "assigned": [],
+            "owned": [],
+        }
+        if member.instance_id is not None:
+            row["instance_id"] = member.instance_id
+        # A completed generation may hold members with empty bytes: their leader gave them nothing.
+        with suppress(WireError):
+            row["assigned"] = partitions_json(assigned(member))
+        with suppress(WireError):
+            row["owned"] = partitions_json(decode_subscription(member.subscription).owned)
+        members.append(row)
+    fields: dict[str, Any] = {"generation": generation.generation, "ts_ms": generation.ts_ms, "members": members}
+    if generation.protocol is not None:
+        fields["protocol"] = generation.protocol
+    if generation.leader is not None:
+        fields["leader"] = generation.leader
+    return fields
+
+
+def assigned(member: CommittedMember) -> set[TopicPartition]:
+    """The topic-partitions of a committed member.
+
+    Raises:
+        WireError: Its assignment bytes aren't a consumer's.
+    """
+    if not member.assignment:
+        return set()
+    decoded = decode_assignment(member.assignment)
+    return {TopicPartition(t, p) for t, partitions in decoded.partitions.items() for p in partitions}
+
+
+def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:
+    """A consumer at the end of the group's partition of the coordinator log."""
+    deadline = time.monotonic() + timeout_s
+    # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
+    config = {
+        "bootstrap_servers": bootstrap.split(","),
+        "bootstrap_timeout_ms": int(timeout_s * 1000),
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+    }
+    try:
+        consumer = KafkaConsumer(group_id=None, exclude_internal_topics=False, fetch_max_wait_ms=100, **config)
+    except KafkaError as error:
+        raise BrokerUnreachable(f"no broker answers at {bootstrap} within {timeout_s:g} s: {error}") from error
+    try:
+        while not (partitions := consumer.partitions_for_topic(COORDINATOR_TOPIC)):
+            if time.monotonic() > deadline:
+                raise BrokerUnreachable(f"{bootstrap} has no {COORDINATOR_TOPIC} after {timeout_s:g} s")
+            _make_offsets_topic(config, group, deadline)
+        at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+        consumer.assign([at])
+        consumer.seek(at, consumer.end_offsets([at])[at])
+    except BaseException:
+        consumer.close()
+        raise
+    return consumer
+
+
+def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:
+    # The broker makes the topic when somebody first looks for a group's coordinator; a fetch of commits does.
+    with KafkaConsumer(group_id=group, enable_auto_commit=False, **config) as asker:
+        left_ms = max(1, int((deadline - time.monotonic()) * 1000))
+        with suppress(KafkaTimeoutError):
+            asker.committed(KafkaTopicPartition("any", 0), timeout_ms=left_ms)

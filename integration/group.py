@@ -1,0 +1,456 @@
+"""A group of members, each a process of its own: start, stop, kill, and wait until the group is stable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+
+from kafka_assignors.core.assignment import moves
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError, WireError
+from kafka_assignors.events import Event, EventWriter
+
+from .coordlog import CommittedMember, GroupCommitted
+from .coordreader import CoordinatorLog, assigned
+from .errors import MemberDied, NotDrained, NotStable
+from .member import MemberConfig
+
+_TICK_S = 0.02
+_STOP_S = 15
+
+
+@dataclass(frozen=True)
+class Stable:
+    """A group at rest.
+
+    Args:
+        generation: The last committed one.
+        protocol: The elected assignor.
+        leader: Name of the member that assigned.
+        owned: member name -> topic -> ascending partition ids.
+        moves: What changed hands since the `Stable` before: topic-partition -> (old, new member name).
+        seconds: From the step that caused it to the last member's adoption.
+        mono_ns: When that step began.
+    """
+
+    generation: int
+    protocol: str
+    leader: str
+    owned: Mapping[str, Mapping[str, list[int]]]
+    moves: Mapping[TopicPartition, tuple[str, str]]
+    seconds: float
+    mono_ns: int
+
+
+@dataclass
+class _Process:
+    """One member process and what its history has told so far."""
+
+    config: MemberConfig
+    popen: subprocess.Popen[bytes]
+    log: Path
+    read: int = 0
+    generation: int = -1
+    held: set[TopicPartition] = field(default_factory=set)
+    revoked_in: int = -2  # generation in which it last gave something up
+    adopted_ns: int = 0
+    last_error: str = ""
+
+    def catch_up(self) -> None:
+        """Read what the member has written since the last time."""
+        with suppress(FileNotFoundError), Path(self.config.history).open("rb") as file:
+            file.seek(self.read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self.read += len(line)
+                self._take(Event.from_json(line.decode()))
+
+    def _take(self, event: Event) -> None:
+        partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
+        if event.kind == "generation":
+            self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
+        elif event.kind == "assigned_end":
+            self.held |= partitions
+            self.adopted_ns = event.mono_ns
+        elif event.kind in ("revoke_begin", "lost_begin"):
+            self.held -= partitions
+            self.revoked_in = self.generation
+        elif event.kind in ("error", "commit_fail"):
+            self.last_error = str(event.data.get("message") or event.data.get("error"))
+
+
+class MemberGroup:
+    """The members of one group, the reader of their coordinator log, and the harness's own events.
+
+    A context manager; leaving it ends every member, also after an exception or Ctrl-C.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        group: Group id; use a new one per run, or the members meet an older group's commits.
+        folder: Where the history goes; made when missing.
+        run: Id of the run, on every event.
+        session_timeout_ms: How long the coordinator waits for a silent member.
+        heartbeat_interval_ms: At most a third of it; bounds how fast a member notices a rebalance.
+
+    Raises:
+        BrokerUnreachable: No broker answers.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        folder: Path,
+        run: str,
+        *,
+        session_timeout_ms: int = 2000,
+        heartbeat_interval_ms: int = 300,
+    ) -> None:
+        self.group, self.folder = group, folder
+        self._bootstrap, self._run = bootstrap, run
+        self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
+        self._processes: dict[str, _Process] = {}
+        self._incarnations: dict[str, int] = {}
+        self._owners: dict[TopicPartition, str] = {}
+        self._last_ns: int | None = None  # the event that the next `Stable` counts from
+        self._writer = EventWriter(folder / f"{group}.harness.jsonl", run, "harness", group=group)
+        log_writer = EventWriter(folder / f"{group}.coordlog.jsonl", run, "coordlog", group=group)
+        try:
+            self._log = CoordinatorLog(bootstrap, group, log_writer)
+            self._metadata = KafkaConsumer(
+                bootstrap_servers=bootstrap.split(","), allow_auto_create_topics=False, metrics_enabled=False
+            )
+        except BaseException:
+            with suppress(AttributeError):
+                self._log.close()
+            log_writer.close()
+            self._writer.close()
+            raise
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Names of the members that were started and neither stopped nor killed, sorted."""
+        return tuple(sorted(self._processes))
+
+    def step(self, name: str) -> None:
+        """Begin a named step of the scenario: the next `wait_stable` counts from here."""
+        self._last_ns = self._writer.write("step", name=name).mono_ns
+
+    def start(
+        self,
+        name: str,
+        topics: Collection[str],
+        assignors: Sequence[str],
+        *,
+        instance_id: str | None = None,
+        rack: str | None = None,
+        **consumer: Any,
+    ) -> None:
+        """Start a member and return at once.
+
+        Args:
+            name: Its name in the run; free again once it was stopped or killed.
+            topics: Its subscription.
+            assignors: Names, most wanted first.
+            instance_id: Makes it a static member.
+            rack: Its ``client.rack``.
+            **consumer: Settings for ``KafkaConsumer``; they win over the harness's own.
+
+        Raises:
+            ConfigError: The name is taken, or there are no topics or assignors.
+        """
+        if name in self._processes:
+            raise ConfigError(
+                f"member {name!r} of group {self.group!r} is running; stop or kill it, or take another name"
+            )
+        if isinstance(topics, str) or isinstance(assignors, str) or not topics or not assignors:
+            raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
+        incarnation = self._incarnations.get(name, -1) + 1
+        self._incarnations[name] = incarnation
+        stem = f"{self.group}.{name}.{incarnation}"
+        config = MemberConfig(
+            bootstrap=self._bootstrap,
+            group=self.group,
+            member=name,
+            topics=tuple(sorted(topics)),
+            assignors=tuple(assignors),
+            history=str(self.folder / f"{stem}.jsonl"),
+            run=self._run,
+            incarnation=incarnation,
+            instance_id=instance_id,
+            rack=rack,
+            **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
+            consumer=consumer,
+        )
+        self._count_from_here()
+        self._processes[name] = self._spawn(config, self.folder / f"{stem}.json", self.folder / f"{stem}.log")
+
+    def stop(self, name: str, timeout_s: float = _STOP_S) -> None:
+        """Ask a member to leave the group and wait for the end of its process.
+
+        Raises:
+            ConfigError: No such member is running.
+            MemberDied: It didn't end within `timeout_s` (it is killed then), or not cleanly.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        process.popen.terminate()
+        self._ended(name, timeout_s)
+        if process.popen.returncode != 0:
+            raise MemberDied(self._epitaph(name, process))
+
+    def kill(self, name: str) -> None:
+        """End a member with SIGKILL: the coordinator learns of it when its session ends.
+
+        Raises:
+            ConfigError: No such member is running.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        fields: dict[str, Any] = {
+            "fault": "kill",
+            "target": name,
+            "member": name,
+            "incarnation": process.config.incarnation,
+        }
+        self._writer.write("fault_begin", **fields)
+        process.popen.kill()
+        self._ended(name, _STOP_S)
+        self._writer.write("fault_end", **fields)
+
+    def wait_stable(
+        self, members: Collection[str] | None = None, timeout_s: float = 30, complete: bool = True
+    ) -> Stable:
+        """Wait until the group is at rest.
+
+        That is: the last committed generation has exactly these members, each of them has adopted it, holds what it
+        was assigned and gave up nothing in it (under a cooperative assignor that makes another generation due), and
+        every partition of the subscribed topics is owned.
+
+        Args:
+            members: Names; default: all that run.
+            timeout_s: Deadline.
+            complete: False: partitions that nobody owns are no reason to wait.
+
+        Raises:
+            NotStable: The deadline passed; tells the last committed generation, what each member holds, and errors.
+            MemberDied: A member ended by itself.
+        """
+        wanted = set(self._processes if members is None else members)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._log.wait(_TICK_S)
+            self._check_alive()
+            committed = self._log.generation
+            for process in self._processes.values():
+                process.catch_up()
+            due = self._due(committed, wanted, complete)
+            if not due and committed is not None:
+                return self._stable(committed)
+            if time.monotonic() > deadline:
+                raise NotStable(self._unstable(due, committed, timeout_s))
+
+    def drain(self, timeout_s: float = 30) -> dict[TopicPartition, int]:
+        """Wait until the group has consumed every record that its topics hold now; then say so in the history.
+
+        Returns:
+            topic-partition -> end offset when this call began.
+
+        Raises:
+            NotDrained: The deadline passed; tells what is left.
+            MemberDied: A member ended by itself.
+        """
+        topics = {t for p in self._processes.values() for t in p.config.topics}
+        tps = [KafkaTopicPartition(t, p) for t, n in self._partitions(topics).items() for p in range(n)]
+        ends, begins = self._metadata.end_offsets(tps), self._metadata.beginning_offsets(tps)
+        # Where everything was deleted there is nothing to read, and so nothing will be committed.
+        left = {TopicPartition(*tp): end for tp, end in ends.items() if end > begins[tp]}
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._check_alive()
+            # What killed members consumed without a commit is read again, so commits are what counts.
+            offsets = self._log.offsets
+            left = {tp: end for tp, end in left.items() if offsets.get(tp, 0) < end}
+            if not left:
+                break
+            if time.monotonic() > deadline:
+                behind = ", ".join(f"{tp.topic}-{tp.partition}: {end - offsets.get(tp, 0)}" for tp, end in left.items())
+                raise NotDrained(f"group {self.group!r} has records left after {timeout_s:g} s: {behind}")
+            self._log.wait(_TICK_S)
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
+        self._writer.write("step", name="drained", offsets=rows)
+        return {TopicPartition(*tp): end for tp, end in ends.items()}
+
+    def close(self) -> None:
+        """End all members, by terminate and then kill, and the reader of the log. Never raises for what they did."""
+        try:
+            for process in self._processes.values():
+                with suppress(OSError):
+                    process.popen.terminate()
+            deadline = time.monotonic() + _STOP_S
+            for name in tuple(self._processes):
+                self._ended(name, max(0.1, deadline - time.monotonic()))
+        finally:
+            for process in self._processes.values():
+                process.popen.kill()
+            self._log.close()
+            self._metadata.close()
+            self._writer.close()
+
+    def __enter__(self) -> MemberGroup:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def _spawn(self, config: MemberConfig, path: Path, log: Path) -> _Process:
+        path.write_text(config.to_json(), "utf-8")
+        # What the harness can import, its members can: planted assignors are named as module:Class.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
+        with log.open("wb") as output:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", "integration.member", str(path)],
+                stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment,
+                # A Ctrl-C at the terminal is the harness's to handle; members end in order, by `close`.
+                start_new_session=True,
+            )  # fmt: skip
+        return _Process(config, popen, log)
+
+    def _count_from_here(self) -> None:
+        if self._last_ns is None:
+            self._last_ns = time.monotonic_ns()
+
+    def _running(self, name: str) -> _Process:
+        if name not in self._processes:
+            raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {', '.join(self.running)}")
+        return self._processes[name]
+
+    def _ended(self, name: str, timeout_s: float) -> None:
+        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event."""
+        process = self._processes[name]
+        try:
+            process.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.popen.kill()
+            process.popen.wait()
+        del self._processes[name]
+        if process.popen.stdin is not None:
+            process.popen.stdin.close()
+        process.catch_up()
+        self._write_exit(name, process)
+
+    def _write_exit(self, name: str, process: _Process) -> None:
+        code = process.popen.returncode
+        fields: dict[str, Any] = {"member": name, "incarnation": process.config.incarnation, "code": code}
+        if code < 0:
+            fields["signal"] = signal.Signals(-code).name
+        self._writer.write("exit", **fields)
+
+    def _check_alive(self) -> None:
+        for name, process in tuple(self._processes.items()):
+            if process.popen.poll() is not None:
+                self._ended(name, _STOP_S)
+                raise MemberDied(self._epitaph(name, process))
+
+    def _epitaph(self, name: str, process: _Process) -> str:
+        process.catch_up()
+        words = process.last_error or process.log.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
+        return f"member {name!r} of group {self.group!r} ended with exit code {process.popen.returncode}: {words}"
+
+    def _partitions(self, topics: Collection[str]) -> dict[str, int]:
+        return {topic: len(self._metadata.partitions_for_topic(topic)) for topic in sorted(topics)}
+
+    def _due(self, committed: GroupCommitted | None, wanted: Collection[str], complete: bool) -> list[str]:
+        """What is still to happen before the group is at rest; empty when it is."""
+        if committed is None:
+            return ["the first generation"]
+        due = []
+        present = sorted(m.client_id for m in committed.members)
+        if present != sorted(wanted):
+            due.append(f"generation {committed.generation} has {present}, not {sorted(wanted)}")
+        for member in committed.members:
+            process = self._processes.get(member.client_id)
+            if process is None:
+                continue
+            assignment = _assigned(member)
+            if process.generation != committed.generation:
+                due.append(f"{member.client_id} is in generation {process.generation}")
+            elif process.held != assignment:
+                due.append(f"{member.client_id} holds {_brief(process.held)}, was assigned {_brief(assignment)}")
+            elif process.revoked_in == committed.generation:
+                due.append(
+                    f"{member.client_id} gave up partitions in generation {committed.generation} and will rejoin"
+                )
+        if not due and complete:
+            owned = {tp for member in committed.members for tp in _assigned(member)}
+            missing = self._all() - owned
+            if missing:
+                due.append(f"nobody owns {_brief(missing)}")
+        return due
+
+    def _all(self) -> set[TopicPartition]:
+        topics = {t for p in self._processes.values() for t in p.config.topics}
+        return {TopicPartition(t, p) for t, n in self._partitions(topics).items() for p in range(n)}
+
+    def _stable(self, committed: GroupCommitted) -> Stable:
+        names = {m.member_id: m.client_id for m in committed.members}
+        owned: dict[str, dict[str, list[int]]] = {}
+        for member in committed.members:
+            topics: dict[str, list[int]] = {}
+            for topic, partition in sorted(_assigned(member)):
+                topics.setdefault(topic, []).append(partition)
+            owned[member.client_id] = topics
+        owners = {TopicPartition(t, p): m for m, topics in owned.items() for t, ps in topics.items() for p in ps}
+        adopted_ns = max((p.adopted_ns for p in self._processes.values()), default=time.monotonic_ns())
+        begun_ns = adopted_ns if self._last_ns is None else self._last_ns
+        moved = moves(self._owners, owners)
+        self._owners, self._last_ns = owners, None
+        topics_now = self._partitions({t for p in self._processes.values() for t in p.config.topics})
+        self._writer.write(
+            "step", name="stable", generation=committed.generation, topics=topics_now, adopted_ns=adopted_ns
+        )
+        return Stable(
+            committed.generation,
+            committed.protocol or "",
+            names.get(committed.leader or "", ""),
+            owned,
+            moved,
+            max(0.0, (adopted_ns - begun_ns) / 1e9),
+            begun_ns,
+        )
+
+    def _unstable(self, due: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
+        said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
+        lines = [f"group {self.group!r} isn't stable after {timeout_s:g} s; last committed generation: {said}"]
+        lines += [f"  due: {d}" for d in due]
+        for name, process in sorted(self._processes.items()):
+            error = f"; last error: {process.last_error}" if process.last_error else ""
+            lines.append(f"  {name}: generation {process.generation}, holds {_brief(process.held)}{error}")
+        return "\n".join(lines)
+
+
+def _assigned(member: CommittedMember) -> set[TopicPartition]:
+    # Bytes that aren't a consumer's assignment give the member nothing; the checker tells of them.
+    with suppress(WireError):
+        return assigned(member)
+    return set()
+
+
+def _brief(partitions: Collection[TopicPartition]) -> str:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return " ".join(f"{t}{p}" for t, p in by_topic.items()) or "nothing"

@@ -1,0 +1,91 @@
+"""Listens at an assignor and a partitioner without changing what they do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from kafka import TopicPartition
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+
+class Listening(Protocol):
+    """Whom an `AssignorTap` tells."""
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Write an event."""
+
+    def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """The assignment of a generation was taken over."""
+
+    def joined_generation(self) -> int:
+        """The generation that is being assigned."""
+
+
+class AssignorTap(AbstractPartitionAssignor):
+    """Any kafka-python assignor, with its calls told to a listener.
+
+    kafka-python calls no rebalance callback when nothing changes, so `on_assignment` is the only sign of each
+    generation.
+    """
+
+    def __init__(self, inner: Any, listener: Listening) -> None:
+        self._inner, self._listener = inner, listener
+
+    @property
+    def name(self) -> str:
+        """The inner assignor's name: what members vote for."""
+        return str(self._inner.name)
+
+    def __getattr__(self, attribute: str) -> Any:
+        # What the interface doesn't know (an attach hook, say) is the inner assignor's affair.
+        return getattr(self._inner, attribute)
+
+    def supported_protocols(self) -> Any:
+        """As the inner assignor says."""
+        return self._inner.supported_protocols()
+
+    def metadata(self, topics: Any) -> Any:
+        """As the inner assignor says."""
+        return self._inner.metadata(topics)
+
+    def assign(self, cluster: Any, members: Sequence[Any]) -> Any:
+        """As the inner assignor does; told before and after, with the leader's view of the subscribed topics."""
+        generation = self._listener.joined_generation()
+        topics = sorted({topic for member in members for topic in member.metadata.topics})
+        self._listener.write(
+            "assign_begin",
+            generation=generation,
+            protocol=self.name,
+            members=[member.member_id for member in members],
+            topics={topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics},
+            racks={topic: racks for topic in topics if (racks := _racks(cluster, topic))},
+        )
+        begun = time.monotonic_ns()
+        told: dict[str, Any] = {"generation": generation, "protocol": self.name}
+        try:
+            assignment = self._inner.assign(cluster, members)
+        except BaseException as error:
+            told["error"] = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            told["duration_us"] = (time.monotonic_ns() - begun) // 1000
+            self._listener.write("assign_end", **told)
+        return assignment
+
+    def on_assignment(self, assignment: Any, generation: int) -> None:
+        """As the inner assignor does; told before, so that a crash in it is seen in its place."""
+        self._listener.adopted(generation, self.name, assignment.partitions())
+        self._inner.on_assignment(assignment, generation)
+
+
+def _racks(cluster: Any, topic: str) -> list[list[str]]:
+    """Per partition the racks of its replicas; empty when no broker of the cluster has a rack."""
+    brokers = [broker for broker in cluster.brokers() if broker.rack]
+    if not brokers:
+        return []
+    return [
+        sorted({b.rack for b in brokers if cluster.is_replica_node(TopicPartition(topic, partition), b.node_id)})
+        for partition in sorted(cluster.partitions_for_topic(topic) or ())
+    ]
