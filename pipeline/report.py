@@ -1,0 +1,117 @@
+"""The written tables -> one summary, and the summary -> text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+SHOWN_LOADS = 24
+"""Partitions of a topic whose records are printed; the JSON has them all."""
+
+
+def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
+    """What a reader wants to know first, from the tables `placement`, `topic_load`, `group_timeline`, `rejected`.
+
+    Returns:
+        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
+        and share of each partition that has any. ``groups``: per group its intervals, members, moves, longest gap
+        and overlap (ms). ``rejected``: reason -> lines. All sorted, all plain JSON values.
+
+    Cost: four small jobs; driver memory of O(partitions).
+    """
+    loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    placed = tables["placement"].groupBy("run", "topic", "partition")
+    per_partition = placed.agg(
+        sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"), sf.count("*").alias("windows")
+    )
+    windows = 0
+    for row in sorted(per_partition.collect()):
+        load = {name: row[name] for name in ("partition", "records", "bytes")}
+        loads.setdefault((row["run"], row["topic"]), []).append(load)
+        windows += row["windows"]
+    topics = [row.asDict() for row in sorted(tables["topic_load"].collect())]
+    for topic in topics:
+        topic["loads"] = loads.get((topic["run"], topic["topic"]), [])
+        for load in topic["loads"]:
+            load["share"] = load["records"] / topic["records"]
+    groups = [
+        row.asDict()
+        for row in sorted(
+            tables["group_timeline"]
+            .groupBy("run", "group")
+            .agg(
+                sf.count("*").alias("intervals"),
+                sf.count_distinct("member").alias("members"),
+                sf.count_if("moved").alias("moves"),
+                sf.coalesce(sf.max("gap_before_ms"), sf.lit(0.0)).alias("longest_gap_ms"),
+                sf.sum("overlap_prev_ms").alias("overlap_ms"),
+            )
+            .collect()
+        )
+    ]
+    rejected = {row["reason"]: row["count"] for row in sorted(tables["rejected"].groupBy("reason").count().collect())}
+    rows = {
+        "placement": windows,
+        "topic_load": len(topics),
+        "group_timeline": sum(group["intervals"] for group in groups),
+        "rejected": sum(rejected.values()),
+    }
+    return {"rows": rows, "topics": topics, "groups": groups, "rejected": rejected}
+
+
+def show(said: dict[str, Any]) -> None:
+    """Print a summary on stdout: tables on a terminal, aligned columns in a pipe."""
+    _table(
+        "Load per topic",
+        ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "empty", "records per partition"),
+        [
+            (
+                *(topic[name] for name in ("topic", "partitions", "records", "bytes")),
+                *(f"{topic[name]:.3f}" for name in ("max_over_mean", "cv", "gini")),
+                topic["empty_partitions"],
+                _loads(topic),
+            )
+            for topic in said["topics"]
+        ],
+    )
+    _table(
+        "Ownership per group",
+        ("group", "intervals", "members", "moves", "longest gap ms", "overlap ms"),
+        [
+            (
+                *(group[name] for name in ("group", "intervals", "members", "moves")),
+                f"{group['longest_gap_ms']:.1f}",
+                f"{group['overlap_ms']:.1f}",
+            )
+            for group in said["groups"]
+        ],
+    )
+    if said["rejected"]:
+        _table("Lines that are no events", ("reason", "lines"), list(said["rejected"].items()))
+
+
+def _loads(topic: dict[str, Any]) -> str:
+    records = {load["partition"]: load["records"] for load in topic["loads"]}
+    shown = [str(records.get(partition, 0)) for partition in range(min(topic["partitions"], SHOWN_LOADS))]
+    return " ".join([*shown, "…"] if topic["partitions"] > SHOWN_LOADS else shown)
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    cells = [head, *([str(cell) for cell in row] for row in rows)]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*head, title=title)
+        for row in cells[1:]:
+            table.add_row(*row)
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    print(title)
+    for row in cells:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

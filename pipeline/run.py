@@ -1,0 +1,344 @@
+"""The command line, and the only file that starts Spark.
+
+``python -m pipeline`` runs Spark on this machine. Started by ``spark-submit`` the same job takes the master, the jars
+and the resources it is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+import pyspark
+import typer
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError, MachineError
+from kafka_assignors.jvm import spark_jars, spark_java_home
+
+from . import read, report, schema, transform
+
+BAD_INPUT = 3
+TABLES = {
+    "placement": schema.PLACEMENT,
+    "topic_load": schema.TOPIC_LOAD,
+    "group_timeline": schema.GROUP_TIMELINE,
+    "rejected": schema.REJECTED,
+}
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Out = Annotated[str, typer.Option(help="Folder or URI of the tables; those in it are replaced.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+@app.callback()
+def _main() -> None:
+    """What the records and rebalances say: load, skew and who owned what, by Spark."""
+
+
+@app.command()
+def run(
+    bootstrap: Annotated[str, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers.")],
+    topics: Annotated[str, typer.Option(help="Comma-separated topics with the records.")],
+    history: Annotated[str, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")],
+    out: Out,
+    window: Annotated[str, typer.Option(help="Length of the windows of placement.")] = "1 minute",
+    run_id: Annotated[str | None, typer.Option("--run", help="Id for placement; the history's if it has one.")] = None,
+    json_: Json = False,
+) -> None:
+    """Read topics and a history; write placement, topic_load, group_timeline and rejected as Parquet; print them."""
+    with _reported() as steps:
+        names = _names(topics)
+        _check_window(window)
+        history, out = _check_history(history), _check_out(out)
+        found = steps.take("topics", lambda: read.topics(bootstrap, names))
+        with session(steps) as spark:
+            said = job(spark, bootstrap, found, history, out, window, run_id, steps)
+    _print({**said, "seconds": steps.seconds}, json_)
+
+
+@app.command(name="report")
+def report_(out: Out, json_: Json = False) -> None:
+    """Print what an earlier run wrote."""
+    with _reported() as steps:
+        out = _absolute(out)
+        for table in TABLES:
+            if (folder := _local(f"{out}/{table}")) and not folder.is_dir():
+                raise ConfigError(f"--out {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
+        with session(steps) as spark:
+            said = steps.take("summary", lambda: report.summary(_written(spark, out)))
+    _print({**said, "out": _paths(out), "seconds": steps.seconds}, json_)
+
+
+def job(
+    spark: SparkSession,
+    bootstrap: str,
+    topics: read.Topics,
+    history: str,
+    out: str,
+    window: str,
+    run_id: str | None,
+    steps: Steps,
+) -> dict[str, Any]:
+    """The job itself, in a session of any kind. Returns what ``--json`` prints, but for the seconds.
+
+    Raises:
+        ConfigError: The history has no event, or several runs where `run_id` is None.
+    """
+    parsed = read.parse(read.lines(spark, history)).persist()
+    events = read.events(parsed)
+    counts = steps.take("events", lambda: {row["run"]: row["count"] for row in events.groupBy("run").count().collect()})
+    run_id = run_id or _only_run(counts, history)
+    placement = transform.placement(read.records(spark, bootstrap, topics, run_id), window, topics.partitions).persist()
+    frames = {
+        "placement": placement,
+        "topic_load": transform.topic_load(placement, topics.partitions),
+        "group_timeline": transform.group_timeline(events),
+        "rejected": read.rejected(parsed, run_id),
+    }
+    for table, frame in frames.items():
+        steps.take(table, lambda table=table, frame=frame: write(frame, f"{out}/{table}"))
+    # What is printed is what was written, read again.
+    said = steps.take("summary", lambda: report.summary(_written(spark, out)))
+    said["rows"] = {
+        "records": sum(topic["records"] for topic in said["topics"]),
+        "events": sum(counts.values()),
+        **said["rows"],
+    }
+    return {"run": run_id, "cluster": topics.cluster, **said, "out": _paths(out)}
+
+
+def write(frame: DataFrame, path: str) -> None:
+    """Replace one table by a frame that has its schema."""
+    folders = [name for name in schema.PARTITION_COLUMNS if name in frame.columns]
+    frame.write.mode("overwrite").partitionBy(*folders).parquet(path)
+
+
+def _written(spark: SparkSession, out: str) -> dict[str, DataFrame]:
+    return {table: spark.read.schema(columns).parquet(f"{out}/{table}") for table, columns in TABLES.items()}
+
+
+@contextlib.contextmanager
+def session(steps: Steps) -> Iterator[SparkSession]:
+    """A Spark session: that of spark-submit, else one of this process alone that is gone, JVM and all, afterwards.
+
+    Raises:
+        JavaNotFound, JarError: As `kafka_assignors.jvm` says.
+        MachineError: Spark does not start, or fails at work; says why and where the log is.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
+        spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        with _plain_errors("the log of spark-submit"):
+            yield spark
+        spark.stop()
+        return
+    with tempfile.TemporaryDirectory(prefix="pipeline-", ignore_cleanup_errors=True) as work:
+        log = Path(work) / "spark.log"
+        with _plain_errors(log), log.open("wb") as sink, _jvm(work, sink, steps) as spark:
+            yield spark
+
+
+@contextlib.contextmanager
+def _jvm(work: str, sink: Any, steps: Steps) -> Iterator[SparkSession]:
+    def start() -> tuple[Any, SparkSession]:
+        os.environ["JAVA_HOME"] = str(spark_java_home())
+        # Another Spark on this machine is not the one that this pyspark speaks to.
+        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        conf = SparkConf(loadDefaults=False).setAll(_local_settings(work))
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
+        try:
+            return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except BaseException:
+            _end(gateway)
+            raise
+
+    gateway, spark = steps.take("spark", start)
+    try:
+        yield spark
+    finally:
+        with contextlib.suppress(Exception):  # it may be what failed
+            spark.stop()
+        _end(gateway)
+
+
+def _local_settings(work: str) -> list[tuple[str, str]]:
+    return [
+        ("spark.master", "local[*]"),
+        ("spark.app.name", "kafka-assignors pipeline"),
+        ("spark.jars", ",".join(map(str, spark_jars()))),
+        ("spark.pyspark.python", sys.executable),
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.ui.enabled", "false"),
+        ("spark.ui.showConsoleProgress", "false"),
+        ("spark.local.dir", work),
+        ("spark.sql.warehouse.dir", f"{work}/warehouse"),
+        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work}"),
+        ("spark.sql.session.timeZone", "UTC"),
+        ("spark.sql.shuffle.partitions", "4"),
+        ("spark.sql.adaptive.enabled", "true"),
+    ]
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM and wait for it: a command that has ended leaves nothing behind."""
+    process: subprocess.Popen[bytes] = gateway.proc
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    if process.stdin:
+        process.stdin.close()  # the JVM ends when its input does
+    try:
+        process.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    # pyspark keeps the gateway for the next context of this process, which would talk to nobody.
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+@contextlib.contextmanager
+def _plain_errors(log: Path | str) -> Iterator[None]:
+    """Turn an error of the JVM into its first cause, and keep the log."""
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        if isinstance(log, Path) and log.exists():
+            kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
+            shutil.copyfile(log, kept)
+            log = kept
+        raise MachineError(f"Spark failed: {_cause(error)} (all of it: {log})") from error
+
+
+def _cause(error: BaseException) -> str:
+    cause = getattr(error, "java_exception", None)
+    while cause is not None and cause.getCause() is not None:
+        cause = cause.getCause()
+    said = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}" if cause is not None else str(error)
+    return said.strip().splitlines()[0][:500] if said.strip() else type(error).__name__
+
+
+class Steps:
+    """How long each step took; said while it goes, as a live line on a terminal and a line per step in a pipe."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begin = time.monotonic()
+
+    def take(self, name: str, work: Any) -> Any:
+        """Do a step, and time it under its name."""
+        begin = time.monotonic()
+        with self._status(name):
+            done = work()
+        self.seconds[name] = round(time.monotonic() - begin, 2)
+        self.seconds["total"] = round(time.monotonic() - self._begin, 2)
+        if not sys.stderr.isatty():
+            print(f"pipeline: {name} {self.seconds[name]:.1f} s", file=sys.stderr, flush=True)
+        return done
+
+    def _status(self, name: str) -> Any:
+        if not sys.stderr.isatty():
+            return contextlib.nullcontext()
+        from rich.console import Console
+
+        return Console(stderr=True).status(f"pipeline: {name} …")
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[Steps]:
+    """Errors of ours become one line and exit code 3; a signal ends Spark too."""
+
+    def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield Steps()
+    except KafkaAssignorsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _print(said: dict[str, Any], json_: bool) -> None:
+    if json_:
+        print(json.dumps(said, ensure_ascii=False))
+        return
+    report.show(said)
+    print("Written: " + "  ".join(said["out"].values()))
+
+
+def _paths(out: str) -> dict[str, str]:
+    return {table: f"{out}/{table}" for table in TABLES}
+
+
+def _names(topics: str) -> list[str]:
+    names = [name for name in (name.strip() for name in topics.split(",")) if name]
+    if not names:
+        raise ConfigError(f"--topics {topics!r} names no topic; write --topics orders,payments")
+    return list(dict.fromkeys(names))
+
+
+def _check_window(window: str) -> None:
+    if not re.fullmatch(r"[1-9]\d* (millisecond|second|minute|hour|day)s?", window):
+        raise ConfigError(f"--window {window!r} is no length of time; write '10 seconds', '1 minute' or '1 hour'")
+
+
+def _local(where: str) -> Path | None:
+    """The path of a folder on this machine; None for a URI of another file system."""
+    if where.startswith("file:"):
+        return Path(url2pathname(urlparse(where).path))
+    return None if "://" in where else Path(where)
+
+
+def _absolute(where: str) -> str:
+    """The same place for a JVM that works in another folder."""
+    folder = _local(where)
+    return where if folder is None else str(folder.absolute())
+
+
+def _check_history(history: str) -> str:
+    if folder := _local(history):
+        if not folder.is_dir():
+            raise ConfigError(f"--history {history!r} is no folder; give the folder of a run with its *.jsonl files")
+        if next(folder.rglob("*.jsonl"), None) is None:
+            raise ConfigError(f"--history {history!r} holds no *.jsonl file; give the folder of a run")
+    return _absolute(history)
+
+
+def _check_out(out: str) -> str:
+    if folder := _local(out):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise ConfigError(f"--out {out!r} cannot be written to ({error.strerror}); name another folder") from None
+    return _absolute(out)
+
+
+def _only_run(counts: dict[str, int], history: str) -> str:
+    if not counts:
+        raise ConfigError(f"--history {history!r} holds no event that can be read; is it the folder of a run?")
+    if len(counts) > 1:
+        raise ConfigError(
+            f"--history {history!r} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run"
+        )
+    return next(iter(counts))

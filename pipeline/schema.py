@@ -1,0 +1,196 @@
+"""The tables of the pipeline as Spark types: the one place that fixes their names, types, units and nullability.
+
+Changes are additive. What is written is compared with these types strictly: by `DataFrame.to` when it is written, and
+by the tests in the Parquet files. A column is nullable only where its meaning has a "none", which is said beside it.
+`run` and, where a table has one, `dt` (UTC day) are the folders of the Parquet files: placement/run=…/dt=…/.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+STRING, INT, LONG, DOUBLE = StringType(), IntegerType(), LongType(), DoubleType()
+TIMESTAMP, BOOLEAN, DATE = TimestampType(), BooleanType(), DateType()
+
+PARTITION_COLUMNS = ("run", "dt")
+"""The folders of every Parquet table, outermost first."""
+
+
+def _table(*fields: tuple[str, DataType, bool]) -> StructType:
+    return StructType([StructField(*field) for field in fields])
+
+
+NEVER, OR_NULL = False, True
+
+RECORDS = _table(
+    ("run", STRING, NEVER),
+    ("cluster", STRING, NEVER),  # cluster id
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("offset", LONG, NEVER),
+    ("ts", TIMESTAMP, NEVER),  # of the record; what set it is ts_type
+    ("ts_type", INT, NEVER),  # 0 the producer when it made the record, 1 the broker when it appended it
+    ("key_hash", LONG, OR_NULL),  # Spark's xxhash64 of the key bytes (seed 42); null: no key
+    ("key_bytes", INT, OR_NULL),  # bytes; null: no key
+    ("value_bytes", INT, OR_NULL),  # bytes; null: a tombstone
+    ("header_bytes", INT, NEVER),  # bytes of header names and values
+    ("value_id", STRING, OR_NULL),  # header value_id, the payload's id in tests; null: no such header
+    ("producer", STRING, OR_NULL),  # header producer, else header partitioner: what placed it; null: no such header
+)
+"""One row per Kafka record; keys and payloads are dropped, only their sizes and the key's hash stay.
+
+`key_sample` (the bytes of hot keys) comes with the search for hot keys. The hash has 64 bits because 32 collide from
+about 10,000 keys on, and a collision looks like a key that moved.
+"""
+
+TOPIC_PARTITION = StructType([StructField("topic", STRING), StructField("partition", INT)])
+
+EVENT_OFFSETS = StructType(
+    [StructField("topic", STRING), StructField("partition", INT)]
+    + [StructField(name, LONG) for name in ("first", "last", "count", "bytes")]
+)
+
+EVENTS = _table(
+    ("run", STRING, NEVER),
+    ("src", STRING, NEVER),  # member, harness, coordlog, producer
+    ("seq", LONG, NEVER),  # place in its source's file
+    ("ts", TIMESTAMP, NEVER),  # ts_ns cut to microseconds
+    ("ts_ns", LONG, NEVER),  # wall clock, ns since the epoch
+    ("mono_ns", LONG, NEVER),  # monotonic clock, ns; the only order between sources
+    ("group", STRING, OR_NULL),  # null: not about a group
+    ("member", STRING, OR_NULL),  # its name in the run; null: not about a member
+    ("incarnation", INT, NEVER),  # restarts of the member, from 0
+    ("member_id", STRING, OR_NULL),  # the coordinator's; null: none yet
+    ("instance_id", STRING, OR_NULL),  # null: not a static member
+    ("client", STRING, OR_NULL),
+    ("kind", STRING, NEVER),
+    ("generation", INT, OR_NULL),
+    ("protocol", STRING, OR_NULL),
+    ("partitions", ArrayType(TOPIC_PARTITION), OR_NULL),
+    ("owned", ArrayType(TOPIC_PARTITION), OR_NULL),
+    ("offsets", ArrayType(EVENT_OFFSETS), OR_NULL),  # first and last inclusive; bytes in B
+    ("fault", STRING, OR_NULL),
+    ("error", STRING, OR_NULL),
+    ("duration_us", LONG, OR_NULL),  # µs
+    ("detail", MapType(STRING, STRING), NEVER),  # every other field of the kind, as text or as JSON text
+)
+"""One row per event of a history; see `kafka_assignors.events` for the kinds."""
+
+PLACEMENT = _table(
+    ("run", STRING, NEVER),
+    ("dt", DATE, NEVER),  # UTC day of window_start
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("window_start", TIMESTAMP, NEVER),  # inclusive
+    ("window_end", TIMESTAMP, NEVER),  # exclusive
+    ("records", LONG, NEVER),
+    ("bytes", LONG, NEVER),  # B of keys, values and headers, uncompressed, without the log's own overhead
+    ("record_rate", DOUBLE, NEVER),  # records per second of the window
+    ("byte_rate", DOUBLE, NEVER),  # B per second of the window
+    ("keys_approx", LONG, NEVER),  # different keys (HyperLogLog, standard error 5 %)
+    ("null_key_records", LONG, NEVER),
+    ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with most records, ties to the lower; null: no keys
+    ("top_key_share", DOUBLE, NEVER),  # its records / the row's records, 0..1; 0: no keys
+    ("moved_keys", LONG, NEVER),  # keys of the row that the records read show on other partitions of the topic too
+    ("share", DOUBLE, NEVER),  # records / the topic's records in the window, 0..1
+    ("skew", DOUBLE, NEVER),  # bytes / mean bytes of the topic's partitions in the window, empty ones included
+)
+"""One row per topic-partition and window in which it got records; a partition without records has no row.
+
+`misplaced_records` and `order_violations` come with the reference partitioners.
+"""
+
+TOPIC_LOAD = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partitions", INT, NEVER),  # partition count of the topic
+    ("records", LONG, NEVER),
+    ("bytes", LONG, NEVER),  # B
+    ("max_over_mean", DOUBLE, NEVER),  # of bytes per partition; 1: even
+    ("cv", DOUBLE, NEVER),  # standard deviation (of the population) / mean of bytes per partition; 0: even
+    ("gini", DOUBLE, NEVER),  # Σᵢ(2i−n−1)xᵢ/(nΣx) over ascending bytes per partition; 0: even, 1−1/n: all on one
+    ("empty_partitions", INT, NEVER),
+)
+"""One row per topic: how even its load is over all its partitions. Printed, not written: placement holds it."""
+
+GROUP_TIMELINE = _table(
+    ("run", STRING, NEVER),
+    ("dt", DATE, NEVER),  # UTC day of the start
+    ("group", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("member", STRING, NEVER),
+    ("member_id", STRING, OR_NULL),  # null: the event did not say it
+    ("incarnation", INT, NEVER),
+    ("generation_start", INT, OR_NULL),  # of the callback that gave it; null: the event did not say it
+    ("generation_end", INT, OR_NULL),  # of the callback that took it; null: no callback ended it
+    ("start_ns", LONG, NEVER),  # monotonic, ns
+    ("end_ns", LONG, NEVER),  # monotonic, ns; of an open interval the last event of the run
+    ("start_kind", STRING, NEVER),  # assigned
+    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop, open
+    ("source", STRING, NEVER),  # callback: what the members believed
+    ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before
+    ("overlap_prev_ms", DOUBLE, NEVER),  # together with an earlier owner, other than itself; 0 when lawful
+    ("moved", BOOLEAN, NEVER),  # the last owner before was another member
+)
+"""One row per ownership interval: who held a topic-partition from when to when.
+
+`trigger`, `needless`, `zombie_ms`, `records`, `duplicates`, `first_offset`, `last_offset`, `committed_at_start`, the
+intervals of the coordinator log and the table per rebalance come with the analysis of rebalances.
+"""
+
+REJECTED = _table(
+    ("run", STRING, NEVER),  # of the job; the line itself cannot say
+    ("file", STRING, NEVER),  # URI of the history file
+    ("reason", STRING, NEVER),
+    ("line", STRING, NEVER),  # its first 2,000 characters
+)
+"""One row per line of a history that is no event: nothing read is lost without a trace."""
+
+# A literal of each type is how Spark comes to know that a column has no nulls.
+_LITERALS = {
+    STRING: "",
+    INT: 0,
+    LONG: 0,
+    DOUBLE: 0.0,
+    BOOLEAN: False,
+    DATE: date(1970, 1, 1),
+    TIMESTAMP: datetime(1970, 1, 1, tzinfo=timezone.utc),
+}
+
+
+def conform(frame: DataFrame, table: StructType) -> DataFrame:
+    """The table's columns in its order, with its types and nullability; other columns are dropped.
+
+    A null where the table has none fails the job when the row is computed, and names the column: the literal behind
+    `raise_error` is never reached, but without it Spark would call every computed column nullable.
+
+    Raises:
+        AnalysisException: A column is absent, or of a type that does not fit without loss.
+    """
+
+    def column(field: StructField) -> Column:
+        if field.nullable:
+            return sf.col(field.name)
+        literal = sf.lit(_LITERALS[field.dataType]) if field.dataType in _LITERALS else sf.create_map()
+        null = sf.raise_error(sf.lit(f"column {field.name} has a null"))
+        return sf.coalesce(field.name, null.cast(field.dataType), literal.cast(field.dataType)).alias(field.name)
+
+    return frame.select(*(column(field) for field in table.fields)).to(table)
