@@ -93,7 +93,7 @@ class JvmBroker(Broker):
         self._order(b"kill\n", timeout_s=10)
 
     def restart(self) -> None:
-        """A clean stop if it runs, then a new JVM. After `kill` the node first waits for its old session's end (3 s)."""
+        """A clean stop if it runs, then a new JVM. After `kill` it waits for its old session to end first (3 s)."""
         try:
             self._order(b"stop\n", timeout_s=_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

@@ -1,0 +1,142 @@
+"""Build an image for the `docker` backend where no registry can be reached: ``python -m integration.broker.image``.
+
+Debian's base system and its Java from the mirror that apt is configured with (``debootstrap``), and the pinned Kafka
+jars in ``/opt/kafka/libs``, as the official image has them. Needs root, debootstrap and a Docker engine; about a
+minute. An image that was made of the same jars is left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kafka_assignors.errors import KafkaAssignorsError, MachineError
+from kafka_assignors.jvm import kafka_jars
+
+from ..errors import DockerUnavailable
+from . import KAFKA_VERSION
+from .docker import docker_problem
+
+DEFAULT_NAME = "kafka-assignors-broker"
+_PACKAGES = "default-jre-headless,ca-certificates"
+_LABEL = "kafka-assignors.content"
+# nothing that a broker reads
+_LEFT_OUT = ("./var/cache/apt", "./var/lib/apt/lists", "./usr/share/doc", "./usr/share/man", "./usr/share/locale")
+
+
+def build(name: str, version: str = KAFKA_VERSION) -> str:
+    """Build the image ``name:version`` and return that name.
+
+    Raises:
+        MachineError: Not root, no debootstrap, no mirror, or a step that failed; names it.
+        DockerUnavailable: No engine answers.
+    """
+    tag = f"{name}:{version}"
+    if problem := docker_problem():
+        raise DockerUnavailable(f"{problem}; start an engine to build {tag}")
+    jars = kafka_jars(version)
+    content = hashlib.sha256("\n".join([_PACKAGES, *(jar.name for jar in jars)]).encode()).hexdigest()
+    if _label(tag) == content:
+        print(f"{tag} is here already", file=sys.stderr)
+        return tag
+    if os.geteuid() != 0 or not shutil.which("debootstrap"):
+        raise MachineError(
+            f"building {tag} needs root and debootstrap (apt-get install debootstrap); "
+            "where a registry can be reached, the official image needs no building"
+        )
+    release, mirror = _mirror()
+    root = Path(tempfile.mkdtemp(prefix="kafka-image-"))
+    try:
+        _step(
+            f"Debian {release} with Java",
+            ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", release, str(root), mirror],
+        )
+        libs = root / "opt" / "kafka" / "libs"
+        libs.mkdir(parents=True)
+        for jar in jars:
+            shutil.copy(jar, libs)
+        left_out = " ".join(f"--exclude={path}/*" for path in _LEFT_OUT)
+        change = f"--change 'LABEL {_LABEL}={content}'"
+        _step(
+            f"image {tag}",
+            ["sh", "-c", f'set -e; tar -C "$0" {left_out} -c . | docker import {change} - "$1"', str(root), tag],
+        )
+    finally:
+        _remove(root)
+    return tag
+
+
+def _mirror() -> tuple[str, str]:
+    """(release, URI) of the mirror that apt takes this system's packages from."""
+    release = ""
+    for line in Path("/etc/os-release").read_text().splitlines():
+        if line.startswith("VERSION_CODENAME="):
+            release = line.partition("=")[2].strip('"')
+    targets = ["apt-get", "indextargets", "--format", "$(RELEASE) $(REPO_URI)", "Created-By: Packages"]
+    done = subprocess.run(targets, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        found, _, uri = line.partition(" ")
+        if release and found == release:
+            return release, uri
+    raise MachineError(
+        f"apt names no mirror for the release {release!r} of /etc/os-release; is this Debian, and is there a source "
+        f"for it under /etc/apt? {done.stderr.strip()}"
+    )
+
+
+def _step(what: str, command: Sequence[str]) -> None:
+    print(f"{what} …", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-15:])
+        raise MachineError(f"{what}: {command[0]} ended with {done.returncode}:\n{tail}")
+    print(f"{what}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def _label(tag: str) -> str | None:
+    import docker
+
+    client = docker.from_env()
+    try:
+        return str(client.images.get(tag).labels.get(_LABEL))
+    except docker.errors.ImageNotFound:
+        return None
+    finally:
+        client.close()
+
+
+def _remove(root: Path) -> None:
+    # debootstrap that was interrupted may leave /proc and /sys mounted inside: never delete through a mount
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount in sorted((m for m in mounts if m.startswith(f"{root}/")), reverse=True):
+        subprocess.run(["umount", mount], stdin=subprocess.DEVNULL, check=True)
+    shutil.rmtree(root)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line: build, print the image's name; 0 done, 3 could not."""
+    parser = argparse.ArgumentParser(prog="python -m integration.broker.image", description="Build a broker image.")
+    parser.add_argument("name", nargs="?", default=DEFAULT_NAME, help="without the version (default: %(default)s)")
+    parser.add_argument("--kafka", default=KAFKA_VERSION, metavar="VERSION", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    try:
+        print(build(options.name, options.kafka))
+    except KafkaAssignorsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
