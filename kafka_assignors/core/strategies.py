@@ -1,0 +1,196 @@
+"""Strategies by name, and the one way from what members sent to what the leader answers.
+
+The adapters and `replay` share `read` and `Strategy.assign`, so an offline replay of the bytes a group exchanged gives
+exactly what our leader answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import UnknownName
+from . import cooperative, roundrobin, sticky, userdata
+from . import range as range_
+from .assignment import Assignment
+from .claims import resolve
+from .group import NO_GENERATION, Group, Member, TopicPartition
+from .order import utf16
+from .protocol import Subscription, decode_subscription
+
+Racks = Mapping[str, Sequence[Collection[str]]]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One assignor.
+
+    Args:
+        name: Its protocol name, as members offer it in JoinGroup.
+        assign: The decision.
+        claim: What a member's subscription claims; None when the strategy does not care.
+    """
+
+    name: str
+    assign: Callable[[Group], Assignment]
+    claim: Callable[[Subscription], userdata.Claim] | None = None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something about a group that is no error, yet worth telling once.
+
+    Args:
+        kind: ``garbage-user-data``, ``topic-missing``, ``topic-empty``, ``claim-ghost``, ``claim-unsubscribed``,
+            ``claim-stale`` or ``claim-disputed``.
+        subject: The member id or topic it is about.
+        text: One sentence.
+    """
+
+    kind: str
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The members' subscriptions as a group, and what was dropped on the way."""
+
+    group: Group
+    facts: tuple[Fact, ...]
+
+
+def _sticky_claim(subscription: Subscription) -> userdata.Claim:
+    # Eager members revoke everything before they join: only user data tells what they held (KIP-54).
+    return userdata.decode_sticky(subscription.user_data)
+
+
+def _cooperative_claim(subscription: Subscription) -> userdata.Claim:
+    # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
+    if subscription.generation > NO_GENERATION:
+        return userdata.Claim(subscription.owned, subscription.generation)
+    told = userdata.decode_cooperative(subscription.user_data)
+    return userdata.Claim(subscription.owned, told.generation, told.garbage)
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("range", range_.assign),
+        Strategy("roundrobin", roundrobin.assign),
+        Strategy("sticky", sticky.assign, _sticky_claim),
+        Strategy("cooperative-sticky", cooperative.assign, _cooperative_claim),
+    )
+}
+
+
+def strategy(name: str) -> Strategy:
+    """The strategy of a protocol name.
+
+    Raises:
+        UnknownName: No strategy has that name; the message lists the known ones.
+    """
+    if name not in STRATEGIES:
+        raise UnknownName("assignor", name, STRATEGIES)
+    return STRATEGIES[name]
+
+
+def read(
+    protocol: str,
+    members: Iterable[tuple[str, str | None, Subscription]],
+    partitions: Mapping[str, int],
+    racks: Racks | None = None,
+) -> Reading:
+    """Turn what members sent into a `Group` for the strategy of that name.
+
+    Args:
+        protocol: Name of the elected assignor.
+        members: (member id, instance id or None, subscription), in any order.
+        partitions: topic -> partition count, as the leader sees the cluster.
+        racks: topic -> per partition its replicas' racks; see `Group`.
+
+    Returns:
+        The group and the facts, in a fixed order. User data that cannot be read claims nothing.
+
+    Raises:
+        UnknownName: No strategy has the name.
+    """
+    claim = strategy(protocol).claim
+    joined: list[Member] = []
+    facts: list[Fact] = []
+    for member_id, instance_id, subscription in members:
+        claimed = claim(subscription) if claim else userdata.Claim()
+        joined.append(
+            Member(
+                member_id, subscription.topics, instance_id, subscription.rack, claimed.owned, claimed.generation
+            )
+        )  # fmt: skip
+        if claimed.garbage:
+            facts.append(Fact("garbage-user-data", member_id, f"member {member_id!r}: {claimed.garbage}; ignored"))
+    group = Group(joined, partitions, racks)
+    facts += _topic_facts(group)
+    if claim:
+        facts += _claim_facts(group)
+    return Reading(group, tuple(sorted(facts, key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))))
+
+
+def _topic_facts(group: Group) -> Iterable[Fact]:
+    subscribers: dict[str, int] = {}
+    for member in group.members:
+        for topic in member.topics:
+            subscribers[topic] = subscribers.get(topic, 0) + 1
+    for topic, count in subscribers.items():
+        by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
+        if topic not in group.partitions:
+            yield Fact("topic-missing", topic, f"{by} but absent from metadata; was it deleted?")
+        elif group.partitions[topic] <= 0:
+            yield Fact("topic-empty", topic, f"{by} but has no partitions; nothing of it is assigned")
+
+
+def _claim_facts(group: Group) -> Iterable[Fact]:
+    claims = resolve(group)
+    for kind, dropped, why in (
+        ("claim-ghost", claims.ghosts, "do not exist"),
+        ("claim-unsubscribed", claims.unsubscribed, "are of topics it does not subscribe to"),
+        ("claim-stale", claims.stale, "another member got in a newer generation"),
+    ):
+        for member_id, partitions in dropped.items():
+            text = f"member {member_id!r} claims {_some(partitions)} that {why}; ignored"
+            yield Fact(kind, member_id, text)
+    for partition, holders in claims.disputed.items():
+        text = f"{partition.topic}-{partition.partition} is claimed by {', '.join(map(repr, holders))} with the same"
+        yield Fact("claim-disputed", f"{partition.topic}-{partition.partition}", f"{text} generation; it is nobody's")
+
+
+def _some(partitions: Sequence[TopicPartition]) -> str:
+    names = [f"{partition.topic}-{partition.partition}" for partition in partitions[:3]]
+    more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
+    return f"{', '.join(names)}{more}"
+
+
+def replay(
+    protocol: str,
+    members: Iterable[tuple[str, str | None, bytes]],
+    partitions: Mapping[str, int],
+    racks: Racks | None = None,
+) -> Assignment:
+    """What our leader answers to these bytes.
+
+    Args:
+        protocol: Name of the elected assignor.
+        members: (member id, instance id or None, ConsumerProtocolSubscription bytes), in any order.
+        partitions: topic -> partition count, as the leader saw the cluster.
+        racks: topic -> per partition its replicas' racks, as the leader saw them.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry.
+
+    Raises:
+        UnknownName: No strategy has the name.
+        WireError: A subscription that is none.
+    """
+    decoded = [(member_id, instance_id, decode_subscription(data)) for member_id, instance_id, data in members]
+    return strategy(protocol).assign(read(protocol, decoded, partitions, racks).group)
