@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,12 +17,13 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, WireError
-from kafka_assignors.events import Event, EventWriter
+from kafka_assignors.events import EventWriter
 
 from .coordlog import CommittedMember, GroupCommitted
 from .coordreader import CoordinatorLog, assigned
 from .errors import MemberDied, NotDrained, NotStable
 from .member import MemberConfig
+from .process import MemberProcess, brief
 
 _TICK_S = 0.02
 _STOP_S = 15
@@ -52,44 +50,6 @@ class Stable:
     moves: Mapping[TopicPartition, tuple[str, str]]
     seconds: float
     mono_ns: int
-
-
-@dataclass
-class _Process:
-    """One member process and what its history has told so far."""
-
-    config: MemberConfig
-    popen: subprocess.Popen[bytes]
-    log: Path
-    read: int = 0
-    generation: int = -1
-    held: set[TopicPartition] = field(default_factory=set)
-    revoked_in: int = -2  # generation in which it last gave something up
-    adopted_ns: int = 0
-    last_error: str = ""
-
-    def catch_up(self) -> None:
-        """Read what the member has written since the last time."""
-        with suppress(FileNotFoundError), Path(self.config.history).open("rb") as file:
-            file.seek(self.read)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self.read += len(line)
-                self._take(Event.from_json(line.decode()))
-
-    def _take(self, event: Event) -> None:
-        partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
-        if event.kind == "generation":
-            self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
-        elif event.kind == "assigned_end":
-            self.held |= partitions
-            self.adopted_ns = event.mono_ns
-        elif event.kind in ("revoke_begin", "lost_begin"):
-            self.held -= partitions
-            self.revoked_in = self.generation
-        elif event.kind in ("error", "commit_fail"):
-            self.last_error = str(event.data.get("message") or event.data.get("error"))
 
 
 class MemberGroup:
@@ -122,7 +82,7 @@ class MemberGroup:
         self.group, self.folder = group, folder
         self._bootstrap, self._run = bootstrap, run
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
-        self._processes: dict[str, _Process] = {}
+        self._processes: dict[str, MemberProcess] = {}
         self._incarnations: dict[str, int] = {}
         self._owners: dict[TopicPartition, str] = {}
         self._last_ns: int | None = None  # the event that the next `Stable` counts from
@@ -196,7 +156,7 @@ class MemberGroup:
             consumer=consumer,
         )
         self._count_from_here()
-        self._processes[name] = self._spawn(config, self.folder / f"{stem}.json", self.folder / f"{stem}.log")
+        self._processes[name] = MemberProcess.spawn(config, self.folder / f"{stem}.json", self.folder / f"{stem}.log")
 
     def stop(self, name: str, timeout_s: float = _STOP_S) -> None:
         """Ask a member to leave the group and wait for the end of its process.
@@ -210,7 +170,7 @@ class MemberGroup:
         process.popen.terminate()
         self._ended(name, timeout_s)
         if process.popen.returncode != 0:
-            raise MemberDied(self._epitaph(name, process))
+            raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
     def kill(self, name: str) -> None:
         """End a member with SIGKILL: the coordinator learns of it when its session ends.
@@ -316,24 +276,11 @@ class MemberGroup:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def _spawn(self, config: MemberConfig, path: Path, log: Path) -> _Process:
-        path.write_text(config.to_json(), "utf-8")
-        # What the harness can import, its members can: planted assignors are named as module:Class.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
-        with log.open("wb") as output:
-            popen = subprocess.Popen(
-                [sys.executable, "-m", "integration.member", str(path)],
-                stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment,
-                # A Ctrl-C at the terminal is the harness's to handle; members end in order, by `close`.
-                start_new_session=True,
-            )  # fmt: skip
-        return _Process(config, popen, log)
-
     def _count_from_here(self) -> None:
         if self._last_ns is None:
             self._last_ns = time.monotonic_ns()
 
-    def _running(self, name: str) -> _Process:
+    def _running(self, name: str) -> MemberProcess:
         if name not in self._processes:
             raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {', '.join(self.running)}")
         return self._processes[name]
@@ -341,18 +288,8 @@ class MemberGroup:
     def _ended(self, name: str, timeout_s: float) -> None:
         """Wait for the end of a process, kill it at the deadline, write its ``exit`` event."""
         process = self._processes[name]
-        try:
-            process.popen.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            process.popen.kill()
-            process.popen.wait()
+        process.end(timeout_s)
         del self._processes[name]
-        if process.popen.stdin is not None:
-            process.popen.stdin.close()
-        process.catch_up()
-        self._write_exit(name, process)
-
-    def _write_exit(self, name: str, process: _Process) -> None:
         code = process.popen.returncode
         fields: dict[str, Any] = {"member": name, "incarnation": process.config.incarnation, "code": code}
         if code < 0:
@@ -363,12 +300,7 @@ class MemberGroup:
         for name, process in tuple(self._processes.items()):
             if process.popen.poll() is not None:
                 self._ended(name, _STOP_S)
-                raise MemberDied(self._epitaph(name, process))
-
-    def _epitaph(self, name: str, process: _Process) -> str:
-        process.catch_up()
-        words = process.last_error or process.log.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
-        return f"member {name!r} of group {self.group!r} ended with exit code {process.popen.returncode}: {words}"
+                raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
     def _partitions(self, topics: Collection[str]) -> dict[str, int]:
         return {topic: len(self._metadata.partitions_for_topic(topic)) for topic in sorted(topics)}
@@ -389,7 +321,7 @@ class MemberGroup:
             if process.generation != committed.generation:
                 due.append(f"{member.client_id} is in generation {process.generation}")
             elif process.held != assignment:
-                due.append(f"{member.client_id} holds {_brief(process.held)}, was assigned {_brief(assignment)}")
+                due.append(f"{member.client_id} holds {brief(process.held)}, was assigned {brief(assignment)}")
             elif process.revoked_in == committed.generation:
                 due.append(
                     f"{member.client_id} gave up partitions in generation {committed.generation} and will rejoin"
@@ -398,7 +330,7 @@ class MemberGroup:
             owned = {tp for member in committed.members for tp in _assigned(member)}
             missing = self._all() - owned
             if missing:
-                due.append(f"nobody owns {_brief(missing)}")
+                due.append(f"nobody owns {brief(missing)}")
         return due
 
     def _all(self) -> set[TopicPartition]:
@@ -438,7 +370,7 @@ class MemberGroup:
         lines += [f"  due: {d}" for d in due]
         for name, process in sorted(self._processes.items()):
             error = f"; last error: {process.last_error}" if process.last_error else ""
-            lines.append(f"  {name}: generation {process.generation}, holds {_brief(process.held)}{error}")
+            lines.append(f"  {name}: generation {process.generation}, holds {brief(process.held)}{error}")
         return "\n".join(lines)
 
 
@@ -447,10 +379,3 @@ def _assigned(member: CommittedMember) -> set[TopicPartition]:
     with suppress(WireError):
         return assigned(member)
     return set()
-
-
-def _brief(partitions: Collection[TopicPartition]) -> str:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
-    return " ".join(f"{t}{p}" for t, p in by_topic.items()) or "nothing"

@@ -1,8 +1,8 @@
 """One consumer in one process: ``python -m integration.member CONFIG.json``. It writes events and judges nothing.
 
 Each event is in the file before the member acts on it, so a killed member leaves a true history, up to a torn last
-line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has already lost
-the partitions when it calls ``on_partitions_revoked`` (Java's still has them).
+line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has lost the
+partitions already when it calls ``on_partitions_revoked`` (Java's still has them).
 
 One thread polls, a second or longer at a time, and never pauses between polls while a join is in flight: kafka-python
 3.0.12 throws away a join that completes between two polls and sends another (``join_group_async``).

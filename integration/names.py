@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from kafka_assignors.errors import ConfigError, UnknownName
@@ -34,39 +35,58 @@ def assignor_named(name: str) -> Any:
         ConfigError: ``module:Class`` can't be imported or made.
     """
     if not is_ours(name):
-        return _foreign("assignor", name, _PEER_ASSIGNORS)
+        return _made("assignor", name, _foreign("assignor", name, _PEER_ASSIGNORS), {})
     from kafka_assignors.kafka_python import assignor
 
     return assignor(name)
 
 
 def partitioner_named(name: str, **settings: Any) -> Any:
-    """A new partitioner for kafka-python; `settings` go to ours and to ``module:Class``.
+    """A new partitioner for kafka-python, made with `settings`.
 
     Raises:
         UnknownName: Nothing has this name; the message lists the known ones.
         ConfigError: ``module:Class`` can't be imported or made.
     """
+    return _made("partitioner", name, _partitioner_class(name), settings)
+
+
+def settings_of_partitioner(name: str) -> frozenset[str]:
+    """The names of the arguments that a partitioner can be made with.
+
+    Raises:
+        UnknownName, ConfigError: As `partitioner_named`.
+    """
+    return frozenset(signature(_partitioner_class(name)).parameters)
+
+
+def _partitioner_class(name: str) -> Callable[..., Any]:
     if not is_ours(name):
-        return _foreign("partitioner", name, _PEER_PARTITIONERS, **settings)
+        return _foreign("partitioner", name, _PEER_PARTITIONERS)
     from producers.kafka_python import PARTITIONERS
 
     if name not in PARTITIONERS:
         raise UnknownName("partitioner", name, [*PARTITIONERS, *(f"{PEER}:{n}" for n in _PEER_PARTITIONERS)])
-    return PARTITIONERS[name](**settings)
+    return PARTITIONERS[name]
 
 
-def _foreign(what: str, name: str, peers: Mapping[str, str], **settings: Any) -> Any:
+def _foreign(what: str, name: str, peers: Mapping[str, str]) -> Callable[..., Any]:
     place, _, attribute = name.partition(":")
     if place == PEER:
         if attribute not in peers:
             raise UnknownName(what, name, [f"{PEER}:{n}" for n in peers])
         place, _, attribute = peers[attribute].partition(":")
     try:
-        make: Callable[..., Any] = getattr(import_module(place), attribute)
-    except (ImportError, AttributeError) as error:
+        found: Callable[..., Any] = getattr(import_module(place), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{what} {name!r}: {error}; name one as module:Class that can be imported here") from error
+    return found
+
+
+def _made(what: str, name: str, make: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
     try:
         return make(**settings)
     except TypeError as error:
-        raise ConfigError(f"{what} {name!r} can't be made without arguments: {error}") from error
+        raise ConfigError(
+            f"{what} {name!r} can't be made with {', '.join(settings) or 'no arguments'}: {error}"
+        ) from error
