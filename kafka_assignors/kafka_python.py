@@ -1,0 +1,253 @@
+"""The assignors for kafka-python: members and cluster metadata in, ConsumerProtocolAssignments out.
+
+Thin: what is decided is decided in `core`. Each class goes into ``partition_assignment_strategy`` as a class, an
+instance, a ``functools.partial`` or a `factory`:
+
+>>> consumer_options = {"partition_assignment_strategy": [CooperativeStickyAssignor.factory(rack="eu-1a")]}
+
+What `assign` drops or cannot place (garbage user data, wrong claims, missing topics) is logged once, as a warning of
+the logger ``kafka_assignors``; it never raises for what other members send.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+from .core import userdata
+from .core.group import NO_GENERATION, TopicPartition
+from .core.order import utf16
+from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
+from .core.strategies import Fact, read, strategy
+from .errors import ConfigError, UnknownName
+
+try:
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+except ImportError as error:
+    raise ImportError(
+        f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
+        "install it with: pip install 'kafka-assignors[kafka-python]'"
+    ) from error
+
+log = logging.getLogger("kafka_assignors")
+
+Self = TypeVar("Self", bound="Assignor")
+
+
+class Assignor(AbstractPartitionAssignor):
+    """What the four assignors share. One instance belongs to one consumer.
+
+    Args:
+        rack: This member's rack (KIP-881), sent with its subscription; kafka-python does not pass on ``client_rack``.
+
+    Raises:
+        ConfigError: `rack` is no string.
+    """
+
+    name: str
+
+    def __init__(self, *, rack: str | None = None) -> None:
+        if rack is not None and not isinstance(rack, str):
+            raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
+        self.rack = rack or None
+        self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
+        self._generation = NO_GENERATION
+        self._told: frozenset[Fact] = frozenset()
+
+    @classmethod
+    def factory(cls: type[Self], **config: Any) -> Callable[[], Self]:
+        """A callable that makes a fresh instance per consumer. A wrong configuration raises here, not in the join."""
+        cls(**config)
+        return functools.partial(cls, **config)
+
+    def metadata(self, topics: Collection[str]) -> Any:
+        """This member's subscription, version 3, in the bytes Java writes for the same state."""
+        return ConsumerProtocolSubscription(
+            version=VERSION,
+            topics=sorted(topics, key=utf16),
+            user_data=self._user_data(),
+            owned_partitions=[
+                ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
+                for topic, partitions in by_topic(self._still_held(topics)).items()
+            ],
+            generation_id=self._generation,
+            rack_id=self.rack,
+        )
+
+    def _user_data(self) -> bytes | None:
+        return None
+
+    def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:  # noqa: ARG002 (for cooperative)
+        return ()  # an eager member revokes everything before it joins
+
+    def on_assignment(self, assignment: Any, generation: int) -> None:
+        """Remember what this member got, and in which generation."""
+        self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
+        self._generation = generation
+
+    def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
+        """Answer as the group's leader.
+
+        Args:
+            cluster: kafka-python's ``ClusterMetadata``.
+            members: kafka-python's ``JoinGroupResponseMember``s; their metadata decoded or still bytes.
+
+        Returns:
+            member id -> ``ConsumerProtocolAssignment``, for every member.
+
+        Raises:
+            WireError: A member's metadata are bytes that are no subscription.
+        """
+        joined = [(member.member_id, member.group_instance_id, _subscription(member.metadata)) for member in members]
+        subscribed = {topic for _, _, subscription in joined for topic in subscription.topics}
+        partitions = partition_counts(cluster, subscribed)
+        # Looking up racks takes a call per partition and broker: only where a member can use them.
+        racked = any(subscription.rack for _, _, subscription in joined)
+        reading = read(self.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
+        self._tell(reading.facts)
+        return {
+            member_id: ConsumerProtocolAssignment(
+                VERSION, sorted(topics.items(), key=lambda item: utf16(item[0])), None
+            )
+            for member_id, topics in strategy(self.name).assign(reading.group).items()
+        }
+
+    def _tell(self, facts: Iterable[Fact]) -> None:
+        # A fact that goes on is not news; one that comes back is.
+        now = frozenset(facts)
+        for fact in sorted(now - self._told, key=lambda fact: (fact.kind, fact.subject)):
+            log.warning("%s: %s", self.name, fact)
+        self._told = now
+
+
+class RangeAssignor(Assignor):
+    """``range``: see `kafka_assignors.core.range.assign`."""
+
+    name = "range"
+
+
+class RoundRobinAssignor(Assignor):
+    """``roundrobin``: see `kafka_assignors.core.roundrobin.assign`."""
+
+    name = "roundrobin"
+
+
+class StickyAssignor(Assignor):
+    """``sticky``: see `kafka_assignors.core.sticky.assign`. Claims travel in user data V1, as Java writes it."""
+
+    name = "sticky"
+
+    def _user_data(self) -> bytes | None:
+        return None if self._owned is None else userdata.encode_sticky(self._owned, self._generation)
+
+
+class CooperativeStickyAssignor(Assignor):
+    """``cooperative-sticky``: see `kafka_assignors.core.cooperative.assign`.
+
+    It supports the COOPERATIVE rebalance protocol alone. All assignors of one consumer must share a protocol: a list of
+    this one and an eager one (the other three) ends in kafka-python's ``KafkaConfigurationError`` when the consumer is
+    made ("… do not support a common RebalanceProtocol"); put only cooperative assignors in the list then.
+
+    What it claims to hold must be true: a partition that a member claims but does not hold is withheld from others and
+    stays unassigned. By itself the assignor knows what it was last assigned, and forgets topics it left; it is not told
+    that the member was fenced (``on_partitions_lost``). Tell it: call `attach` once the consumer is made, so that it
+    reads the live assignment, or `lost` from a listener's ``on_partitions_lost``.
+    """
+
+    name = "cooperative-sticky"
+    _consumer: weakref.ref[Any] | None = None
+
+    def supported_protocols(self) -> list[Any]:
+        """COOPERATIVE alone: with eager semantics a claim would name partitions that are revoked already."""
+        return [RebalanceProtocol.COOPERATIVE]
+
+    def attach(self, consumer: Any) -> None:
+        """Claim what this consumer's ``assignment()`` says from now on.
+
+        Args:
+            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
+                not kept alive.
+
+        Raises:
+            ConfigError: Another consumer is attached: an instance has the state of one.
+        """
+        if self._consumer is not None and self._consumer() not in (None, consumer):
+            raise ConfigError(
+                "this CooperativeStickyAssignor is attached to another consumer; give each its own instance, "
+                "for example by CooperativeStickyAssignor.factory()"
+            )
+        self._consumer = weakref.ref(consumer)
+
+    def lost(self) -> None:
+        """Forget what was assigned: the member was fenced and holds nothing any more."""
+        self._owned, self._generation = None, NO_GENERATION
+
+    def _user_data(self) -> bytes | None:
+        return userdata.encode_cooperative(self._generation)
+
+    def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
+        consumer = self._consumer() if self._consumer else None
+        held = self._owned or () if consumer is None else consumer.assignment()
+        # Partitions of topics it left were revoked before this join.
+        return [(topic, partition) for topic, partition in held if topic in topics]
+
+
+ASSIGNORS: Mapping[str, type[Assignor]] = {
+    cls.name: cls for cls in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
+}
+"""Protocol name -> assignor class."""
+
+
+def assignor(name: str) -> type[Assignor]:
+    """The assignor class of a protocol name.
+
+    Raises:
+        UnknownName: No assignor has that name; the message lists the known ones.
+    """
+    if name not in ASSIGNORS:
+        raise UnknownName("assignor", name, ASSIGNORS)
+    return ASSIGNORS[name]
+
+
+def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
+    """Partition count per topic, from kafka-python's ``ClusterMetadata``; leaderless partitions count.
+
+    Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
+    """
+    known = {topic: cluster.partitions_for_topic(topic) for topic in sorted(topics, key=utf16)}
+    return {topic: max(ids, default=-1) + 1 for topic, ids in known.items() if ids is not None}
+
+
+def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[frozenset[str]]]:
+    """Per topic and partition the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
+
+    Empty when no broker has a rack. Replicas that are offline count: Java counts them too.
+    """
+    brokers = [(broker.node_id, broker.rack) for broker in cluster.brokers() if broker.rack]
+    if not brokers:
+        return {}
+    return {
+        topic: [
+            frozenset(
+                rack for node, rack in brokers if cluster.is_replica_node(TopicPartition(topic, partition), node)
+            )
+            for partition in range(count)
+        ]
+        for topic, count in partitions.items()
+    }  # fmt: skip
+
+
+def _subscription(metadata: Any) -> Subscription:
+    """kafka-python's decoded subscription, or its bytes, as ours."""
+    if isinstance(metadata, bytes | bytearray | memoryview):
+        return decode_subscription(bytes(metadata))
+    owned = [
+        TopicPartition(each.topic, partition) for each in metadata.owned_partitions for partition in each.partitions
+    ]
+    return Subscription(
+        tuple(metadata.topics), metadata.user_data, tuple(owned), metadata.generation_id, metadata.rack_id
+    )  # fmt: skip

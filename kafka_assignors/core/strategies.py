@@ -123,11 +123,8 @@ def read(
     facts: list[Fact] = []
     for member_id, instance_id, subscription in members:
         claimed = claim(subscription) if claim else userdata.Claim()
-        joined.append(
-            Member(
-                member_id, subscription.topics, instance_id, subscription.rack, claimed.owned, claimed.generation
-            )
-        )  # fmt: skip
+        topics, rack = subscription.topics, subscription.rack
+        joined.append(Member(member_id, topics, instance_id, rack, claimed.owned, claimed.generation))
         if claimed.garbage:
             facts.append(Fact("garbage-user-data", member_id, f"member {member_id!r}: {claimed.garbage}; ignored"))
     group = Group(joined, partitions, racks)
