@@ -64,8 +64,8 @@ class Scenario:
         steps: In order.
         topics: topic -> partition count; created for the run.
         assignors: The assignors of members that name none.
-        records: Records sent to the topics before the first step and, at a bounded rate, during all of them; 0: none,
-            and the law that nothing acknowledged is lost isn't judged.
+        rate_per_s: Records sent per second while the steps happen; 0: none, and the law that nothing acknowledged is
+            lost has nothing to judge.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Scenario:
     steps: tuple[Step, ...]
     topics: Mapping[str, int] = field(default_factory=lambda: dict(DEMO_TOPICS))
     assignors: tuple[str, ...] = ("cooperative-sticky",)
-    records: int = 600
+    rate_per_s: int = 100
 
 
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
@@ -100,15 +100,15 @@ _SCENARIOS = (
                 ),
             ),
         ),
-        records=0,
+        rate_per_s=0,
     ),
     Scenario(
         "range-skew",
         "Range over two topics of 4 partitions and 3 members: the first member gets the extra partition of each topic.",
         (Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),),
-        topics={"t0": 4, "t1": 4},
+        topics={"skew-t0": 4, "skew-t1": 4},
         assignors=("range",),
-        records=0,
+        rate_per_s=0,
     ),
     Scenario(
         "kip-54-1",
@@ -117,27 +117,27 @@ _SCENARIOS = (
             Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),
             Step("c1 leaves", (Leave("c1"),)),
         ),
-        topics={"t0": 2, "t1": 2, "t2": 2, "t3": 2},
+        topics={"kip54a-t0": 2, "kip54a-t1": 2, "kip54a-t2": 2, "kip54a-t3": 2},
         assignors=("sticky",),
-        records=0,
+        rate_per_s=0,
     ),
     Scenario(
         "kip-54-2",
-        "KIP-54, example 2: topics of 1, 2 and 3 partitions, subscriptions {t0}, {t0 t1}, {t0 t1 t2}; the first leaves.",
+        "KIP-54, example 2: topics of 1, 2, 3 partitions; subscriptions {t0}, {t0 t1}, {t0 t1 t2}; the first leaves.",
         (
             Step(
                 "three members join",
                 (
-                    Join("c0", topics=("t0",)),
-                    Join("c1", topics=("t0", "t1")),
-                    Join("c2", topics=("t0", "t1", "t2")),
+                    Join("c0", topics=("kip54b-t0",)),
+                    Join("c1", topics=("kip54b-t0", "kip54b-t1")),
+                    Join("c2", topics=("kip54b-t0", "kip54b-t1", "kip54b-t2")),
                 ),
             ),
             Step("c0 leaves", (Leave("c0"),)),
         ),
-        topics={"t0": 1, "t1": 2, "t2": 3},
+        topics={"kip54b-t0": 1, "kip54b-t1": 2, "kip54b-t2": 3},
         assignors=("sticky",),
-        records=0,
+        rate_per_s=0,
     ),
 )
 

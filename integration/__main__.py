@@ -1,0 +1,5 @@
+"""``python -m integration``."""
+
+from .run import main
+
+main()

@@ -1,0 +1,300 @@
+"""The main job, end to end on a real broker: records through every partitioner, groups on every assignor, the vote, the
+worked examples of the field, Spark over all of it – each with its verdict, and one HTML page at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from kafka_assignors.core.assignment import moves, owners
+from kafka_assignors.core.group import Group, Member, TopicPartition
+from kafka_assignors.core.strategies import strategy
+from kafka_assignors.election import elect
+
+from .broker import Broker
+from .checker import check
+from .errors import HarnessError
+from .history import History
+from .names import assignor_named
+from .play import play
+from .records import Record, read_back, send
+from .report import (
+    GroupResult,
+    PlacementRow,
+    Report,
+    SparkResult,
+    StepRow,
+    placement_table,
+    render_html,
+    step_table,
+    verdict_lines,
+)
+from .scenario import DEMO_TOPICS, Join, Scenario, scenario
+from .topics import create_topics
+
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+PARTITIONERS = ("default", "roundrobin", "sticky", "random", "explicit")
+RECORDS_PER_TOPIC = 1000
+KEYS = 200
+SPARK_TIMEOUT_S = 240
+
+
+class Demo:
+    """One run of the demo.
+
+    Args:
+        broker: Where to; it must be ready.
+        out: The run's folder: ``history/``, ``spark/`` and ``report.html`` appear in it.
+        run: Id of the run.
+        console: Where to say what happens; live on a terminal, plain lines elsewhere.
+        spark: Also run the Spark job.
+        seed: Decides the keys of the records; the same seed, the same keyed placement.
+    """
+
+    def __init__(
+        self, broker: Broker, out: Path, run: str, console: Console, *, spark: bool = True, seed: int = 7
+    ) -> None:
+        self.broker, self.out, self.run_id, self.console = broker, out, run, console
+        self.spark, self.seed = spark, seed
+        self.history = out / "history"
+        self.groups: list[GroupResult] = []
+
+    def run(self) -> Report:
+        """Everything, in order.
+
+        Returns:
+            The report; its `value` is True only if every verdict is true. The page is written to ``out/report.html``.
+        """
+        began = time.monotonic()
+        self.console.rule("Where the records go", align="left")
+        with self._doing("topics"):
+            create_topics(self.broker.bootstrap, DEMO_TOPICS)
+        report = self._place()
+        self.console.rule("Who owns what", align="left")
+        for name in ASSIGNORS:
+            self._play(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
+        self.console.rule("The vote", align="left")
+        self._vote()
+        self.console.rule("Worked examples of the field", align="left")
+        self._play(scenario("range-skew"), "range-skew", _range_skew)
+        for name in ("kip-54-1", "kip-54-2"):
+            self._play(scenario(name), name, _against_roundrobin(scenario(name)))
+        values = [report.value, *(g.verdict.value for g in self.groups)]
+        if self.spark:
+            self.console.rule("Spark over all of it", align="left")
+            result = self._spark()
+            values += [holds for _, holds, _ in result.checks]
+            report = replace(report, spark=result)
+        value = False if False in values else None if None in values else True
+        seconds = time.monotonic() - began
+        report = replace(
+            report,
+            value=value,
+            groups=tuple(self.groups),
+            facts=(
+                ("broker", f"{self.broker.backend}, Kafka {self.broker.version}"),
+                ("groups", str(len(self.groups))),
+                ("records placed", str(sum(r.records for r in report.placements))),
+                ("took", f"{seconds:.0f} s"),
+            ),
+        )
+        page = self.out / "report.html"
+        page.write_text(render_html(report), "utf-8")
+        return report
+
+    def _place(self) -> Report:
+        folder = self.history / "records"
+        rng = random.Random(self.seed)
+        for name in PARTITIONERS:
+            with self._doing(f"{name}: {RECORDS_PER_TOPIC * len(DEMO_TOPICS)} records"):
+                records = [_record(name, topic, rng) for topic in DEMO_TOPICS for _ in range(RECORDS_PER_TOPIC)]
+                send(self.broker.bootstrap, folder, self.run_id, name, records)
+        with self._doing("reading all records back"):
+            seen = read_back(self.broker.bootstrap, folder, self.run_id, list(DEMO_TOPICS))
+        verdict = check(History.load(folder))
+        astray = {(w.data.get("partitioner"), w.data.get("topic")) for v in verdict.violations for w in v.witnesses}
+        rows = tuple(
+            PlacementRow(
+                name,
+                topic,
+                tuple(seen.counts.get(name, {}).get(topic, {}).get(p, 0) for p in range(partitions)),
+                verdict.value is not None and (name, topic) not in astray,
+            )
+            for name in PARTITIONERS
+            for topic, partitions in DEMO_TOPICS.items()
+        )
+        self.console.print(placement_table(rows))
+        self._say(verdict_lines(verdict))
+        return Report("kafka-assignors: the demo", f"run {self.run_id}", verdict.value, (), rows, verdict)
+
+    def _play(self, what: Scenario, name: str, note: Callable[[GroupResult], str] | None = None) -> GroupResult:
+        self.console.print(f"[bold]{name}[/]: {what.about}")
+
+        def on_step(step: StepRow) -> None:
+            self.console.print(
+                f"  {step.name}: generation {step.generation}, elected {step.protocol}, "
+                f"{step.moves} moved, stable in {step.seconds:.2f} s"
+            )
+            self.console.print(step_table(step))
+
+        with self._doing(name):
+            result = play(what, self.broker, self.history / name, self.run_id, group=name, on_step=on_step)
+        result = replace(result, title=name, note=note(result) if note else "")
+        if result.note:
+            self.console.print(f"  {result.note}")
+        self._say("  " + line for line in verdict_lines(result.verdict))
+        self.groups.append(result)
+        return result
+
+    def _vote(self) -> None:
+        what = scenario("election")
+        offers = {
+            a.member: [assignor_named(n).name for n in a.assignors]
+            for step in what.steps
+            for a in step.actions
+            if isinstance(a, Join)
+        }
+        predicted = elect(offers)
+        for member, names in offers.items():
+            self.console.print(f"  {member} offers {', '.join(names)}")
+        self.console.print(f"  predicted: {predicted.explanation}")
+        elected = lambda r: (
+            f"Predicted {predicted.winner}; the broker elected {r.steps[-1].protocol}. {predicted.explanation}"
+        )
+        self._play(what, "election", elected)
+
+    def _spark(self) -> SparkResult:
+        with self._doing("what is in the topics now"):
+            now = read_back(self.broker.bootstrap, self.out / "now", self.run_id, list(DEMO_TOPICS)).counts
+        truth: dict[tuple[str, int], int] = {}
+        for topics in now.values():
+            for topic, counts in topics.items():
+                for partition, n in counts.items():
+                    truth[topic, partition] = truth.get((topic, partition), 0) + n
+        command = [
+            sys.executable, "-m", "pipeline", "run", "--bootstrap", self.broker.bootstrap,
+            "--topics", ",".join(DEMO_TOPICS), "--history", str(self.history),
+            "--out", str(self.out / "spark"), "--json",
+        ]  # fmt: skip
+        with self._doing("Spark: placement and group_timeline"):
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=SPARK_TIMEOUT_S, check=False)
+            except subprocess.TimeoutExpired as slow:
+                raise HarnessError(f"the Spark job did not end within {slow.timeout:g} s") from slow
+        if done.returncode:
+            raise HarnessError(f"the Spark job failed (exit {done.returncode}):\n{done.stderr[-2000:]}")
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
+        return self._compare(answer, truth)
+
+    def _compare(self, answer: Mapping[str, Any], truth: Mapping[tuple[str, int], int]) -> SparkResult:
+        """The Spark job's tables against what was read back and what the checker found."""
+        placed: dict[tuple[str, int], int] = {}
+        for row in _parquet(answer["out"]["placement"], "topic", "partition", "records"):
+            placed[row[0], row[1]] = placed.get((row[0], row[1]), 0) + row[2]
+        columns = ("group", "topic", "partition", "member", "incarnation", "start_ns", "end_ns")
+        owned = set(_parquet(answer["out"]["group_timeline"], *columns))
+        expected = {tuple(getattr(iv, c) for c in columns) for g in self.groups for iv in g.intervals}
+        truth = {tp: n for tp, n in truth.items() if n}
+        checks = (
+            (
+                "placement = read-back",
+                placed == truth,
+                f"{sum(placed.values())} records by Spark, {sum(truth.values())} read back"
+                + _first_difference(set(placed.items()), set(truth.items())),
+            ),
+            (
+                "group_timeline = the checker's intervals",
+                owned == expected,
+                f"{len(owned)} intervals by Spark, {len(expected)} by the checker" + _first_difference(owned, expected),
+            ),
+        )
+        rows = tuple(
+            (
+                str(t["topic"]), str(t["partitions"]), str(t["records"]), str(t["bytes"]),
+                *(f"{t[c]:.3f}" for c in ("max_over_mean", "cv", "gini")),
+                " ".join(str(load["records"]) for load in t["loads"]),
+            )
+            for t in answer["topics"]
+        )  # fmt: skip
+        head = ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "records per partition")
+        table = Table(*head)
+        for cells in rows:
+            table.add_row(*cells)
+        self.console.print(table)
+        for label, holds, detail in checks:
+            self.console.print(f"{label}: {'true' if holds else 'FALSE'} ({detail})", highlight=False)
+        return SparkResult(head, rows, checks)
+
+    @contextmanager
+    def _doing(self, what: str) -> Iterator[None]:
+        """A live line on a terminal, a plain line elsewhere."""
+        if self.console.is_terminal:
+            with self.console.status(what):
+                yield
+        else:
+            self.console.print(f"... {what}")
+            yield
+
+    def _say(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.console.print(line, markup=False, highlight=False)
+
+
+def _record(partitioner: str, topic: str, rng: random.Random) -> Record:
+    """A record of the kind the partitioner is for: two of three have a key; for explicit each asks for a partition."""
+    key = None if rng.random() < 1 / 3 else b"customer-%d" % rng.randrange(KEYS)
+    asks = rng.randrange(DEMO_TOPICS[topic]) if partitioner == "explicit" else None
+    return Record(topic, key, asks)
+
+
+def _parquet(path: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+    from pyarrow import parquet  # with Spark's extra only
+
+    table = parquet.read_table(path, columns=list(columns)).to_pydict()
+    return zip(*(table[c] for c in columns), strict=True)
+
+
+def _first_difference(ours: set[Any], theirs: set[Any]) -> str:
+    different = sorted(ours ^ theirs)
+    return f"; first difference: {different[0]}" if different else ""
+
+
+def _range_skew(result: GroupResult) -> str:
+    loads = sorted((sum(map(len, t.values())) for t in result.steps[-1].owned.values()), reverse=True)
+    balanced = -(-sum(loads) // len(loads))
+    return (
+        f"Loads {' / '.join(map(str, loads))}: range gives the first member the extra partition of every topic; "
+        f"no member needs more than {balanced}."
+    )
+
+
+def _against_roundrobin(what: Scenario) -> Callable[[GroupResult], str]:
+    """What round robin would have kept in place over the same two steps, computed by the core."""
+    topics = {a.member: a.topics or tuple(what.topics) for a in what.steps[0].actions if isinstance(a, Join)}
+
+    def kept(before: Mapping[TopicPartition, str], after: Mapping[TopicPartition, str], alive: Collection[str]) -> str:
+        stayed = {tp: member for tp, member in before.items() if member in alive}
+        return f"{len(stayed) - len(moves(stayed, after))} of {len(stayed)}"
+
+    def note(result: GroupResult) -> str:
+        first, last = (step.owned for step in result.steps)
+        groups = (Group([Member(m, topics[m]) for m in owned], what.topics) for owned in (first, last))
+        round_robin = [owners(strategy("roundrobin").assign(group)) for group in groups]
+        return (
+            f"Of the partitions whose owner stayed, {what.assignors[0]} kept {kept(owners(first), owners(last), last)} "
+            f"in place; round robin would have kept {kept(round_robin[0], round_robin[1], last)}."
+        )
+
+    return note

@@ -1,0 +1,242 @@
+"""The command line: ``python -m integration demo | run | judge | watch | up``.
+
+Exit codes: 0 verdict true, 1 false, 2 unknown, 3 could not run, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from kafka.errors import KafkaError
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+
+from .broker import Broker, start_broker
+from .checker import Verdict, check
+from .demo import Demo
+from .history import History
+from .names import assignor_named
+from .play import play
+from .report import GroupResult, Report, StepRow, render_html, step_table, verdict_lines
+from .scenario import SCENARIOS, scenario
+from .watch import GroupView, GroupWatcher
+
+COULD_NOT_RUN, INTERRUPTED = 3, 130
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+    help="A real broker, real members, a kept history, a verdict with witnesses.",
+)  # fmt: skip
+
+Backend = Annotated[str, typer.Option(help="jvm (a child process), docker, or external (with --bootstrap).")]
+Bootstrap = Annotated[str | None, typer.Option(help="host:port of a broker that runs already; implies external.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
+Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
+
+
+def _console() -> Console:
+    # In a pipe rich would fold tables at 80 columns; a log has no such edge.
+    return Console() if sys.stdout.isatty() else Console(width=160, force_terminal=False)
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Expected failures become one sentence on stderr and exit code 3; Ctrl-C and SIGTERM close what was started."""
+
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except (KafkaAssignorsError, KafkaError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(COULD_NOT_RUN) from error
+    except KeyboardInterrupt as error:
+        print("interrupted; everything that was started is closed", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _broker(backend: str, bootstrap: str | None, port: int | None = None) -> Broker:
+    return start_broker("external" if bootstrap else backend, bootstrap=bootstrap, port=port)
+
+
+def _exit_code(value: bool | None) -> int:
+    return {True: 0, False: 1, None: 2}[value]
+
+
+def _folder(out: Path | None) -> Path:
+    folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"--out {folder} is not empty; a run's history must not mix with another's")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@app.command()
+def demo(
+    backend: Backend = "jvm",
+    bootstrap: Bootstrap = None,
+    port: Port = None,
+    out: Out = None,
+    spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
+    seed: Annotated[int, typer.Option(help="Decides the records' keys.")] = 7,
+) -> None:
+    """Everything once, on a real broker: partitioners, assignors, vote, worked examples, Spark; one HTML page."""
+    with _clear_errors():
+        console, folder = _console(), _folder(out)
+        began = time.monotonic()
+        console.rule("Broker", align="left")
+        with _broker(backend, bootstrap, port) as broker:
+            console.print(
+                f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
+                f"ready in {time.monotonic() - began:.1f} s"
+            )
+            report = Demo(broker, folder, uuid.uuid4().hex, console, spark=spark, seed=seed).run()
+        word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
+        console.print(f"Every verdict together: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+        console.print(f"Page: {(folder / 'report.html').resolve()}", soft_wrap=True, highlight=False)
+        raise typer.Exit(_exit_code(report.value))
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help=", ".join(SCENARIOS))],
+    assignor: Annotated[
+        list[str] | None, typer.Option(help="Ours by name, kafka-python:NAME, or module:Class; repeat for a list.")
+    ] = None,
+    backend: Backend = "jvm",
+    bootstrap: Bootstrap = None,
+    out: Out = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Play one scenario on a real broker and judge it."""
+    with _clear_errors():
+        console = Console(stderr=True, quiet=True) if as_json else _console()
+        what = scenario(name)
+        for given in assignor or ():
+            assignor_named(given)
+        if assignor:
+            what = replace(what, assignors=tuple(assignor))
+        folder = _folder(out)
+        console.print(f"{what.name}: {what.about}")
+
+        def on_step(step: StepRow) -> None:
+            console.print(
+                f"{step.name}: generation {step.generation}, elected {step.protocol}, "
+                f"{step.moves} moved, stable in {step.seconds:.2f} s"
+            )
+            console.print(step_table(step))
+
+        with _broker(backend, bootstrap) as broker, console.status("playing"):
+            result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step)
+            facts = (("broker", f"{broker.backend}, Kafka {broker.version}"),)
+        _keep(result, folder, facts)
+        _tell(result.verdict, folder, as_json)
+
+
+@app.command()
+def judge(
+    folder: Annotated[Path, typer.Argument(help="A kept history: a folder of *.jsonl files.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Judge a kept history again; needs no broker."""
+    with _clear_errors():
+        if not folder.is_dir():
+            raise ConfigError(f"{folder} is not a folder; name the history folder of a run")
+        inside = folder / "history" if (folder / "history").is_dir() else folder
+        if not any(inside.glob("*.jsonl")):
+            kept = sorted(str(p.relative_to(folder)) for p in {f.parent for f in folder.rglob("*.jsonl")})
+            hint = f"; histories below it: {', '.join(kept)}" if kept else ""
+            raise ConfigError(f"{folder} holds no *.jsonl history{hint}")
+        history = History.load(inside)
+        _tell(check(history), inside, as_json)
+
+
+@app.command()
+def watch(
+    group: Annotated[str, typer.Argument(help="Group id.")],
+    bootstrap: Annotated[str, typer.Option(help="host:port of the broker.")],
+    once: Annotated[bool, typer.Option(help="Show the group once and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON line per look.")] = False,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 1.0,
+) -> None:
+    """Owners, elected assignor and lag of a live group; Ctrl-C ends it."""
+    with _clear_errors(), _broker("external", bootstrap) as broker, GroupWatcher(broker.bootstrap, group) as watcher:
+        if once or as_json or not sys.stdout.isatty():
+            while True:
+                view = watcher.view()
+                if as_json:
+                    print(json.dumps(view.as_json()), flush=True)
+                else:
+                    _console().print(_view_table(view))
+                if once:
+                    return
+                time.sleep(every_s)
+        with Live(_view_table(watcher.view()), refresh_per_second=4) as live:
+            while True:
+                time.sleep(every_s)
+                live.update(_view_table(watcher.view()))
+
+
+@app.command()
+def up(backend: Backend = "jvm", port: Port = None) -> None:
+    """A broker to play with, until Ctrl-C."""
+    with _clear_errors(), _broker(backend, None, port) as broker:
+        print(f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}; Ctrl-C ends it", flush=True)
+        signal.pause()
+
+
+def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:
+    report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,))
+    (folder / "report.html").write_text(render_html(report), "utf-8")
+
+
+def _tell(verdict: Verdict, folder: Path, as_json: bool) -> NoReturn:
+    if as_json:
+        answer = {
+            "value": verdict.value,
+            "laws": dict(verdict.checked),
+            "violations": [
+                {"law": v.law, "message": v.message, "witnesses": [json.loads(w.to_json()) for w in v.witnesses]}
+                for v in verdict.violations
+            ],
+            "unknown": list(verdict.unknown),
+            "folder": str(folder),
+        }
+        print(json.dumps(answer))
+    else:
+        print("\n".join(verdict_lines(verdict)))
+        print(f"kept in {folder}")
+    raise typer.Exit(_exit_code(verdict.value))
+
+
+def _view_table(view: GroupView) -> Table:
+    table = Table("member", "partitions", "lag", "owns", title=f"{view.group}: {view.state}, {view.protocol or '-'}")
+    for member in view.members:
+        mine = [o for o in view.owned if o.member == member]
+        lags = [o.lag for o in mine if o.lag is not None]
+        owns = "  ".join(f"{o.topic}-{o.partition}" for o in mine)
+        table.add_row(member, str(len(mine)), str(sum(lags)) if lags else "-", owns or "-")
+    return table
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="python -m integration")
