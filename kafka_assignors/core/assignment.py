@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from .group import TopicPartition
 
@@ -10,12 +10,12 @@ Assignment = dict[str, dict[str, list[int]]]
 """member id -> topic -> ascending partition ids. Every member has an entry; topics without partitions have none."""
 
 
-def owners(assignment: Mapping[str, Mapping[str, list[int]]]) -> dict[TopicPartition, str]:
+def owners(assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[TopicPartition, str]:
     """Turn an assignment round: topic-partition -> member id. Of a doubled partition the last member wins."""
     return {tp: member for member, tp in pairs(assignment)}
 
 
-def pairs(assignment: Mapping[str, Mapping[str, list[int]]]) -> Iterator[tuple[str, TopicPartition]]:
+def pairs(assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> Iterator[tuple[str, TopicPartition]]:
     """Every (member id, topic-partition) of an assignment, doubled partitions twice."""
     for member, topics in assignment.items():
         for topic, partitions in topics.items():
