@@ -10,7 +10,6 @@ from threading import Barrier
 import pytest
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
-from kafka.partitioner import Partitioner
 from kafka.structs import TopicPartition
 from scipy.stats import chisquare
 
@@ -29,21 +28,10 @@ from producers import (
 )
 
 from .clusters import UNKNOWN_TOPIC, cluster, response
+from .naive import NaiveRoundRobin
 from .sending import Sender
 
 KEYS = [b"", b"a", "ключ".encode(), bytes(range(256)), b"x" * 300, *(b"user-%d" % i for i in range(200))]
-
-
-class NaiveRoundRobin(Partitioner):
-    """What everybody writes first. It counts both calls for a record that opens a batch."""
-
-    def __init__(self):
-        self.next = -1
-
-    def partition(self, topic, key, serialized_key, value, serialized_value, cluster):
-        self.next += 1
-        partitions = sorted(cluster.partitions_for_topic(topic))
-        return partitions[self.next % len(partitions)]
 
 
 @pytest.mark.parametrize("leaders", [[0, 1, 2, 0, 1, 2, 0], [-1, 1, -1, 0, 1, -1, 0], [-1] * 7])

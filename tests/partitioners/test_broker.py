@@ -1,0 +1,127 @@
+"""Records through kafka-python's real producer to a real broker, read back, and compared record by record."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewPartitions
+
+from producers import (
+    PARTITIONERS,
+    DefaultPartitioner,
+    ExplicitPartitioner,
+    InvalidPartition,
+    RoundRobinPartitioner,
+    partition_for_key,
+    partitioner,
+)
+
+from .naive import NaiveRoundRobin
+
+pytestmark = pytest.mark.broker
+DEADLINE_S = 60
+
+
+def producer(broker, partitioner, **settings):
+    return closing(
+        KafkaProducer(
+            bootstrap_servers=broker.bootstrap, partitioner=partitioner, acks="all", metrics_enabled=False,
+            **{"linger_ms": 0, **settings},
+        )
+    )  # fmt: skip
+
+
+def read_back(broker, topic, records):
+    """(partition, key, value) of so many records."""
+    with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap, metrics_enabled=False)) as consumer:
+        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        found, deadline = [], time.monotonic() + DEADLINE_S
+        while len(found) < records:
+            assert time.monotonic() < deadline, f"{len(found)} of {records} records of {topic} within {DEADLINE_S} s"
+            for batch in consumer.poll(timeout_ms=500).values():
+                found += [(r.partition, r.key, r.value) for r in batch]
+    return found
+
+
+@pytest.mark.source("KAFKA-9965")
+@pytest.mark.parametrize("linger_ms", [0, 5])
+@pytest.mark.parametrize("wait_for_each", [True, False], ids=["sync", "async"])
+def test_300_records_on_6_partitions_are_50_each_and_a_naive_round_robin_is_not(
+    kafka_broker, kafka_topic, linger_ms, wait_for_each
+):
+    counts = {}
+    for name, chooser in (("naive", NaiveRoundRobin()), ("ours", RoundRobinPartitioner())):
+        topic = kafka_topic(partitions=6, name=f"rr-{name}")
+        with producer(kafka_broker, chooser, linger_ms=linger_ms) as sending:
+            for i in range(300):
+                future = sending.send(topic, b"%d" % i)
+                if wait_for_each:
+                    future.get(DEADLINE_S)
+            sending.flush(DEADLINE_S)
+        counts[name] = Counter(partition for partition, _, _ in read_back(kafka_broker, topic, 300))
+    assert counts["ours"] == dict.fromkeys(range(6), 50)
+    if wait_for_each:
+        assert counts["naive"] == {1: 100, 3: 100, 5: 100}, "the control no longer shows the bug: is this test needed?"
+    else:
+        assert counts["naive"] != counts["ours"]
+
+
+@pytest.mark.parametrize("partitions", [6, 7])
+def test_keyed_records_lie_where_partition_for_key_says(kafka_broker, kafka_topic, partitions):
+    topic = kafka_topic(partitions=partitions, name="keyed")
+    keys = [b"", "ключ".encode(), "中文键".encode(), bytes(range(256)), b"\xff" * 7, b"x" * 300, b"y" * 5000]
+    keys += [b"user-%d" % i for i in range(1000)]
+    with producer(kafka_broker, DefaultPartitioner()) as sending:
+        for key in keys:
+            sending.send(topic, b"v", key=key)
+        sending.flush(DEADLINE_S)
+    placed = {key: partition for partition, key, _ in read_back(kafka_broker, topic, len(keys))}
+    assert placed == {key: partition_for_key(key, partitions) for key in keys}
+
+
+@pytest.mark.parametrize("name", PARTITIONERS)
+def test_the_broker_stores_each_record_where_the_partitioner_said(kafka_broker, kafka_topic, name):
+    """With batches of 400 bytes many records open one, and are asked for twice."""
+    topic, said = kafka_topic(partitions=6, name=f"said-{name}"), []
+    chooser = partitioner(name, on_choice=lambda topic, key, partition: said.append(partition))
+    predicted = {}
+    with producer(kafka_broker, chooser, batch_size=400, linger_ms=5) as sending:
+        futures = []
+        for i in range(600):
+            futures.append(sending.send(topic, b"%d" % i, key=b"k%d" % i if i % 3 == 0 else None))
+            predicted[b"%d" % i] = said[-1]
+        acknowledged = [future.get(DEADLINE_S).partition for future in futures]
+    assert acknowledged == list(predicted.values())
+    assert {value: partition for partition, _, value in read_back(kafka_broker, topic, 600)} == predicted
+    assert len(said) > 600, "no record was asked for twice, so this test shows less than it should"
+    assert len(set(acknowledged)) == 6
+
+
+@pytest.mark.parametrize("answer", [-1, 6, None, "1"])
+def test_a_wrong_answer_raises_from_send_instead_of_waiting_for_the_delivery_timeout(kafka_broker, kafka_topic, answer):
+    topic = kafka_topic(partitions=6)
+    with producer(kafka_broker, ExplicitPartitioner(lambda *_: answer, policy="error")) as sending:
+        sending.partitions_for(topic)
+        began = time.monotonic()
+        with pytest.raises(InvalidPartition, match=rf"'explicit' answered {answer!r}.*{topic!r}.*0\.\.5"):
+            sending.send(topic, b"v")
+        assert time.monotonic() - began < 1
+
+
+def test_added_partitions_are_used_as_soon_as_the_producer_knows_them(kafka_broker, kafka_admin, kafka_topic):
+    topic = kafka_topic(partitions=2)
+    key = next(b"k%d" % i for i in range(1000) if partition_for_key(b"k%d" % i, 7) > 1)
+    with producer(kafka_broker, DefaultPartitioner(), metadata_max_age_ms=300) as sending:
+        assert sending.send(topic, b"v", key=key).get(DEADLINE_S).partition == partition_for_key(key, 2)
+        kafka_admin.create_partitions({topic: NewPartitions(total_count=7)})
+        deadline = time.monotonic() + DEADLINE_S
+        while len(sending.partitions_for(topic)) < 7:
+            assert time.monotonic() < deadline, "the producer's metadata did not grow"
+            sending.send(topic, b"v").get(DEADLINE_S)
+        assert sending.send(topic, b"v", key=key).get(DEADLINE_S).partition == partition_for_key(key, 7)
