@@ -1,0 +1,177 @@
+"""History -> verdict. Pure: the same events give the same answer, with or without a broker.
+
+====  ======================================================================================================
+O1    one owner in time: intervals of one topic-partition at different processes never overlap
+O2    one owner per generation: no committed generation gives a topic-partition to two members
+O3    coverage: a generation that stays holds every partition of the subscribed topics, each at a subscriber
+G1    committed generations grow
+G2    agreement: what a member adopted is what the coordinator log gave it
+G3    the elected assignor is offered by all members, and is the one that the vote gives
+R1    revoke before assign: the old owner has given a partition up before the new one gets it
+A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
+C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
+K1    placement: chosen = acknowledged = read back, nothing acknowledged is missing
+====  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_assignors.core.assignment import moves
+from kafka_assignors.core.group import TopicPartition
+
+from .history import History
+from .laws import GROUP_LAWS, Findings, Violation, nothing_lost, placement
+from .ledger import Generation, GroupRecord, RunRecord
+from .timeline import Interval, intervals
+
+__all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]
+
+LAWS = ("O1", "O2", "O3", "G1", "G2", "G3", "R1", "A1", "C3", "K1")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a history proves.
+
+    Args:
+        value: True: every law that applies holds. False: one is broken. None: unknown, as events are missing.
+        violations: Each with its witnesses.
+        unknown: What couldn't be judged that should have been.
+        checked: law -> how often it was judged; 0: it didn't apply, and says nothing.
+        facts: What a reader should know and no verdict depends on.
+        measures: ``steps`` (per named step: group, name, generation, ms to stable, moves), ``generations`` (per
+            committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
+            (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``assign_us`` (longest), ``acked``, ``nacked``.
+        intervals: See `timeline.intervals`.
+    """
+
+    value: bool | None
+    violations: tuple[Violation, ...]
+    unknown: tuple[str, ...]
+    checked: Mapping[str, int]
+    facts: tuple[str, ...]
+    measures: Mapping[str, Any]
+    intervals: tuple[Interval, ...]
+
+    @property
+    def laws(self) -> str:
+        """Which laws were judged, and how often."""
+        return ", ".join(f"{law} ×{times}" for law, times in self.checked.items() if times) or "none"
+
+
+def check(history: History) -> Verdict:
+    """Judge a history.
+
+    Returns:
+        The verdict. A history with problems is unknown whatever else is in it: the missing event may explain
+        everything. A broken law outweighs what couldn't be judged otherwise.
+
+    Cost: O(n log n) for n events and listed topic-partitions, beside the replays (A1).
+    """
+    run = RunRecord.of(history)
+    found = Findings(checked=dict.fromkeys(LAWS, 0))
+    for record in run.groups.values():
+        if record.events["generation"] and not record.generations:
+            found.unknown.append(f"group {record.group!r} has no generation from the coordinator log")
+            continue
+        for law in GROUP_LAWS:
+            law(record, found)
+        nothing_lost(record, run.acks, found)
+    placement(run, found)
+    if not any(found.checked.values()) and not found.unknown:
+        found.unknown.append("nothing to judge: no generation, and no record that was sent")
+    value: bool | None
+    if history.problems:
+        value = None
+    elif found.violations:
+        value = False
+    else:
+        value = None if found.unknown else True
+    return Verdict(
+        value,
+        tuple(found.violations),
+        (*history.problems, *found.unknown),
+        found.checked,
+        history.facts,
+        _measures(run),
+        tuple(span.interval for record in run.groups.values() for span in record.spans),
+    )
+
+
+def _measures(run: RunRecord) -> dict[str, Any]:
+    downtime: dict[str, float] = defaultdict(float)
+    overlap: dict[str, float] = defaultdict(float)
+    gaps = [0.0]
+    for record in run.groups.values():
+        for interval in (span.interval for span in record.spans):
+            place = f"{interval.group}/{interval.topic}-{interval.partition}"
+            if interval.gap_before_ms:
+                downtime[place] += interval.gap_before_ms
+                gaps.append(interval.gap_before_ms)
+            if interval.overlap_prev_ms:
+                overlap[place] += interval.overlap_prev_ms
+    assigned = [e.data["duration_us"] for r in run.groups.values() for e in r.events["assign_end"]]
+    return {
+        "steps": [row for record in run.groups.values() for row in _steps(record)],
+        "generations": [row for record in run.groups.values() for row in _generations(record)],
+        "downtime_ms": dict(downtime),
+        "overlap_ms": dict(overlap),
+        "longest_gap_ms": max(gaps),
+        "assign_us": max(assigned, default=0),
+        "acked": len(run.acks),
+        "nacked": run.nacks,
+    }
+
+
+def _steps(record: GroupRecord) -> list[dict[str, Any]]:
+    """Per named step: how long until the last member had adopted, and what had changed hands since the step before."""
+    rows = []
+    named = None
+    before: dict[TopicPartition, str] = {}
+    for event in record.events["step"]:
+        if event.data["name"] == "drained":
+            continue
+        if event.data["name"] != "stable":
+            named = event
+            continue
+        generation = record.by_number.get(event.data["generation"])
+        owners = {} if generation is None else _owners(generation)
+        rows.append(
+            {
+                "group": record.group,
+                "name": "" if named is None else named.data["name"],
+                "generation": event.data["generation"],
+                "ms": None if named is None else max(0.0, (event.data["adopted_ns"] - named.mono_ns) / 1e6),
+                "moves": len(moves(before, owners)),
+            }
+        )
+        named, before = None, owners
+    return rows
+
+
+def _generations(record: GroupRecord) -> list[dict[str, Any]]:
+    rows = []
+    before: dict[TopicPartition, str] = {}
+    for generation in record.generations:
+        owners = _owners(generation)
+        rows.append(
+            {
+                "group": record.group,
+                "generation": generation.number,
+                "protocol": generation.protocol,
+                "members": len(generation.assigned),
+                "moves": len(moves(before, owners)),
+            }
+        )
+        # Under a cooperative assignor a moving partition is nobody's for one generation: its last owner is kept.
+        before = {**before, **owners}
+    return rows
+
+
+def _owners(generation: Generation) -> dict[TopicPartition, str]:
+    return {tp: generation.names[m] for m, tps in generation.assigned.items() for tp in tps}

@@ -124,7 +124,7 @@ class Member:
         self._polling = False
         self._consumer: Any = None
         self._lock = threading.Lock()  # the client calls back on a thread of its own
-        self._taps = [AssignorTap(assignor_named(name), self) for name in config.assignors]
+        self._taps = [AssignorTap(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
         """Consume until SIGTERM, then leave the group.
@@ -142,6 +142,10 @@ class Member:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)
         self._consumer = KafkaConsumer(**self._consumer_config())
+        for tap in self._taps:
+            # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
+            if hasattr(tap, "attach"):
+                tap.attach(self._consumer)
         try:
             self._consumer.subscribe(topics=list(config.topics), listener=_Listener(self))
             self._consume()

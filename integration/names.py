@@ -27,8 +27,8 @@ def is_ours(name: str) -> bool:
     return ":" not in name
 
 
-def assignor_named(name: str) -> Any:
-    """A new assignor for kafka-python.
+def assignor_named(name: str, rack: str | None = None) -> Any:
+    """A new assignor for kafka-python; `rack` is the member's and goes to ours, as others don't know of it.
 
     Raises:
         UnknownName: Nothing has this name; the message lists the known ones.
@@ -38,7 +38,7 @@ def assignor_named(name: str) -> Any:
         return _made("assignor", name, _foreign("assignor", name, _PEER_ASSIGNORS), {})
     from kafka_assignors.kafka_python import assignor
 
-    return assignor(name)
+    return assignor(name)(rack=rack)
 
 
 def partitioner_named(name: str, **settings: Any) -> Any:

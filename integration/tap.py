@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from kafka import TopicPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+from kafka_assignors.kafka_python import partition_counts, replica_racks
 
 
 class Listening(Protocol):
@@ -53,14 +54,14 @@ class AssignorTap(AbstractPartitionAssignor):
     def assign(self, cluster: Any, members: Sequence[Any]) -> Any:
         """As the inner assignor does; told before and after, with the leader's view of the subscribed topics."""
         generation = self._listener.joined_generation()
-        topics = sorted({topic for member in members for topic in member.metadata.topics})
+        topics = partition_counts(cluster, {topic for member in members for topic in member.metadata.topics})
         self._listener.write(
             "assign_begin",
             generation=generation,
             protocol=self.name,
             members=[member.member_id for member in members],
-            topics={topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics},
-            racks={topic: racks for topic in topics if (racks := _racks(cluster, topic))},
+            topics=topics,
+            racks={t: [sorted(racks) for racks in rows] for t, rows in replica_racks(cluster, topics).items()},
         )
         begun = time.monotonic_ns()
         told: dict[str, Any] = {"generation": generation, "protocol": self.name}
@@ -78,14 +79,3 @@ class AssignorTap(AbstractPartitionAssignor):
         """As the inner assignor does; told before, so that a crash in it is seen in its place."""
         self._listener.adopted(generation, self.name, assignment.partitions())
         self._inner.on_assignment(assignment, generation)
-
-
-def _racks(cluster: Any, topic: str) -> list[list[str]]:
-    """Per partition the racks of its replicas; empty when no broker of the cluster has a rack."""
-    brokers = [broker for broker in cluster.brokers() if broker.rack]
-    if not brokers:
-        return []
-    return [
-        sorted({b.rack for b in brokers if cluster.is_replica_node(TopicPartition(topic, partition), b.node_id)})
-        for partition in sorted(cluster.partitions_for_topic(topic) or ())
-    ]

@@ -9,18 +9,22 @@ kind                         src     fields of its own
 start                        member  assignors[str] topics[str] config{}
 stop                         member
 exit                         harness code signal           (written by the harness when the process is gone)
-assign_begin                 member  protocol members[str] topics{topic: count} racks{topic: [[rack]]} (leader's view)
-assign_end                   member  protocol duration_us error?
+assign_begin                 member  generation protocol members[str] topics{topic: count} racks{topic: [[rack]]}
+                                     (leader's view)
+assign_end                   member  generation protocol duration_us error?
 generation                   member  generation protocol partitions[]        (on_assignment; also when nothing changed)
 assigned_begin assigned_end  member  generation partitions[]
 revoke_begin revoke_end      member  generation partitions[]
 lost_begin lost_end          member  generation partitions[]
-consume                      member  offsets[{topic partition first last count bytes}]
+consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
+commit_begin                 member  offsets[{topic partition offset}]
 commit_ok commit_fail        member  offsets[{topic partition offset}] error?
 error                        any     error fatal message
-fault_begin fault_end        harness fault target (kill, pause, …)
+fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
 admin_change                 harness change topics{topic: count} (create_topic, delete_records, …)
-step                         harness name                  (a named step of a scenario: joins, leaves, …)
+step                         harness name                  (a named step of a scenario: joins, leaves, …); also
+                                     stable: generation topics{topic: count} adopted_ns
+                                     drained, read_back: offsets[{topic partition offset}] (ends)
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
                                      subscription assigned[] assignment owned[]}]  (raw bytes as hex)
 offset_committed             coordlog topic partition offset
