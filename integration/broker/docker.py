@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable
-from . import Broker
+from . import KAFKA_VERSION, Broker
 from .ports import free_ports, require_free
 from .ready import await_ready
-from .settings import JVM_FLAGS, broker_settings, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
 
 IMAGE_ENV = "KAFKA_ASSIGNORS_IMAGE"
 """Any image with ``java`` and ``sh`` on its path and Kafka's jars in ``/opt/kafka/libs``."""
@@ -26,8 +26,7 @@ _CONTROLLER_PORT = 9093  # inside the container, where nothing else listens
 _STOP_TIMEOUT_S = 15
 
 # The container's only process is the JVM in the end (exec), so that signals reach it. A second start of the same
-# container finds its data formatted. The official image binds a logger that wants its configuration named; the
-# flags of the other kind of logger mean nothing to it.
+# container finds its data formatted. The official image binds a logger that wants its configuration named.
 _SCRIPT = """
 set -e
 mkdir -p /tmp/broker
@@ -59,6 +58,30 @@ def docker_problem() -> str | None:
     return None
 
 
+def backend_problem(version: str = KAFKA_VERSION) -> str | None:
+    """Why this backend cannot be used on this machine, or None: `docker_problem`, or no image to be had.
+
+    Cost: an image that is not here yet is pulled.
+    """
+    if problem := docker_problem():
+        return problem
+    import docker
+
+    client = docker.from_env()
+    try:
+        _require_image(client, image_name(version))
+    except DockerUnavailable as error:
+        return str(error)
+    finally:
+        client.close()
+    return None
+
+
+def image_name(version: str = KAFKA_VERSION) -> str:
+    """The image that is used: `KAFKA_ASSIGNORS_IMAGE`, else the official one."""
+    return os.environ.get(IMAGE_ENV) or f"apache/kafka:{version}"
+
+
 class DockerBroker(Broker):
     """One KRaft node in a container, which is removed with this process; see `start_broker` for the arguments."""
 
@@ -72,7 +95,7 @@ class DockerBroker(Broker):
         chosen = port if port is not None else free_ports(1)[0]
         super().__init__(f"127.0.0.1:{chosen}", "docker", version)
         self._timeout_s = timeout_s
-        image = os.environ.get(IMAGE_ENV) or f"apache/kafka:{version}"
+        image = image_name(version)
         ours = broker_settings(
             port=chosen, controller_port=_CONTROLLER_PORT, data="/tmp/broker/data", rack=rack, bind="0.0.0.0"
         )
@@ -157,7 +180,7 @@ def _container(image: str, port: int, properties: str) -> Any:
     container.with_envs(
         BROKER_PROPERTIES=properties,
         BROKER_CLUSTER_ID=uuid_base64(),
-        BROKER_JVM_FLAGS=" ".join(JVM_FLAGS),
+        BROKER_JVM_FLAGS=" ".join((*JVM_FLAGS, *LOGGER_FLAGS)),
     )
     # the same number inside and outside: the node reaches itself at its advertised address too
     container.ports[f"{port}/tcp"] = ("127.0.0.1", port)

@@ -19,14 +19,10 @@ from ..errors import BrokerNotReady, BrokerUnreachable
 from . import Broker
 from .ports import free_ports, require_free
 from .ready import await_ready
-from .settings import JVM_FLAGS, broker_settings, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
 
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 _STOP_TIMEOUT_S = 15
-_LOGGER_FLAGS = (
-    "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
-)
 
 
 class JvmBroker(Broker):
@@ -158,7 +154,7 @@ class JvmBroker(Broker):
         (self._directory / "server.properties").write_text(render({**ours, **settings}))
 
     def _java_command(self) -> list[str]:
-        return [str(self._java.executable), *JVM_FLAGS, *_LOGGER_FLAGS, "-cp", self._class_path]
+        return [str(self._java.executable), *JVM_FLAGS, *LOGGER_FLAGS, "-cp", self._class_path]
 
     def _start(self) -> None:
         watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]

@@ -9,6 +9,12 @@ from collections.abc import Mapping
 JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """A node that lives for seconds: the first compiler only, the collector with the least start-up."""
 
+LOGGER_FLAGS = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+"""For the logger among the pinned jars; another logger does not know them."""
+
 
 def broker_settings(
     *, port: int, controller_port: int, data: str, rack: str, bind: str = "127.0.0.1", node_id: int = 1

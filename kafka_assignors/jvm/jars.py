@@ -42,15 +42,15 @@ def kafka_jars(version: str = KAFKA_VERSION) -> list[Path]:
 
     Cost: the first call downloads 42 MB; later ones look at each file's size and times.
     """
-    return jars(kafka_lock(version))
+    return locked_jars(kafka_lock(version))
 
 
 def spark_jars() -> list[Path]:
     """The jars to pass as ``spark.jars`` for Spark's Kafka source (10 MB); raises as `kafka_jars`."""
-    return jars(spark_lock())
+    return locked_jars(spark_lock())
 
 
-def jars(lock: Path) -> list[Path]:
+def locked_jars(lock: Path) -> list[Path]:
     """The files of a lock file's jars, in its order; fetches what is missing. Raises as `kafka_jars`."""
     pinned = read_lock(lock)
     folder = cache_folder() / "jars"

@@ -1,0 +1,183 @@
+"""What every backend owes: one suite, three ways to a broker."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+
+from integration.broker import Broker, start_broker
+from integration.broker.ready import nodes
+from integration.errors import NotSupported
+
+pytestmark = pytest.mark.broker
+
+RACK = "rack-7"
+
+
+@pytest.fixture(scope="module", params=["jvm", pytest.param("docker", marks=pytest.mark.docker), "external"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    if request.param != "external":
+        with start_broker(request.param, rack=RACK) as started:
+            yield started
+        return
+    with start_broker("jvm", rack=RACK) as served, start_broker("external", bootstrap=served.bootstrap) as named:
+        yield named
+        named.close()
+        assert nodes(served.bootstrap), "closing an external broker ended it"
+
+
+@pytest.fixture(scope="module")
+def admin(broker: Broker) -> Iterator[KafkaAdminClient]:
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    yield client
+    client.close()
+
+
+def make_topic(bootstrap: str, name: str, partitions: int) -> None:
+    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        client.create_topics({name: {"num_partitions": partitions, "replication_factor": 1}})
+        client.wait_for_topics([name])
+    finally:
+        client.close()
+
+
+def produce(bootstrap: str, topic: str, values: list[bytes], partitions: int) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all")
+    try:
+        sent = [producer.send(topic, value, partition=i % partitions) for i, value in enumerate(values)]
+        for future in sent:
+            future.get(timeout=20)
+    finally:
+        producer.close()
+
+
+def consume(bootstrap: str, topic: str, count: int, partitions: int) -> list[bytes]:
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", group_id=None)
+    try:
+        consumer.assign([TopicPartition(topic, p) for p in range(partitions)])
+        found: list[bytes] = []
+        deadline = time.monotonic() + 30
+        while len(found) < count and time.monotonic() < deadline:
+            for records in consumer.poll(timeout_ms=1000).values():
+                found += [record.value for record in records]
+        return sorted(found)
+    finally:
+        consumer.close()
+
+
+def test_a_started_broker_answers_metadata_with_its_own_address_and_rack(broker):
+    """Ready means: Metadata names a live broker, at the address that clients were given."""
+    (node,) = nodes(broker.bootstrap)
+
+    assert f"{node.host}:{node.port}" == broker.bootstrap
+    assert node.rack == RACK
+
+
+def test_the_default_client_agrees(broker, admin):
+    """kafka-python sees the same one broker."""
+    (found,) = admin.describe_cluster()["brokers"]
+
+    assert (f"{found['host']}:{found['port']}", found["rack"]) == (broker.bootstrap, RACK)
+
+
+def test_a_misspelt_topic_does_not_appear(broker, admin):
+    """Sending to a topic that nobody made fails; a test must not pass on an automatic topic."""
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, max_block_ms=1500)
+    try:
+        with pytest.raises(Exception, match=r"[Tt]imeout|[Uu]nknown|metadata"):
+            producer.send("misspelt", b"x").get(timeout=5)
+    finally:
+        producer.close()
+    assert "misspelt" not in admin.list_topics()
+
+
+def test_records_are_read_back(broker):
+    """A topic with three partitions takes 30 records and gives back the same."""
+    values = [b"record %03d" % i for i in range(30)]
+    make_topic(broker.bootstrap, "contract", 3)
+
+    produce(broker.bootstrap, "contract", values, 3)
+
+    assert consume(broker.bootstrap, "contract", 30, 3) == values
+
+
+def test_log_tail_has_the_asked_number_of_lines(broker):
+    """The log is at hand, except an external broker's, which is said."""
+    if broker.backend == "external":
+        assert "not at hand" in broker.log_tail()
+        return
+    assert len(broker.log_tail(3).splitlines()) == 3
+    assert "Kafka Server started" in broker.log_tail(200)
+
+
+def test_pids_are_processes_that_run(broker):
+    """The processes that a test looks for afterwards are really there before."""
+    if broker.backend == "external":
+        assert broker.pids() == []
+        return
+    commands = [" ".join(psutil.Process(pid).cmdline()) for pid in broker.pids()]
+    assert sum("kafka.Kafka" in command for command in commands) >= 1
+
+
+def test_a_killed_broker_comes_back_on_its_port_with_its_data(broker):
+    """A crash, then a clean restart: same address, same records."""
+    if broker.backend == "external":
+        for forbidden in (broker.kill, broker.restart):
+            with pytest.raises(NotSupported, match=f"not supported by an external broker .{broker.bootstrap}."):
+                forbidden()
+        assert nodes(broker.bootstrap), "the refusal did something"
+        return
+    values = [b"kept %d" % i for i in range(10)]
+    make_topic(broker.bootstrap, "kept", 2)
+    produce(broker.bootstrap, "kept", values, 2)
+    before = broker.pids()
+
+    broker.kill()
+
+    with pytest.raises(OSError, match=r"refused|closed|reset"):
+        nodes(broker.bootstrap)
+    assert not any("kafka.Kafka" in " ".join(psutil.Process(pid).cmdline()) for pid in broker.pids())
+    assert "Kafka Server started" in broker.log_tail(200), "the log of a killed broker is what one needs"
+
+    broker.restart()
+    assert consume(broker.bootstrap, "kept", 10, 2) == values
+    assert broker.pids() != before
+
+    broker.restart()
+    assert consume(broker.bootstrap, "kept", 10, 2) == values
+
+
+@pytest.mark.parametrize("backend", ["jvm", pytest.param("docker", marks=pytest.mark.docker)])
+def test_close_leaves_nothing(backend):
+    """No process, no container, no folder, a free port; also when called twice."""
+    broker = start_broker(backend)
+    pids, bootstrap = broker.pids(), broker.bootstrap
+    traces = folder_or_container(broker)
+    assert pids
+    assert traces()
+
+    broker.close()
+    broker.close()
+
+    assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+    assert not traces()
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", int(bootstrap.split(":")[1])))
+
+
+def folder_or_container(broker: Broker):
+    """A function that says whether the broker's folder or container is there."""
+    if broker.backend == "jvm":
+        return broker.log_path.parent.exists
+    import docker
+
+    client = docker.from_env()
+    container = broker._container.id
+    return lambda: container in [c.id for c in client.containers.list(all=True)]

@@ -1,0 +1,182 @@
+"""Starts that cannot work: each says what, where and the fix, in time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from integration.broker import start_broker
+from integration.broker.ready import nodes
+from integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.jvm import kafka_jars
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def no_java_started():
+    """Fail if the test leaves a child process."""
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    assert set(psutil.Process().children(recursive=True)) - before == set()
+
+
+@pytest.fixture
+def listener():
+    """A socket that accepts and never answers."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        yield s
+
+
+@pytest.mark.parametrize("backend", ["jvm", pytest.param("docker", marks=pytest.mark.docker)])
+def test_a_taken_port_is_named_before_anything_starts(backend, listener, no_java_started):
+    port = listener.getsockname()[1]
+    began = time.monotonic()
+
+    with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is taken"):
+        start_broker(backend, port=port)
+
+    assert time.monotonic() - began < 1.5, "a JVM was started first"
+
+
+def test_a_named_free_port_is_used():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+
+    with start_broker(port=port) as broker:
+        assert broker.bootstrap == f"127.0.0.1:{port}"
+        assert nodes(broker.bootstrap)[0].port == port
+
+
+def test_an_unreachable_external_broker_is_named_in_time():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))  # bound, but not listening: connections are refused
+        bootstrap = f"127.0.0.1:{s.getsockname()[1]}"
+        began = time.monotonic()
+
+        with pytest.raises(BrokerUnreachable, match=f"no Kafka broker at {bootstrap} within 5 s .*refused"):
+            start_broker("external", bootstrap=bootstrap)
+
+    assert time.monotonic() - began < 8
+
+
+def test_a_silent_external_address_is_named_in_time(listener):
+    bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
+    began = time.monotonic()
+
+    with pytest.raises(BrokerUnreachable, match=bootstrap):
+        start_broker("external", bootstrap=bootstrap, timeout_s=1)
+
+    assert time.monotonic() - began < 4
+
+
+def test_something_that_is_not_kafka_is_told_apart(listener):
+    """A web server at the address: its bytes are no answer."""
+    answered = threading.Thread(target=lambda: listener.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    answered.start()
+
+    with pytest.raises(ValueError, match="does not speak Kafka's protocol"):
+        nodes(f"127.0.0.1:{listener.getsockname()[1]}", timeout_s=2)
+
+    answered.join(5)
+
+
+@pytest.mark.parametrize("wrong", ["localhost", "localhost:", ":9092", "localhost:kafka", "localhost:70000", ""])
+def test_a_bootstrap_that_is_no_address_is_refused(wrong):
+    with pytest.raises(ConfigError, match="is not 'host:port'"):
+        start_broker("external", bootstrap=wrong)
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(UnknownName, match="unknown broker backend 'podman'; known: jvm, docker, external"):
+        start_broker("podman")
+    with pytest.raises(UnknownName, match=r"unknown Kafka version '9\.9\.9'; known: .*4\.3\.0"):
+        start_broker("jvm", version="9.9.9")
+
+
+def test_arguments_that_do_not_go_together(tmp_path):
+    with pytest.raises(ConfigError, match="do not go together"):
+        start_broker("external")
+    with pytest.raises(ConfigError, match="do not go together"):
+        start_broker("jvm", bootstrap="127.0.0.1:9092")
+    with pytest.raises(ConfigError, match="is for backend 'jvm'"):
+        start_broker("docker", directory=tmp_path)
+
+
+def test_a_broker_that_dies_while_starting_shows_its_log(no_java_started):
+    """Kafka refuses a setting and exits: its own words are in the error, at once and not after the deadline."""
+    began = time.monotonic()
+
+    with pytest.raises(BrokerNotReady, match="ended with exit code 1 before it was ready") as caught:
+        start_broker("jvm", settings={"num.network.threads": "none"}, timeout_s=60)
+
+    assert "num.network.threads" in str(caught.value)
+    assert time.monotonic() - began < 30
+
+
+def test_a_broker_that_is_too_slow_is_ended(no_java_started):
+    with pytest.raises(BrokerNotReady, match=r"no Kafka broker at 127.0.0.1:\d+ within 0.2 s"):
+        start_broker("jvm", timeout_s=0.2)
+
+
+def test_no_engine_is_said_with_the_way_out(monkeypatch):
+    pytest.importorskip("docker", reason="the docker extra is part of `make setup`")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+
+    with pytest.raises(DockerUnavailable, match=r"no Docker engine answers at unix:///nowhere/docker\.sock.*'jvm'"):
+        start_broker("docker")
+
+
+@pytest.mark.docker
+def test_an_image_that_cannot_be_had_is_named(monkeypatch):
+    # an address on this machine where no registry is: refused at once
+    monkeypatch.setenv("KAFKA_ASSIGNORS_IMAGE", "127.0.0.1:9/no/such:image")
+
+    with pytest.raises(DockerUnavailable, match=r"image 127\.0\.0\.1:9/no/such:image is not on this machine"):
+        start_broker("docker")
+
+
+def test_a_java_that_is_too_old_is_refused_before_a_broker_starts(tmp_path, monkeypatch, no_java_started):
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("KAFKA_ASSIGNORS_JAVA", str(old))
+
+    with pytest.raises(Exception, match=r"KAFKA_ASSIGNORS_JAVA=.*java is too old: it is version 11, and 17"):
+        start_broker("jvm")
+
+
+def test_a_folder_with_a_difficult_name_is_served_again(tmp_path):
+    """Spaces, non-ASCII and a backslash go through the properties file; a kept folder keeps its cluster."""
+    directory = tmp_path / "a b\\ü=日"
+    directory.mkdir()
+
+    for _ in range(2):
+        with start_broker("jvm", directory=directory) as broker:
+            assert nodes(broker.bootstrap)
+        assert (directory / "data" / "__cluster_metadata-0").is_dir()
+
+    assert (directory / "broker.log").read_text().count("Kafka Server started") == 2
+
+
+def test_a_process_without_python_path_can_start_one(tmp_path):
+    """The watchdog runs isolated, from anywhere, whatever the environment says about Python."""
+    import subprocess
+
+    code = "from integration.broker import start_broker\nwith start_broker() as b: print(b.bootstrap)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONSTARTUP": "/nowhere", "PYTHONHASHSEED": "0"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kafka_jars()

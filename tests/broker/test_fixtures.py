@@ -1,0 +1,67 @@
+"""The fixtures that a user's own suite gets by ``pytest_plugins = ["integration.fixtures"]``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+from integration.broker import start_broker
+from integration.broker.ready import nodes
+
+pytestmark = pytest.mark.broker
+
+SUITE = """
+def test_topic(kafka_topic, kafka_admin):
+    topic = kafka_topic(partitions=3, name="orders", configs={"retention.ms": "1000"})
+    (described,) = kafka_admin.describe_topics([topic])
+    assert len(described["partitions"]) == 3
+    print("TOPIC", topic)
+
+def test_that_fails(kafka_broker):
+    print("AT", kafka_broker.bootstrap)
+    assert False
+"""
+
+
+def test_topics_are_unique_and_ready_at_once(kafka_broker, kafka_topic):
+    first, second = kafka_topic(partitions=2, name="orders"), kafka_topic(partitions=2, name="orders")
+
+    assert first != second
+    producer = KafkaProducer(bootstrap_servers=kafka_broker.bootstrap)
+    try:
+        assert producer.send(first, b"x", partition=1).get(timeout=10).offset == 0
+    finally:
+        producer.close()
+
+
+def test_the_session_has_one_broker_that_serves(kafka_broker, kafka_admin):
+    assert len(nodes(kafka_broker.bootstrap)) == len(kafka_admin.describe_cluster()["brokers"]) == 1
+
+
+def test_an_external_broker_goes_on_and_keeps_no_topic(tmp_path):
+    """A whole pytest run against a broker that runs already; a failure shows where its log is."""
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "test_external.py").write_text(SUITE)
+    with start_broker("jvm") as broker:
+        options = ["-rA", "--kafka-backend=external", f"--kafka-bootstrap={broker.bootstrap}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        topics = admin.list_topics()
+        admin.close()
+
+        assert "1 failed, 1 passed" in done.stdout.splitlines()[-1], done.stdout + done.stderr
+        assert "TOPIC orders-" in done.stdout
+        assert f"AT {broker.bootstrap}" in done.stdout
+        assert f"log of <external broker unknown at {broker.bootstrap}>" in done.stdout
+        assert [topic for topic in topics if topic.startswith("orders")] == []
+        assert nodes(broker.bootstrap)
