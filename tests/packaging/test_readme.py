@@ -43,7 +43,8 @@ def test_consumer_and_producer_examples_work_together(kafka_broker: Broker, kafk
                 partition, _offset, key = line.split()
                 seen.setdefault(eval(key), set()).add(int(partition))
 
-        threading.Thread(target=read, daemon=True).start()
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
         deadline = time.monotonic() + 60
         # A new group starts at the end of the topic, so what counts is sent once it has its partitions.
         while set(seen) != set(KEYS):
@@ -52,7 +53,8 @@ def test_consumer_and_producer_examples_work_together(kafka_broker: Broker, kafk
             subprocess.run(here(example("KafkaProducer")), check=True, timeout=60)
     finally:
         consumer.kill()
-        consumer.wait()
+        reader.join(10)
+        consumer.communicate()
     assert seen == {key: {partition_for_key(key, 6)} for key in KEYS}
 
 

@@ -28,10 +28,9 @@ def test_one_distribution_ships_exactly_the_four_packages(wheel: Path) -> None:
     """A generic name shipped by accident (tests, benchmarks) would overwrite another distribution's folder."""
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {n for n in names if not n.endswith(".dist-info")} == SHIPPED
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "check-wheel-contents"), "--toplevel", ",".join(sorted(SHIPPED)), str(wheel)],
-        capture_output=True, text=True, timeout=60, cwd=wheel.parent,
-    )  # fmt: skip
+    check = str(Path(sys.executable).parent / "check-wheel-contents")
+    command = [check, "--toplevel", ",".join(sorted(SHIPPED)), str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=wheel.parent)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -39,7 +38,7 @@ def test_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
     """Templates, pins and type marks are data files: a wheel without them works in a checkout only."""
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {str(p.relative_to(ROOT)) for p in ROOT.glob("*/templates/*")} | {
-        str(p.relative_to(ROOT)) for p in (ROOT / "kafka_assignors" / "jvm").glob("*.lock*")
+        str(p.relative_to(ROOT)) for p in (ROOT / "kafka_assignors" / "jvm").rglob("*.lock")
     }
     assert {"integration/templates/report.html.j2"} < wanted
     assert any("lock" in w for w in wanted)
