@@ -1,0 +1,50 @@
+"""One answer under every PYTHONHASHSEED and every order of members."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SEEDS = ("0", "1", "2", "42", "1234", "4294967295")
+
+DIGEST = """
+import hashlib, json, random, sys
+from tests.assignors import golden
+
+order = random.Random(sys.argv[1])
+digest, rounds = hashlib.sha256(), 0
+for file, name in (("range", "range"), ("roundrobin", "roundrobin"), ("sticky", "sticky"),
+                   ("cooperative_sticky", "cooperative-sticky"), ("java_defects", "")):
+    for step in golden.steps(file, name):
+        order.shuffle(step.row["members"])
+        digest.update(json.dumps(golden.assign(step), sort_keys=True).encode())
+        rounds += 1
+print(rounds, digest.hexdigest())
+"""
+
+
+def test_equal_digests_of_all_vectors_under_six_seeds():
+    root = Path(__file__).parent.parent.parent
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", DIGEST, seed],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in SEEDS
+    ]
+    try:
+        answers = [(process.communicate(timeout=120)[0], process.returncode) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+
+    assert {code for _, code in answers} == {0}
+    assert len({text for text, _ in answers}) == 1
+    rounds, digest = answers[0][0].split()
+    assert int(rounds) == 442 + 442 + 853 + 977 + 19
+    assert len(digest) == 64
