@@ -46,13 +46,16 @@ def nodes(bootstrap: str, timeout_s: float = 5) -> list[Node]:
         return _parse(_receive(connection, size, deadline), bootstrap)
 
 
-def await_ready(bootstrap: str, timeout_s: float, check: Callable[[], None] | None = None) -> list[Node]:
-    """Wait until `bootstrap` answers with at least one live broker.
+def await_ready(
+    bootstrap: str, timeout_s: float, check: Callable[[], None] | None = None, brokers: int = 1
+) -> list[Node]:
+    """Wait until `bootstrap` answers with at least `brokers` live brokers.
 
     Args:
         bootstrap: ``host:port``.
         timeout_s: Seconds until this gives up.
         check: Called before each try; raises when waiting is pointless, e.g. because the broker died.
+        brokers: How many nodes must be live.
 
     Raises:
         BrokerUnreachable: No such answer in time; says what the last try met.
@@ -64,9 +67,10 @@ def await_ready(bootstrap: str, timeout_s: float, check: Callable[[], None] | No
             check()
         try:
             left = max(0.1, min(5.0, deadline - time.monotonic()))
-            if found := nodes(bootstrap, left):
+            found = nodes(bootstrap, left)
+            if len(found) >= brokers:
                 return found
-            last = "it answered, but no broker is live yet"
+            last = f"it answered; {len(found)} of {brokers} brokers are live"
         except (OSError, ValueError) as error:
             last = str(error) or type(error).__name__
         if time.monotonic() >= deadline:
