@@ -112,6 +112,8 @@ def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> Da
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
         .option("includeHeaders", "true")
+        # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
+        .option("kafka.fetch.max.wait.ms", "10")
         # A broker that goes away during the job is an error soon, not after the client's minutes.
         .option("kafka.request.timeout.ms", str(TIMEOUT_MS))
         .option("kafka.default.api.timeout.ms", str(2 * TIMEOUT_MS))
@@ -151,6 +153,7 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
             sf.coalesce(header("producer"), header("partitioner")).alias("producer"),
         ),
         schema.RECORDS,
+        strict=False,  # Kafka has no records without these
     )
 
 
@@ -214,7 +217,7 @@ def events(parsed: DataFrame) -> DataFrame:
         "detail": detail,
     }
     columns = (computed.get(name, event[name]).alias(name) for name in schema.EVENTS.names)
-    return schema.conform(parsed.where(sf.col("reason").isNull()).select(*columns), schema.EVENTS)
+    return schema.conform(parsed.where(sf.col("reason").isNull()).select(*columns), schema.EVENTS, strict=False)
 
 
 def rejected(parsed: DataFrame, run: str) -> DataFrame:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import IO, Annotated, Any, NoReturn
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -69,7 +69,8 @@ def run(
         names = _names(topics)
         _check_window(window)
         history, out = _check_history(history), _check_out(out)
-        found = steps.take("topics", lambda: read.topics(bootstrap, names))
+        with steps("topics"):
+            found = read.topics(bootstrap, names)
         with session(steps) as spark:
             said = job(spark, bootstrap, found, history, out, window, run_id, steps)
     _print({**said, "seconds": steps.seconds}, json_)
@@ -83,8 +84,8 @@ def report_(out: Out, json_: Json = False) -> None:
         for table in TABLES:
             if (folder := _local(f"{out}/{table}")) and not folder.is_dir():
                 raise ConfigError(f"--out {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
-        with session(steps) as spark:
-            said = steps.take("summary", lambda: report.summary(_written(spark, out)))
+        with session(steps) as spark, steps("summary"):
+            said = report.summary(_written(spark, out))
     _print({**said, "out": _paths(out), "seconds": steps.seconds}, json_)
 
 
@@ -103,21 +104,23 @@ def job(
     Raises:
         ConfigError: The history has no event, or several runs where `run_id` is None.
     """
-    parsed = read.parse(read.lines(spark, history)).persist()
-    events = read.events(parsed)
-    counts = steps.take("events", lambda: {row["run"]: row["count"] for row in events.groupBy("run").count().collect()})
+    with steps("events"):
+        parsed = read.parse(read.lines(spark, history)).persist()
+        events = read.events(parsed)
+        counts = {row["run"]: row["count"] for row in events.groupBy("run").count().collect()}
     run_id = run_id or _only_run(counts, history)
-    placement = transform.placement(read.records(spark, bootstrap, topics, run_id), window, topics.partitions).persist()
-    frames = {
-        "placement": placement,
-        "topic_load": transform.topic_load(placement, topics.partitions),
-        "group_timeline": transform.group_timeline(events),
-        "rejected": read.rejected(parsed, run_id),
-    }
-    for table, frame in frames.items():
-        steps.take(table, lambda table=table, frame=frame: write(frame, f"{out}/{table}"))
-    # What is printed is what was written, read again.
-    said = steps.take("summary", lambda: report.summary(_written(spark, out)))
+    with steps("placement"):
+        records = read.records(spark, bootstrap, topics, run_id)
+        placement = transform.placement(records, window, topics.partitions).persist()
+        write(placement, f"{out}/placement")
+    with steps("topic_load"):
+        write(transform.topic_load(placement, topics.partitions), f"{out}/topic_load")
+    with steps("group_timeline"):
+        write(transform.group_timeline(events), f"{out}/group_timeline")
+    with steps("rejected"):
+        write(read.rejected(parsed, run_id), f"{out}/rejected")
+    with steps("summary"):  # of what was written, read again
+        said = report.summary(_written(spark, out))
     said["rows"] = {
         "records": sum(topic["records"] for topic in said["topics"]),
         "events": sum(counts.values()),
@@ -147,37 +150,37 @@ def session(steps: Steps) -> Iterator[SparkSession]:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
         spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
-        with _plain_errors("the log of spark-submit"):
+        with _plain_errors():
             yield spark
         spark.stop()
         return
     with tempfile.TemporaryDirectory(prefix="pipeline-", ignore_cleanup_errors=True) as work:
         log = Path(work) / "spark.log"
-        with _plain_errors(log), log.open("wb") as sink, _jvm(work, sink, steps) as spark:
-            yield spark
+        with log.open("wb") as sink:
+            with steps("spark"):
+                gateway, spark = _start(work, log, sink)
+            try:
+                with _plain_errors(log):
+                    yield spark
+            finally:
+                with contextlib.suppress(Exception):  # it may be what failed
+                    spark.stop()
+                _end(gateway)
 
 
-@contextlib.contextmanager
-def _jvm(work: str, sink: Any, steps: Steps) -> Iterator[SparkSession]:
-    def start() -> tuple[Any, SparkSession]:
-        os.environ["JAVA_HOME"] = str(spark_java_home())
-        # Another Spark on this machine is not the one that this pyspark speaks to.
-        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-        conf = SparkConf(loadDefaults=False).setAll(_local_settings(work))
+def _start(work: str, log: Path, sink: IO[bytes]) -> tuple[Any, SparkSession]:
+    os.environ["JAVA_HOME"] = str(spark_java_home())
+    # Another Spark on this machine is not the one that this pyspark speaks to.
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    conf = SparkConf(loadDefaults=False).setAll(_local_settings(work))
+    with _plain_errors(log):
         gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
         try:
-            return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
+            with _plain_errors(log):
+                return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException:
             _end(gateway)
             raise
-
-    gateway, spark = steps.take("spark", start)
-    try:
-        yield spark
-    finally:
-        with contextlib.suppress(Exception):  # it may be what failed
-            spark.stop()
-        _end(gateway)
 
 
 def _local_settings(work: str) -> list[tuple[str, str]]:
@@ -192,7 +195,8 @@ def _local_settings(work: str) -> list[tuple[str, str]]:
         ("spark.ui.showConsoleProgress", "false"),
         ("spark.local.dir", work),
         ("spark.sql.warehouse.dir", f"{work}/warehouse"),
-        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work}"),
+        # The second compiler takes half of a short job's CPU; a job that is worth it is one for spark-submit.
+        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work} -XX:TieredStopAtLevel=1"),
         ("spark.sql.session.timeZone", "UTC"),
         ("spark.sql.shuffle.partitions", "4"),
         ("spark.sql.adaptive.enabled", "true"),
@@ -216,20 +220,21 @@ def _end(gateway: Any) -> None:
 
 
 @contextlib.contextmanager
-def _plain_errors(log: Path | str) -> Iterator[None]:
-    """Turn an error of the JVM into its first cause, and keep the log."""
+def _plain_errors(log: Path | None = None) -> Iterator[None]:
+    """Turn an error of the JVM into its first cause, while there is a JVM to ask, and keep the log."""
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
-        if isinstance(log, Path) and log.exists():
+        where = ""
+        if log is not None:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
             shutil.copyfile(log, kept)
-            log = kept
-        raise MachineError(f"Spark failed: {_cause(error)} (all of it: {log})") from error
+            where = f" (all of it: {kept})"
+        raise MachineError(f"Spark failed: {_cause(error)}{where}") from error
 
 
 def _cause(error: BaseException) -> str:
-    cause = getattr(error, "java_exception", None)
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()
     said = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}" if cause is not None else str(error)
@@ -237,24 +242,31 @@ def _cause(error: BaseException) -> str:
 
 
 class Steps:
-    """How long each step took; said while it goes, as a live line on a terminal and a line per step in a pipe."""
+    """How long each step took; said while it goes, as a live line on a terminal and a line per step in a pipe.
+
+    >>> steps = Steps()
+    >>> with steps("nothing"):
+    ...     pass
+    >>> sorted(steps.seconds)
+    ['nothing', 'total']
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._begin = time.monotonic()
 
-    def take(self, name: str, work: Any) -> Any:
-        """Do a step, and time it under its name."""
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time what is done inside, under this name."""
         begin = time.monotonic()
-        with self._status(name):
-            done = work()
-        self.seconds[name] = round(time.monotonic() - begin, 2)
-        self.seconds["total"] = round(time.monotonic() - self._begin, 2)
+        with self._live(name):
+            yield
+        now = time.monotonic()
+        self.seconds.update({name: round(now - begin, 2), "total": round(now - self._begin, 2)})
         if not sys.stderr.isatty():
             print(f"pipeline: {name} {self.seconds[name]:.1f} s", file=sys.stderr, flush=True)
-        return done
 
-    def _status(self, name: str) -> Any:
+    def _live(self, name: str) -> contextlib.AbstractContextManager[object]:
         if not sys.stderr.isatty():
             return contextlib.nullcontext()
         from rich.console import Console

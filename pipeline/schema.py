@@ -176,11 +176,15 @@ _LITERALS = {
 }
 
 
-def conform(frame: DataFrame, table: StructType) -> DataFrame:
+def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> DataFrame:
     """The table's columns in its order, with its types and nullability; other columns are dropped.
 
-    A null where the table has none fails the job when the row is computed, and names the column: the literal behind
-    `raise_error` is never reached, but without it Spark would call every computed column nullable.
+    Args:
+        frame: Has the table's columns, perhaps others.
+        table: A schema of this module.
+        strict: A null where the table has none fails the job when the row is computed, and names the column. False
+            is for a frame that was filtered for nulls and is filtered again later: Spark may compute a column before
+            the filter in front of it.
 
     Raises:
         AnalysisException: A column is absent, or of a type that does not fit without loss.
@@ -189,8 +193,9 @@ def conform(frame: DataFrame, table: StructType) -> DataFrame:
     def column(field: StructField) -> Column:
         if field.nullable:
             return sf.col(field.name)
+        # The literal is never reached, but without it Spark would call every computed column nullable.
         literal = sf.lit(_LITERALS[field.dataType]) if field.dataType in _LITERALS else sf.create_map()
-        null = sf.raise_error(sf.lit(f"column {field.name} has a null"))
-        return sf.coalesce(field.name, null.cast(field.dataType), literal.cast(field.dataType)).alias(field.name)
+        null = [sf.raise_error(sf.lit(f"column {field.name} has a null")).cast(field.dataType)] if strict else []
+        return sf.coalesce(field.name, *null, literal.cast(field.dataType)).alias(field.name)
 
     return frame.select(*(column(field) for field in table.fields)).to(table)
