@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import socket
 import subprocess
 import sys
 
@@ -27,7 +28,6 @@ from kafka_assignors.errors import ConfigError, UnknownName
 from . import golden
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
-NOBODY_HOME = "127.0.0.1:9"  # a consumer joins when it is polled; these are made, not polled
 
 
 def cluster(topics, brokers=None, leaderless=()):
@@ -291,12 +291,13 @@ def test_a_wrong_rack_is_refused_before_any_join(cls):
 
 @pytest.fixture
 def consumer():
-    made = []
+    """Makes consumers; they join a group when they are polled, and these are not. Their broker never says a word."""
+    made, silent = [], socket.create_server(("127.0.0.1", 0))
 
     def make(*strategy):
         made.append(
             KafkaConsumer(
-                bootstrap_servers=NOBODY_HOME,
+                bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}",
                 group_id="g",
                 api_version=(2, 5),
                 partition_assignment_strategy=list(strategy),
@@ -307,6 +308,7 @@ def consumer():
     yield make
     for each in made:
         each.close(autocommit=False)
+    silent.close()
 
 
 @pytest.mark.parametrize("cls", CLASSES)
