@@ -54,13 +54,12 @@ def assign(group: Group, claims: Claims | None = None) -> Assignment:
         np.array([each.foreign for each in classes]),
         np.array([np.bincount(np.array(each.owners) + 1, minlength=len(members) + 1)[1:] for each in classes]),
     )
-    given: dict[str, list[list[int]]] = {}  # topic -> member index -> partitions
+    given: dict[str, dict[int, list[int]]] = {}  # topic -> member index -> partitions
     for each, row in zip(classes, units.tolist(), strict=True):
         _name(each, row, given)
     for topic, per_member in given.items():
-        for member, partitions in zip(members, per_member, strict=True):
-            if partitions:
-                assignment[member.member_id][topic] = sorted(partitions)
+        for i, partitions in per_member.items():
+            assignment[members[i].member_id][topic] = sorted(partitions)
     return assignment
 
 
@@ -112,7 +111,7 @@ def _classes(group: Group, members: Sequence[Member], claims: Claims) -> list[_C
     return list(classes.values())
 
 
-def _name(each: _Class, units: Sequence[int], given: dict[str, list[list[int]]]) -> None:
+def _name(each: _Class, units: Sequence[int], given: dict[str, dict[int, list[int]]]) -> None:
     """Choose the partitions that make up the units of one class: owners keep theirs, the rest is dealt topic by topic.
 
     Who must give some up keeps as many of each topic as it can. What is dealt goes to the member with room that has
@@ -122,22 +121,21 @@ def _name(each: _Class, units: Sequence[int], given: dict[str, list[list[int]]])
     room = list(units)
     loose: dict[str, list[int]] = {}
     for i, (topic, partition) in enumerate(each.partitions):
-        have = given.setdefault(topic, [[] for _ in units])
         if i in kept:
-            have[each.owners[i]].append(partition)
+            given.setdefault(topic, {}).setdefault(each.owners[i], []).append(partition)
             room[each.owners[i]] -= 1
         else:
             loose.setdefault(topic, []).append(partition)
 
     turn = 0
     for topic, partitions in loose.items():
-        have = given[topic]
+        have = given.setdefault(topic, {})
         start = turn
-        queue = [(len(have[m]), (m - start) % len(room), m) for m, left in enumerate(room) if left]
+        queue = [(len(have.get(m, ())), (m - start) % len(room), m) for m, left in enumerate(room) if left]
         heapify(queue)
         for partition in partitions:
             count, place, member = queue[0]
-            have[member].append(partition)
+            have.setdefault(member, []).append(partition)
             room[member] -= 1
             turn = member + 1
             if room[member]:
