@@ -281,12 +281,14 @@ def _reported() -> Iterator[Steps]:
     def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(128 + signal.SIGTERM)
 
-    signal.signal(signal.SIGTERM, terminate)
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield Steps()
     except KafkaAssignorsError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _print(said: dict[str, Any], json_: bool) -> None:

@@ -51,7 +51,7 @@ RECORDS = _table(
     ("key_bytes", INT, OR_NULL),  # bytes; null: no key
     ("value_bytes", INT, OR_NULL),  # bytes; null: a tombstone
     ("header_bytes", INT, NEVER),  # bytes of header names and values
-    ("value_id", STRING, OR_NULL),  # header value_id, the payload's id in tests; null: no such header
+    ("value_id", STRING, OR_NULL),  # the payload's id in a run of the harness; null: not of the harness
     ("producer", STRING, OR_NULL),  # header producer, else header partitioner: what placed it; null: no such header
 )
 """One row per Kafka record; keys and payloads are dropped, only their sizes and the key's hash stay.
@@ -142,13 +142,13 @@ GROUP_TIMELINE = _table(
     ("generation_start", INT, OR_NULL),  # of the callback that gave it; null: the event did not say it
     ("generation_end", INT, OR_NULL),  # of the callback that took it; null: no callback ended it
     ("start_ns", LONG, NEVER),  # monotonic, ns
-    ("end_ns", LONG, NEVER),  # monotonic, ns; of an open interval the last event of the run
+    ("end_ns", LONG, NEVER),  # monotonic, ns; of an open interval the last event of the group
     ("start_kind", STRING, NEVER),  # assigned
-    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop, open
+    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (it closed), exit (it was gone without), open
     ("source", STRING, NEVER),  # callback: what the members believed
     ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before
-    ("overlap_prev_ms", DOUBLE, NEVER),  # together with an earlier owner, other than itself; 0 when lawful
-    ("moved", BOOLEAN, NEVER),  # the last owner before was another member
+    ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 when lawful
+    ("moved", BOOLEAN, NEVER),  # the interval before was another process's
 )
 """One row per ownership interval: who held a topic-partition from when to when.
 

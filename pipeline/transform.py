@@ -131,17 +131,17 @@ def _partition_count(partitions: Mapping[str, int], highest: Column) -> Column:
 
 
 _STARTS = {"assigned_begin": "assigned"}
-_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # of the partitions they name
-_MEMBER_ENDS = {"exit": "stop", "fault_begin": "killed"}  # of everything the member holds
+_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # of the topic-partitions that they list
+_PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # of all that the process holds
 
 
 def group_timeline(events: DataFrame) -> DataFrame:
     """Who held each topic-partition from when to when, as the members' own callbacks tell it.
 
-    An interval begins with `assigned_begin` and ends with the first of: `revoke_end` or `lost_begin` of that
-    topic-partition in the same incarnation, the harness's `fault_begin` of kind kill for the member, its `exit`.
-    Without any of these it is open, and ends with the run's last event. An assignment of what the member holds
-    already begins nothing.
+    For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
+    `assigned_begin` opens an interval unless one is open. The first of these ends it: `revoke_end` or `lost_begin` that
+    list the topic-partition, the process's `fault_begin` of kind kill, its `stop`, its `exit`. Without any it is open,
+    and ends with the group's last event.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.
@@ -149,70 +149,62 @@ def group_timeline(events: DataFrame) -> DataFrame:
     Returns:
         `schema.GROUP_TIMELINE`.
 
-    Cost: lazy; three shuffles of (callback, topic-partition) rows: no more than partitions x generations.
-    Source: the rule of integration.checker, in windows instead of a loop.
+    Cost: lazy; four shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
+    generations.
+    Source: the rule of integration/timeline.py, in windows instead of a loop; the tests hold one against the other.
     """
-    who = ["run", "group", "member"]
-    holding = [*who, "incarnation", "topic", "partition"]
+    process = ["run", "group", "member", "incarnation"]
+    holding = [*process, "topic", "partition"]
     known = events.where(sf.col("group").isNotNull())
-    callbacks = known.where(sf.col("kind").isin(*_STARTS, *_OWN_ENDS) & sf.col("member").isNotNull()).select(
-        *who, "incarnation", sf.inline("partitions"), "mono_ns", "seq", "ts", "kind", "generation", "member_id"
-    )
-    gone = known.where((sf.col("src") == "harness") & ((sf.col("kind") == "exit") | _is_kill())).select(
-        "run", "group", _target().alias("member"), "mono_ns", "seq", "kind"
+    of_process = known.where(sf.col("member").isNotNull())
+    callbacks = of_process.where(sf.col("kind").isin(*_STARTS, *_OWN_ENDS)).select(
+        *process, sf.inline("partitions"), "mono_ns", "src", "seq", "ts", "kind", "generation", "member_id"
     )
     held = callbacks.where(sf.col("kind").isin(*_STARTS)).select(*holding).distinct()
-    rows = callbacks.unionByName(gone.join(held, who), allowMissingColumns=True)
+    gone = of_process.where(
+        sf.col("kind").isin("stop", "exit") | ((sf.col("kind") == "fault_begin") & (sf.col("fault") == "kill"))
+    ).select(*process, "mono_ns", "src", "seq", "kind", "generation")
+    rows = callbacks.unionByName(gone.join(held, process), allowMissingColumns=True)
 
-    in_time = Window.partitionBy(*holding).orderBy("mono_ns", "seq")
+    in_time = Window.partitionBy(*holding).orderBy("mono_ns", "src", "seq")
     starts = sf.col("kind").isin(*_STARTS)
     ending = sf.struct(
-        sf.col("mono_ns").alias("ns"), _renamed({**_OWN_ENDS, **_MEMBER_ENDS}).alias("kind"), "generation"
+        sf.col("mono_ns").alias("ns"), _renamed({**_OWN_ENDS, **_PROCESS_ENDS}).alias("kind"), "generation"
     )
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
+    last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
     intervals = (
         rows.withColumn("end", sf.first(sf.when(~starts, ending), ignorenulls=True).over(later))
         .withColumn("held_already", sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)))
         .where(starts & ~sf.col("held_already"))
-        .join(sf.broadcast(events.groupBy("run").agg(sf.max("mono_ns").alias("last_ns"))), "run")
+        .join(sf.broadcast(last), ["run", "group"])
         .withColumn("start_ns", sf.col("mono_ns"))
         .withColumn("end_ns", sf.coalesce("end.ns", "last_ns"))
     )
 
-    before = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
-    # A member's own intervals never overlap, so if the latest end so far is its own, it overlaps with nobody.
-    latest = sf.max(sf.struct("end_ns", "member")).over(before.rowsBetween(Window.unboundedPreceding, -1))
-    shared_ns = sf.least("end_ns", "latest.end_ns") - sf.col("start_ns")
+    order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
+    until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
+    before = sf.lag(sf.struct("member", "incarnation")).over(order)
+    zero = sf.lit(0)
     return schema.conform(
-        intervals.withColumn("latest", latest)
-        .withColumn("moved", sf.coalesce(sf.lag("member").over(before) != sf.col("member"), sf.lit(False)))
-        .select(
+        intervals.select(
             *holding,
             "member_id",
             "start_ns",
             "end_ns",
-            "moved",
             sf.to_date("ts").alias("dt"),
             sf.col("generation").alias("generation_start"),
             sf.col("end.generation").alias("generation_end"),
             _renamed(_STARTS).alias("start_kind"),
             sf.coalesce("end.kind", sf.lit("open")).alias("end_kind"),
             sf.lit("callback").alias("source"),
-            (sf.greatest(sf.col("start_ns") - sf.col("latest.end_ns"), sf.lit(0)) / 1e6).alias("gap_before_ms"),
-            sf.when((sf.col("latest.member") != sf.col("member")) & (shared_ns > 0), shared_ns / 1e6)
-            .otherwise(0.0)
-            .alias("overlap_prev_ms"),
+            # greatest() passes over nulls, and the first row has no gap, rather than one of 0
+            sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6).alias("gap_before_ms"),
+            (sf.greatest(until - sf.col("start_ns"), zero) / 1e6).alias("overlap_prev_ms"),
+            sf.coalesce(before != sf.struct("member", "incarnation"), sf.lit(False)).alias("moved"),
         ),
         schema.GROUP_TIMELINE,
     )
-
-
-def _is_kill() -> Column:
-    return (sf.col("kind") == "fault_begin") & (sf.col("fault") == "kill")
-
-
-def _target() -> Column:
-    return sf.coalesce("member", sf.col("detail")["target"])
 
 
 def _renamed(names: Mapping[str, str]) -> Column:

@@ -1,0 +1,16 @@
+"""One Spark session for all tests of the folder: its start is what costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.run import Steps, session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with session(Steps()) as found:
+        yield found

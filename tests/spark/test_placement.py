@@ -1,0 +1,97 @@
+"""Load, keys and skew, on rows counted by hand and against the formulas written as loops."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import defaultdict
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.testing import assertSchemaEqual
+
+from pipeline import schema, transform
+
+pytestmark = pytest.mark.spark
+
+MIDNIGHT = datetime(2026, 1, 2, tzinfo=timezone.utc)
+
+
+def records(spark: SparkSession, rows: list[tuple[str, int, float, int | None, int | None, int]]) -> DataFrame:
+    """Rows of (topic, partition, seconds after midnight, key hash, value bytes, header bytes)."""
+    return spark.createDataFrame(
+        [
+            ("r", "c", topic, partition, offset, MIDNIGHT + timedelta(seconds=second), 0, key,
+             None if key is None else 8, value, header, None, None)
+            for offset, (topic, partition, second, key, value, header) in enumerate(rows)
+        ],
+        schema.RECORDS,
+    )  # fmt: skip
+
+
+def in_utc(row: Row) -> dict[str, object]:
+    """Spark hands timestamps out in the time zone of the Python process, whatever the session's is."""
+    return {k: v.astimezone(timezone.utc) if isinstance(v, datetime) else v for k, v in row.asDict().items()}
+
+
+def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
+    rows = [
+        ("t", 0, 0.0, 1, 92, 0),  # 100 bytes
+        ("t", 0, 1.0, 1, 92, 0),
+        ("t", 0, 2.0, 2, 82, 10),
+        ("t", 0, 9.999, None, None, 0),  # a tombstone without key: no bytes at all
+        ("t", 1, 5.0, 2, 92, 0),
+        ("t", 1, 10.0, 9, 92, 0),  # the next window
+        ("t", 1, 11.0, -9, 92, 0),  # as many records as 9: the lower hash is named
+        ("u", 0, 5.0, 2, 92, 0),  # key 2 of another topic is another key
+    ]
+
+    placement = transform.placement(records(spark, rows), "10 seconds", {"t": 4, "u": 1})
+
+    assertSchemaEqual(placement.schema, schema.PLACEMENT)
+    found = {(r["topic"], r["partition"], r["window_start"]): r for r in map(in_utc, placement.collect())}
+    later = MIDNIGHT + timedelta(seconds=10)
+    assert set(found) == {("t", 0, MIDNIGHT), ("t", 1, MIDNIGHT), ("t", 1, later), ("u", 0, MIDNIGHT)}
+    assert found["t", 0, MIDNIGHT] == {
+        "run": "r", "dt": MIDNIGHT.date(), "topic": "t", "partition": 0, "window_start": MIDNIGHT, "window_end": later,
+        "records": 4, "bytes": 300, "record_rate": 0.4, "byte_rate": 30.0, "keys_approx": 2, "null_key_records": 1,
+        "top_key_hash": 1, "top_key_share": 0.5, "moved_keys": 1, "share": 0.8, "skew": 3.0,
+    }  # fmt: skip
+    assert (found["t", 1, MIDNIGHT]["skew"], found["t", 1, MIDNIGHT]["moved_keys"]) == (1.0, 1)
+    assert (found["t", 1, later]["top_key_hash"], found["t", 1, later]["top_key_share"]) == (-9, 0.5)
+    assert (found["t", 1, later]["share"], found["t", 1, later]["skew"]) == (1.0, 4.0)
+    assert found["u", 0, MIDNIGHT]["moved_keys"] == 0
+
+
+def test_measures_of_load_are_the_textbooks(spark: SparkSession) -> None:
+    """Random loads with empty partitions, an even topic, one that lies on a single partition, one without bytes."""
+    rng = random.Random(5)
+    counts = {"even": 3, "one": 5, "nothing": 2, "grew": 1, **{f"random{i}": rng.randint(1, 9) for i in range(6)}}
+    rows = [("even", p, 0, 1, 92, 0) for p in range(3)] + [("one", 4, 0, 1, 92, 0)] * 7
+    rows += [("nothing", 1, 0, None, None, 0)] + [("grew", p, 0, 1, 92, 0) for p in (0, 3)]
+    for topic, n in counts.items():
+        if topic.startswith("random"):
+            rows += [(topic, rng.randrange(n), rng.uniform(0, 50), 1, rng.randint(0, 500), 3) for _ in range(40)]
+    loads: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for topic, partition, _, key, value, header in rows:
+        loads[topic][partition] += (8 if key is not None else 0) + (value or 0) + header
+
+    load = transform.topic_load(transform.placement(records(spark, rows), "10 seconds", counts), counts)
+
+    assertSchemaEqual(load.schema, schema.TOPIC_LOAD)
+    found = {row["topic"]: row for row in load.collect()}
+    assert set(found) == set(counts)
+    for topic, n in {**counts, "grew": 4}.items():
+        x = sorted(loads[topic][p] for p in range(n))
+        total, row = sum(x), found[topic]
+        assert (row["partitions"], row["bytes"]) == (n, total)
+        assert row["empty_partitions"] == n - len({r[1] for r in rows if r[0] == topic})
+        if not total:
+            assert (row["max_over_mean"], row["cv"], row["gini"]) == (0, 0, 0)
+            continue
+        assert row["max_over_mean"] == pytest.approx(max(x) / (total / n))
+        assert row["cv"] == pytest.approx(statistics.pstdev(x) / statistics.mean(x))
+        # Gini as it is defined, by all pairs: the table's form over ranks is another way to the same number
+        assert row["gini"] == pytest.approx(sum(abs(a - b) for a in x for b in x) / (2 * n * total))
+    assert found["one"]["gini"] == pytest.approx(1 - 1 / 5)

@@ -1,0 +1,211 @@
+"""The job as its users start it: a process of its own, on a real broker, with the members' own history."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
+from typer.testing import CliRunner
+
+from integration.broker import Broker
+from integration.broker.ports import free_ports
+from integration.group import MemberGroup
+from integration.history import History
+from integration.records import Record, read_back, send
+from integration.timeline import intervals
+from kafka_assignors.errors import MachineError
+from pipeline import run, schema
+
+pytestmark = pytest.mark.spark
+
+ARROW = {
+    spark_types.StringType: "string", spark_types.IntegerType: "int32", spark_types.LongType: "int64",
+    spark_types.DoubleType: "double", spark_types.BooleanType: "bool",
+    spark_types.TimestampType: "timestamp[us, tz=UTC]",
+}  # fmt: skip
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pipeline", *arguments]
+
+
+def without_java() -> dict[str, str]:
+    """An environment in which no system Java can be found, so that Spark runs on the wheel's."""
+    rest = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "KAFKA_ASSIGNORS_JAVA")}
+    return {**rest, "PATH": os.pathsep.join(p for p in rest["PATH"].split(os.pathsep) if not Path(p, "java").exists())}
+
+
+@pytest.mark.broker
+def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
+    """Records through two partitioners, a real group whose member is killed, the job with the wheel's Java."""
+    wide, narrow = kafka_topic(partitions=5, name="wide"), kafka_topic(partitions=2, name="narrow")
+    folder, out = tmp_path / "history", tmp_path / "out"
+    for partitioner in ("default", "random"):
+        records = [
+            Record(topic, f"k{i % 7}".encode() if i % 3 else None) for i in range(150) for topic in (wide, narrow)
+        ]
+        assert send(kafka_broker.bootstrap, folder, "r1", partitioner, records).nacked == 0
+    with MemberGroup(kafka_broker.bootstrap, group=wide, folder=folder, run="r1") as group:
+        group.start("m1", topics=[wide], assignors=["range"])
+        group.start("m2", topics=[wide], assignors=["range"])
+        group.wait_stable()
+        group.kill("m1")
+        group.wait_stable()
+    counts: dict[tuple[str, int], int] = {}
+    for topics in read_back(kafka_broker.bootstrap, folder, "r1", [wide, narrow]).counts.values():
+        for topic, partitions in topics.items():
+            for partition, n in partitions.items():
+                counts[topic, partition] = counts.get((topic, partition), 0) + n
+    with (folder / "torn.jsonl").open("w") as file:
+        file.write('{"v":1,"kind":"sta')
+    inside = tmp_path / "inside"
+    inside.mkdir()
+
+    done = subprocess.run(
+        command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
+                "--out", "../out", "--json"),
+        capture_output=True, text=True, timeout=200, env=without_java(), cwd=inside, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)  # nothing else on stdout
+    assert list(inside.iterdir()) == []
+    assert "Exception" not in done.stderr
+    loads = {(t["topic"], load["partition"]): load["records"] for t in said["topics"] for load in t["loads"]}
+    assert loads == counts
+    assert said["rows"]["records"] == 600
+    assert said["rejected"] == {"no JSON object: torn or damaged": 1}
+    assert said["run"] == "r1"
+
+    placement = table(out, "placement")
+    written: dict[tuple[str, int], int] = {}
+    for row in placement:
+        written[row["topic"], row["partition"]] = written.get((row["topic"], row["partition"]), 0) + row["records"]
+    assert written == counts
+
+    timeline = table(out, "group_timeline")
+    expected = [vars(interval) for interval in intervals(History.load(folder))]
+    place = ("group", "topic", "partition", "start_ns", "member", "incarnation")
+    names = expected[0].keys()
+    assert sorted(({k: row[k] for k in names} for row in timeline), key=lambda r: [r[k] for k in place]) == expected
+    assert {row["end_kind"] for row in timeline} >= {"killed", "revoked"}
+    for name, columns in run.TABLES.items():
+        assert_written_as(out / name, columns)
+
+    again = subprocess.run(
+        command("report", "--out", str(out)), capture_output=True, text=True, timeout=100, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    assert wide in again.stdout
+    assert "no JSON object: torn or damaged" in again.stdout
+
+
+def table(out: Path, name: str) -> list[dict[str, object]]:
+    return pyarrow.dataset.dataset(out / name, partitioning="hive").to_table().to_pylist()
+
+
+def assert_written_as(folder: Path, columns: spark_types.StructType) -> None:
+    """The files themselves hold the table: names in order, types, and `required` where there is never a null."""
+    files = sorted(folder.rglob("*.parquet"))
+    assert files
+    inside = [field for field in columns.fields if field.name not in schema.PARTITION_COLUMNS]
+    for file in files:
+        found = pyarrow.parquet.ParquetFile(file).schema_arrow
+        assert [(f.name, str(f.type), f.nullable) for f in found] == [
+            (f.name, ARROW[type(f.dataType)], f.nullable) for f in inside
+        ]
+        for name in schema.PARTITION_COLUMNS:
+            assert any(part.startswith(f"{name}=") for part in file.parts) == (name in columns.names)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--bootstrap", "{free}", "--bootstrap '127.0.0.1:{port}': no broker answered"),
+        ("--topics", "{topic},absent", "--topics: 'absent' cannot be read (UnknownTopicOrPartitionError)"),
+        ("--topics", "{empty}", "has 3 partitions and no record"),
+        ("--topics", " , ", "names no topic"),
+        ("--history", "{tmp}/absent", "is no folder"),
+        ("--history", "{tmp}/out", "holds no *.jsonl file"),
+        ("--out", "{tmp}/file/out", "cannot be written to (Not a directory); name another folder"),
+        ("--window", "soon", "--window 'soon' is no length of time"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_option(
+    kafka_broker: Broker, kafka_topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option, value, message
+) -> None:
+    """Found before Spark is started; the topic and history beside it are good, so nothing else is wrong."""
+    monkeypatch.setattr("pipeline.read.TIMEOUT_MS", 2000)
+    monkeypatch.setattr("pipeline.run.session", None)  # starting Spark would be a TypeError
+    topic, empty = kafka_topic(1), kafka_topic(3)
+    (tmp_path / "history").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "file").touch()
+    assert send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic)]).acked == 1
+    port = free_ports(1)[0]
+    value = value.format(free=f"127.0.0.1:{port}", topic=topic, empty=empty, tmp=tmp_path)
+    options = {
+        "--bootstrap": kafka_broker.bootstrap, "--topics": topic, "--history": str(tmp_path / "history"),
+        "--out": str(tmp_path / "out"), option: value,
+    }  # fmt: skip
+
+    result = CliRunner().invoke(run.app, ["run", *(word for item in options.items() for word in item)])
+
+    assert result.exit_code == 3, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert message.format(port=port) in result.stderr
+
+
+def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> None:
+    result = CliRunner().invoke(run.app, ["report", "--out", str(tmp_path)])
+
+    assert result.exit_code == 3
+    assert "no placement/ in it; write it by: python -m pipeline run" in result.stderr
+
+
+def test_an_error_of_the_jvm_is_its_cause_and_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text("all of it")
+
+    with pytest.raises(MachineError, match=r"Spark failed: .*the reason") as caught, run._plain_errors(log):
+        spark.sql("select raise_error('the reason')").collect()
+
+    assert "\n" not in str(caught.value)
+    kept = Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")"))
+    assert kept.read_text() == "all of it"
+    kept.unlink()
+
+
+@pytest.mark.broker
+def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
+    topic = kafka_topic(1)
+    assert send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic)]).acked == 1
+    arguments = ["--bootstrap", kafka_broker.bootstrap, "--topics", topic, "--history", str(tmp_path / "history")]
+    with subprocess.Popen(
+        command("run", *arguments, "--out", str(tmp_path / "out")), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("pipeline: spark"):
+                break
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert any("java" in child.name() for child in children)
+
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+        _, alive = psutil.wait_procs(children, timeout=10)
+        assert alive == []
