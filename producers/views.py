@@ -48,9 +48,9 @@ class Topics:
         Cost: one look-up, O(n log n) after a metadata update of a topic with n partitions.
         """
         seen = self._seen.get(topic)
-        if seen is None or seen.source is None or seen.source is not _source(topic, cluster):
-            return self.read(topic, cluster)
-        return seen
+        if seen is not None and seen.source is not None and seen.source is _source(topic, cluster):
+            return seen
+        return self.read(topic, cluster)
 
     def unkeyed(self, topic: str, cluster: Any) -> Seen:
         """The topic for a record without a key; raises and costs as `keyed`."""

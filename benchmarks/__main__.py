@@ -1,0 +1,56 @@
+"""``python -m benchmarks NAME [--quick] [--json]``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from kafka_assignors.errors import KafkaAssignorsError, UnknownName
+
+from .result import Result, ResultFile
+
+NAMES = ("assignors", "partitioners", "checker", "broker", "rebalances", "pipeline")
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or all")],
+    quick: Annotated[bool, typer.Option("--quick", help="fewer rounds, shorter limits, no downloads")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="JSON lines instead of text")] = False,
+) -> None:
+    """Measure, print one line per result, and keep all measurements in benchmarks/results/."""
+    if name not in (*NAMES, "all"):
+        typer.echo(f"error: {UnknownName('benchmark', name, (*NAMES, 'all'))}", err=True)
+        raise typer.Exit(2)
+    failed = False
+    for each in NAMES if name == "all" else (name,):
+        failed |= not _run(each, quick, json_)
+    raise typer.Exit(1 if failed else 0)
+
+
+def _run(name: str, quick: bool, json_: bool) -> bool:
+    """Whether every result of one benchmark came in."""
+    run: Callable[[bool], Iterator[Result]] = import_module(f".{name}", __package__).run
+    kept, complete = ResultFile(name, quick), True
+    try:
+        for result in run(quick):
+            kept.add(result)
+            typer.echo(json.dumps(result.row()) if json_ else result.text())
+            complete &= result.value is not None
+    except KafkaAssignorsError as error:
+        typer.echo(f"error: benchmark {name}: {error}", err=True)
+        return False
+    finally:
+        kept.close()
+    typer.echo(f"raw results: {kept.path.relative_to(kept.path.parents[2])}", err=True)
+    return complete
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,112 @@
+"""One choice of a partition, and a whole `send`, against kafka-python's own DefaultPartitioner."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
+from kafka.partitioner.default import murmur2 as kafka_python_murmur2
+
+from integration.broker import start_broker
+from producers import DefaultPartitioner, RoundRobinPartitioner
+from producers.core.murmur2 import unsigned
+
+from .clusters import cluster
+from .result import Result, cpu_ns, in_turns
+
+PEER = "kafka-python DefaultPartitioner"
+_SEED = 11
+
+
+def run(quick: bool) -> Iterator[Result]:
+    """All results, the cheap ones first."""
+    rounds, count = (3, 10_000) if quick else (9, 50_000)
+    keys = _keys(count)
+    yield _hash(keys, rounds)
+    for partitions in (12, 1000):
+        metadata = cluster({"t": partitions})
+        # The peer sorts all partitions for each record: at 1,000 a tenth of the keys says as much.
+        fewer = keys if partitions == 12 else keys[: count // 10]
+        theirs = _choosing(KafkaPythonDefault, metadata, fewer)
+        yield _result(f"new-key-{partitions}", _choosing(DefaultPartitioner, metadata, keys), theirs, rounds)
+        warm = DefaultPartitioner()
+        _choosing(lambda warm=warm: warm, metadata, keys)()  # type: ignore[misc]
+        seen = _choosing(lambda warm=warm: warm, metadata, keys)  # type: ignore[misc]
+        yield _result(f"seen-key-{partitions}", seen, theirs, rounds)
+        none: list[bytes | None] = [None] * len(keys)
+        theirs = _choosing(KafkaPythonDefault, metadata, none[: len(fewer)])
+        yield _result(f"uniform-{partitions}", _choosing(DefaultPartitioner, metadata, none), theirs, rounds)
+        yield _result(f"roundrobin-{partitions}", _choosing(RoundRobinPartitioner, metadata, none), theirs, rounds)
+    yield _send_rate(quick)
+
+
+def _keys(count: int) -> list[bytes | None]:
+    """Distinct keys of 6 to 40 bytes."""
+    rng = random.Random(_SEED)
+    return [b"user-%d-" % i + b"x" * rng.randrange(0, 22) for i in range(count)]
+
+
+def _hash(keys: list[bytes | None], rounds: int) -> Result:
+    given = [key for key in keys if key is not None]
+    differ = [key for key in given if unsigned(key) != kafka_python_murmur2(key)]
+    assert not differ, f"the hashes differ on {differ[0]!r}: there is nothing to compare"
+    ours, peer, raw = in_turns(
+        lambda: cpu_ns(lambda: [unsigned(key) for key in given], len(given)),
+        lambda: cpu_ns(lambda: [kafka_python_murmur2(key) for key in given], len(given)),
+        rounds,
+    )
+    return Result("murmur2", ours, "ns/key", "kafka-python murmur2", peer, raw=raw)
+
+
+def _choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:
+    """A measurement with a partitioner of its own each time."""
+
+    def measure() -> float:
+        partition = make().partition
+
+        def choose() -> None:
+            for key in keys:
+                partition("t", key, key, b"v", b"v", metadata)
+
+        return cpu_ns(choose, len(keys))
+
+    return measure
+
+
+def _result(name: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> Result:
+    value, peer, raw = in_turns(ours, theirs, rounds)
+    return Result(name, value, "ns/key", PEER, peer, raw=raw)
+
+
+def _send_rate(quick: bool) -> Result:
+    """Wall time of a record: 100 bytes, one of 5,000 keys, 12 partitions, acks=1, until all are acknowledged."""
+    records, rounds = (4000, 2) if quick else (20_000, 5)
+    keys = [b"user-%015d" % (i * 7919 % 5000) for i in range(5000)]
+    with start_broker() as broker:
+        with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
+            admin.create_topics({"send-rate": {"num_partitions": 12, "replication_factor": 1}})
+            admin.wait_for_topics(["send-rate"])
+
+        def sending(partitioner: Any) -> float:
+            producer = KafkaProducer(
+                bootstrap_servers=broker.bootstrap, acks=1, linger_ms=20, partitioner=partitioner, metrics_enabled=False
+            )
+            with closing(producer):
+                for key in keys:  # connections, metadata, and keys seen once
+                    producer.send("send-rate", b"v" * 100, key=key)
+                producer.flush()
+                began = time.perf_counter()
+                for i in range(records):
+                    producer.send("send-rate", b"v" * 100, key=keys[i % 5000])
+                producer.flush()
+                return (time.perf_counter() - began) / records * 1e6
+
+        value, peer, raw = in_turns(
+            lambda: sending(DefaultPartitioner()), lambda: sending(KafkaPythonDefault()), rounds
+        )
+    return Result("send-rate", value, "us/record", PEER, peer, raw=raw)

@@ -1,0 +1,132 @@
+"""One measured number, and where it is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one benchmark says.
+
+    Args:
+        name: As README.md lists them.
+        value: Ours, in `unit`; smaller is better for every unit here. None: no result, see `note`.
+        unit: ``ms``, ``ns/key``, …; CPU or wall as README.md says for the benchmark.
+        peer: What it is held against, measured in turns in the same run; None when there is nothing to compare with.
+        peer_value: The peer's, in `unit`; None when it gave no result, see `note`.
+        note: What the numbers alone do not say.
+        raw: Every single measurement; kept in the results file, not printed.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    peer: str | None = None
+    peer_value: float | None = None
+    note: str = ""
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        """peer / ours: above 1, ours is faster."""
+        if not self.value or self.peer_value is None:
+            return None
+        return self.peer_value / self.value
+
+    def row(self) -> dict[str, Any]:
+        """The JSON line."""
+        row: dict[str, Any] = {
+            "name": self.name, "value": _short(self.value), "unit": self.unit, "peer": self.peer,
+            "peer_value": _short(self.peer_value), "ratio": _short(self.ratio),
+        }  # fmt: skip
+        return {**row, "note": self.note} if self.note else row
+
+    def text(self) -> str:
+        """One line for people."""
+        value = "no result" if self.value is None else f"{_short(self.value)} {self.unit}"
+        line = f"{self.name:<28} {value:>18}"
+        if self.peer is not None:
+            theirs = "no result" if self.peer_value is None else f"{_short(self.peer_value)} {self.unit}"
+            line += f"   {self.peer}: {theirs}"
+        if self.ratio is not None:
+            line += f"   ratio {self.ratio:.3g}"
+        return line + (f"   ({self.note})" if self.note else "")
+
+
+def in_turns(
+    ours: Callable[[], float], peer: Callable[[], float], rounds: int
+) -> tuple[float, float, dict[str, list[float]]]:
+    """Measure both by turns, so that a busy spell of the machine hits both: medians, and all measurements."""
+    raw: dict[str, list[float]] = {"ours": [], "peer": []}
+    for turn in range(rounds):
+        # Who begins changes too: what runs second finds warm caches, or a machine that got busy.
+        order: Sequence[tuple[str, Callable[[], float]]] = [("ours", ours), ("peer", peer)]
+        for name, measure in order if turn % 2 == 0 else reversed(order):
+            raw[name].append(measure())
+    return statistics.median(raw["ours"]), statistics.median(raw["peer"]), raw
+
+
+class ResultFile:
+    """The raw results of one run: a first line about the machine, then a line per result.
+
+    Args:
+        name: Of the benchmark.
+        quick: Whether it was the quick form.
+    """
+
+    def __init__(self, name: str, quick: bool) -> None:
+        RESULTS.mkdir(exist_ok=True)
+        form = "quick" if quick else "full"
+        self.path = RESULTS / f"{name}-{form}-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}.jsonl"
+        self._file: IO[str] = self.path.open("w", encoding="utf-8")
+        self._write({"benchmark": name, "form": form, **_machine()})
+
+    def add(self, result: Result) -> None:
+        """Keep one result with all its measurements."""
+        self._write({**result.row(), "raw": result.raw})
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+    def _write(self, row: dict[str, Any]) -> None:
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+
+
+def _machine() -> dict[str, Any]:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return {
+        "at": datetime.now(timezone.utc).isoformat(timespec="seconds"), "commit": commit.stdout.strip() or None,
+        "python": sys.version.split()[0], "system": platform.system(), "machine": platform.machine(),
+        "cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2),
+        "versions": {name: version(name) for name in ("kafka-python", "numpy", "scipy")},
+    }  # fmt: skip
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.4g}")
+
+
+def cpu_ns(call: Callable[[], object], per: int) -> float:
+    """CPU nanoseconds of this thread for one of `per` steps of a call."""
+    began = time.thread_time_ns()
+    call()
+    return (time.thread_time_ns() - began) / per
