@@ -100,7 +100,7 @@ def test_sticky_is_optimal(group):
     assert kip54_unbalanced(group, assignment) == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(group=groups(max_members=7, max_partitions=12))
 def test_sticky_is_optimal_in_larger_groups(group):
     assert cost(group, sticky.assign(group)) == optimum(group)
