@@ -44,6 +44,12 @@ TABLES = {
     "rejected": schema.REJECTED,
 }
 
+SQL_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    # What the tables say; the default is a 96-bit type that nobody else writes any more.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 Out = Annotated[str, typer.Option(help="Folder or URI of the tables; those in it are replaced.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
@@ -148,7 +154,7 @@ def session(steps: Steps) -> Iterator[SparkSession]:
         MachineError: Spark does not start, or fails at work; says why and where the log is.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
-        spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+        spark = SparkSession.builder.config(map=SQL_SETTINGS).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         with _plain_errors():
             yield spark
@@ -176,11 +182,11 @@ def _start(work: str, log: Path, sink: IO[bytes]) -> tuple[Any, SparkSession]:
     with _plain_errors(log):
         gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
         try:
-            with _plain_errors(log):
-                return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
-        except BaseException:
+            return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except BaseException as error:
+            said = _cause(error)  # while there is a JVM to ask
             _end(gateway)
-            raise
+            raise MachineError(f"Spark did not start: {said}") from error
 
 
 def _local_settings(work: str) -> list[tuple[str, str]]:
@@ -197,7 +203,7 @@ def _local_settings(work: str) -> list[tuple[str, str]]:
         ("spark.sql.warehouse.dir", f"{work}/warehouse"),
         # The second compiler takes half of a short job's CPU; a job that is worth it is one for spark-submit.
         ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work} -XX:TieredStopAtLevel=1"),
-        ("spark.sql.session.timeZone", "UTC"),
+        *SQL_SETTINGS.items(),
         ("spark.sql.shuffle.partitions", "4"),
         ("spark.sql.adaptive.enabled", "true"),
     ]
@@ -229,16 +235,22 @@ def _plain_errors(log: Path | None = None) -> Iterator[None]:
         if log is not None:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
             shutil.copyfile(log, kept)
-            where = f" (all of it: {kept})"
+            last = kept.read_text(errors="replace").split("\n")[-2:-1]  # what a JVM that did not start died of
+            where = f" (all of it: {kept})" if _origin(error) else f" {''.join(last)} (all of it: {kept})"
         raise MachineError(f"Spark failed: {_cause(error)}{where}") from error
 
 
 def _cause(error: BaseException) -> str:
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    cause = _origin(error)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()
     said = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}" if cause is not None else str(error)
     return said.strip().splitlines()[0][:500] if said.strip() else type(error).__name__
+
+
+def _origin(error: BaseException) -> Any:
+    """The Java exception behind one of py4j or of pyspark; None if the JVM threw nothing."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 class Steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,10 +40,15 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pipeline", *arguments]
 
 
-def without_java() -> dict[str, str]:
-    """An environment in which no system Java can be found, so that Spark runs on the wheel's."""
+def without_java(folder: Path) -> dict[str, str]:
+    """An environment with every program but Java on its PATH, so that Spark runs on the wheel's."""
     rest = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "KAFKA_ASSIGNORS_JAVA")}
-    return {**rest, "PATH": os.pathsep.join(p for p in rest["PATH"].split(os.pathsep) if not Path(p, "java").exists())}
+    for program in (f for part in rest["PATH"].split(os.pathsep) if Path(part).is_dir() for f in Path(part).iterdir()):
+        link = folder / program.name
+        if program.name != "java" and not link.is_symlink():
+            link.symlink_to(program)
+    assert shutil.which("java", path=str(folder)) is None
+    return {**rest, "PATH": str(folder)}
 
 
 @pytest.mark.broker
@@ -68,13 +74,14 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
                 counts[topic, partition] = counts.get((topic, partition), 0) + n
     with (folder / "torn.jsonl").open("w") as file:
         file.write('{"v":1,"kind":"sta')
-    inside = tmp_path / "inside"
+    inside, bin_ = tmp_path / "inside", tmp_path / "bin"
     inside.mkdir()
+    bin_.mkdir()
 
     done = subprocess.run(
         command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
                 "--out", "../out", "--json"),
-        capture_output=True, text=True, timeout=200, env=without_java(), cwd=inside, check=False,
+        capture_output=True, text=True, timeout=200, env=without_java(bin_), cwd=inside, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
