@@ -23,6 +23,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOT_RUN] = {}
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for an engine and an image once, before the first test: a pull must not count against a test's time."""
+    if not session.config.option.collectonly and any(item.get_closest_marker("docker") for item in session.items):
+        docker_problem()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A skip must not look green: it is told at the end, and is an error where Docker is required."""
     if item.get_closest_marker("docker") is None:

@@ -58,8 +58,10 @@ def await_ready(
         brokers: How many nodes must be live.
 
     Raises:
+        ConfigError: `bootstrap` is not ``host:port``.
         BrokerUnreachable: No such answer in time; says what the last try met.
     """
+    address(bootstrap)  # a wrong address does not become right by waiting
     deadline = time.monotonic() + timeout_s
     last = "nothing tried"
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 import threading
 import time
 
@@ -21,10 +22,14 @@ pytestmark = pytest.mark.broker
 
 
 @pytest.fixture
-def no_java_started():
-    """Fail if the test leaves a child process."""
+def nothing_left(monkeypatch, tmp_path):
+    """Fail if the test leaves a child process or a temporary folder."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     before = set(psutil.Process().children(recursive=True))
     yield
+    assert list(folder.iterdir()) == []
     assert set(psutil.Process().children(recursive=True)) - before == set()
 
 
@@ -38,7 +43,7 @@ def listener():
 
 
 @pytest.mark.parametrize("backend", ["jvm", pytest.param("docker", marks=pytest.mark.docker)])
-def test_a_taken_port_is_named_before_anything_starts(backend, listener, no_java_started):
+def test_a_taken_port_is_named_before_anything_starts(backend, listener, nothing_left):
     port = listener.getsockname()[1]
     began = time.monotonic()
 
@@ -82,7 +87,12 @@ def test_a_silent_external_address_is_named_in_time(listener):
 
 def test_something_that_is_not_kafka_is_told_apart(listener):
     """A web server at the address: its bytes are no answer."""
-    answered = threading.Thread(target=lambda: listener.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+
+    def answer() -> None:
+        with listener.accept()[0] as connection:
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    answered = threading.Thread(target=answer)
     answered.start()
 
     with pytest.raises(ValueError, match="does not speak Kafka's protocol"):
@@ -113,7 +123,7 @@ def test_arguments_that_do_not_go_together(tmp_path):
         start_broker("docker", directory=tmp_path)
 
 
-def test_a_broker_that_dies_while_starting_shows_its_log(no_java_started):
+def test_a_broker_that_dies_while_starting_shows_its_log(nothing_left):
     """Kafka refuses a setting and exits: its own words are in the error, at once and not after the deadline."""
     began = time.monotonic()
 
@@ -124,7 +134,7 @@ def test_a_broker_that_dies_while_starting_shows_its_log(no_java_started):
     assert time.monotonic() - began < 30
 
 
-def test_a_broker_that_is_too_slow_is_ended(no_java_started):
+def test_a_broker_that_is_too_slow_is_ended(nothing_left):
     with pytest.raises(BrokerNotReady, match=r"no Kafka broker at 127.0.0.1:\d+ within 0.2 s"):
         start_broker("jvm", timeout_s=0.2)
 
@@ -146,7 +156,7 @@ def test_an_image_that_cannot_be_had_is_named(monkeypatch):
         start_broker("docker")
 
 
-def test_a_java_that_is_too_old_is_refused_before_a_broker_starts(tmp_path, monkeypatch, no_java_started):
+def test_a_java_that_is_too_old_is_refused_before_a_broker_starts(tmp_path, monkeypatch, nothing_left):
     old = tmp_path / "java"
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     old.chmod(0o755)
