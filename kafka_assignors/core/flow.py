@@ -39,7 +39,7 @@ def optimum(size: Ints, allowed: Bools, foreign: Bools, owned: Ints) -> Ints:
     Returns:
         int[G, M], rows sum up to `size`.
 
-    Cost: at most 2 min(G, M) maximum flows to split, and per block as many as there are different path costs (a
+    Cost: at most 4 min(G, M) maximum flows to split, and per block as many as there are different path costs (a
     handful), on G + M + 3 nodes and the allowed pairs as edges; O(M log M) when there is one class. Terminates: a split
     makes both parts smaller, and the shortest path cost grows from one flow to the next up to a bound. Deterministic.
     """
@@ -76,41 +76,55 @@ def levels(size: Ints, allowed: Bools) -> list[Block]:
         if not len(members):
             continue
         low, extras = divmod(int(size[classes].sum()), len(members))
-        crowded = None
-        if not allowed[np.ix_(classes, members)].all():
-            crowded = _crowded(size[classes], allowed[np.ix_(classes, members)], low, extras)
-        if crowded is None:
+        split = _split(size[classes], allowed[np.ix_(classes, members)], low, extras)
+        if split is None:
             blocks.append(Block(classes, members, low, extras))
         else:
-            # The crowded classes fill all their members beyond the mean; the other classes go elsewhere entirely.
-            busy = allowed[np.ix_(classes[crowded], members)].any(axis=0)
+            crowded, busy = split
             todo += [(classes[crowded], members[busy]), (classes[~crowded], members[~busy])]
     return blocks
 
 
-def _crowded(size: Ints, allowed: Bools, low: int, extras: int) -> Bools | None:
-    """The classes whose members cannot all keep to the mean load, or None when everything fits under it."""
+def _split(size: Ints, allowed: Bools, low: int, extras: int) -> tuple[Bools, Bools] | None:
+    """Classes that need more room than the mean load, and the only members that may have them; None when all are equal.
+
+    Both tests are strict. Where a class could do with the mean, an unlucky choice of who has one more must not count as
+    crowded: the split would forbid moves that cost no balance.
+    """
+    if allowed.all():
+        return None
+    units = _fill(size, allowed, low + (extras > 0))
+    crowded: Bools = units.sum(axis=1) < size
+    if crowded.any():
+        while True:  # who has what a crowded class may also have is crowded as well
+            busy: Bools = allowed[crowded].any(axis=0)
+            more = crowded | (units[:, busy] > 0).any(axis=1)
+            if (more == crowded).all():
+                return crowded, busy
+            crowded = more
+    units = _fill(size, allowed, low)
+    idle: Bools = units.sum(axis=0) < low
+    if idle.any():
+        while True:  # who has something that an idle member may have is idle as well
+            spare: Bools = allowed[:, idle].any(axis=1)
+            more = idle | (units[spare] > 0).any(axis=0)
+            if (more == idle).all():
+                return ~spare, ~idle
+            idle = more
+    return None
+
+
+def _fill(size: Ints, allowed: Bools, load: int) -> Ints:
+    """As many units as can be given out with no member above `load`: int[G, M]."""
     groups, members = allowed.shape
     source, sink = groups + members, groups + members + 1
     group, member = np.nonzero(allowed)
-    cap = np.full(members, low)
-    cap[:extras] += 1  # any choice will do: the split is the same
     tail = np.concatenate([np.full(groups, source), group, groups + np.arange(members)])
     head = np.concatenate([np.arange(groups), groups + member, np.full(members, sink)])
-    room = np.concatenate([size, size[group], cap])
-    flow = _max_flow(tail, head, room, source, sink)
-    if flow[:groups].sum() == size.sum():
-        return None
-    seen = np.zeros(sink + 1, bool)
-    seen[:groups] = flow[:groups] < size
-    sent = flow[groups : groups + len(group)]
-    while True:  # what the source still reaches: the source side of a minimum cut
-        more = seen.copy()
-        more[groups + member[seen[group]]] = True
-        more[group[(sent > 0) & more[groups + member]]] = True
-        if (more == seen).all():
-            return np.asarray(seen[:groups])
-        seen = more
+    room = np.concatenate([size, size[group], np.full(members, load)])
+    units = np.zeros((groups, members), np.int64)
+    units[group, member] = _max_flow(tail, head, room, source, sink)[groups : groups + len(group)]
+    return units
 
 
 def cheapest(block: Block, size: Ints, allowed: Bools, foreign: Bools, owned: Ints) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import time
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -115,6 +116,16 @@ def test_blocks_of_equal_load():
         ([0], [0, 1], 1, 0),
         ([1], [2], 5, 0),
     ]
+
+
+def test_a_block_keeps_every_choice_that_costs_no_balance():
+    """b and c share u, e may have both topics: it keeps u and d gets w, wherever the members come in the order."""
+    for names in permutations("bcde"):
+        b, c, d, e = names
+        group = Group(
+            [Member(b, {"u"}), Member(c, {"u"}), Member(d, {"w"}), claiming(e, {"u", "w"}, ("u", 0))], {"u": 1, "w": 1}
+        )
+        assert sticky.assign(group) == {b: {}, c: {}, d: {"w": [0]}, e: {"u": [0]}}
 
 
 def test_the_graph_does_not_grow_with_partitions(monkeypatch):
