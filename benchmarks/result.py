@@ -16,7 +16,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
+from kafka_assignors.errors import KafkaAssignorsError
+
 RESULTS = Path(__file__).parent / "results"
+
+
+class WrongAnswer(KafkaAssignorsError):
+    """What was measured gave a wrong answer: its time means nothing."""
 
 
 @dataclass(frozen=True)

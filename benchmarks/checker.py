@@ -1,0 +1,142 @@
+"""A verdict over a clean history: what judging a long run costs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from integration.checker import check
+from integration.history import History
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
+from kafka_assignors.events import Event, partitions_json
+
+from .result import Result, WrongAnswer
+
+_TOPICS = {"orders": 12, "payments": 6, "audit": 3}
+_MEMBERS = ("m1", "m2", "m3")
+_RECORDS_PER_GENERATION = 1000
+_TICK_NS = 1_000_000
+
+
+def run(quick: bool) -> Iterator[Result]:
+    """``events-100k``, and ``events-1m`` in the full form: wall seconds from events in memory to the verdict."""
+    for name, events in (("events-100k", 100_000), ("events-1m", 1_000_000)):
+        if quick and events > 100_000:
+            continue
+        history = History(_events(events))
+        seconds = []
+        for _ in range(1 if events > 100_000 else 3):
+            began = time.perf_counter()
+            verdict = check(history)
+            seconds.append(time.perf_counter() - began)
+        if verdict.value is not True:
+            raise WrongAnswer(f"a clean history is judged {verdict.value}: {verdict.violations or verdict.unknown}")
+        judged = f"{len(history.events)} events; judged {verdict.laws}"
+        yield Result(name, statistics.median(seconds), "s", note=judged, raw={"seconds": seconds})
+
+
+def _events(size: int) -> list[Event]:
+    """About `size` events: a group of three that is rebalanced after each thousand records, then a read-back."""
+    history = _Run()
+    for member in _MEMBERS:
+        history.tell("start", "member", member, assignors=["range"], topics=[*_TOPICS], config={"assignors": ["range"]})
+    held: dict[str, list[TopicPartition]] = {member: [] for member in _MEMBERS}
+    # Each record is told of twice, sent and read back; consume events and rebalances are few.
+    while 2 * len(history.acks) + 60 * history.generation < size:
+        held = history.rebalance(held)
+        history.send(_RECORDS_PER_GENERATION)
+    history.consume(held)
+    history.read_back()
+    return history.events
+
+
+class _Run:
+    """Tells what a lawful run would leave behind."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.acks: list[Event] = []
+        self.generation = 0
+        self._clock = count(_TICK_NS, _TICK_NS)
+        self._seq: dict[tuple[str, str | None], Iterator[int]] = {}
+        self._ends = {TopicPartition(topic, p): 0 for topic, n in _TOPICS.items() for p in range(n)}
+
+    def tell(self, kind: str, src: str, member: str | None = None, **data: Any) -> Event:
+        now = next(self._clock)
+        seq = next(self._seq.setdefault((src, member), count()))
+        group = None if src == "producer" or kind == "read_back" else "g"
+        member_id = f"{member}-id" if src == "member" else None
+        event = Event(kind, "run", src, seq, now, now, group, member, 0, 1, member_id, data=data)
+        self.events.append(event)
+        return event
+
+    def rebalance(self, held: dict[str, list[TopicPartition]]) -> dict[str, list[TopicPartition]]:
+        """An eager one. Every other time m1 leaves a topic out, so that partitions move."""
+        self.generation += 1
+        for member in _MEMBERS:
+            self._callback(member, "revoke", held[member])
+        view: dict[str, Any] = {"generation": self.generation, "protocol": "range"}
+        ids = {member: f"{member}-id" for member in _MEMBERS}
+        topics = {m: tuple(_TOPICS)[1 if m == "m1" and self.generation % 2 else 0 :] for m in _MEMBERS}
+        subscriptions = {m: encode_subscription(Subscription(topics[m], None)) for m in _MEMBERS}
+        leader = _MEMBERS[0]
+        self.tell("assign_begin", "member", leader, members=list(ids.values()), topics=_TOPICS, racks={}, **view)
+        self.tell("assign_end", "member", leader, duration_us=100, **view)
+        answer = strategies.replay("range", [(ids[m], None, subscriptions[m]) for m in _MEMBERS], _TOPICS)
+        held = {m: [TopicPartition(t, p) for t, ps in answer[ids[m]].items() for p in ps] for m in _MEMBERS}
+        rows = [
+            {
+                "member_id": ids[m], "client_id": m, "subscription": subscriptions[m].hex(), "owned": [],
+                "assignment": encode_assignment(AssignedPartitions(answer[ids[m]])).hex(),
+                "assigned": partitions_json(held[m]),
+            }
+            for m in _MEMBERS
+        ]  # fmt: skip
+        self.tell("generation_committed", "coordlog", leader=ids[leader], ts_ms=0, members=rows, **view)
+        for member in _MEMBERS:
+            self.tell("generation", "member", member, partitions=partitions_json(held[member]), **view)
+            self._callback(member, "assigned", held[member])
+        self.tell("step", "harness", name="stable", generation=self.generation, topics=_TOPICS)
+        return held
+
+    def send(self, records: int) -> None:
+        """Acknowledged records over all partitions."""
+        places = list(self._ends)
+        for i in range(records):
+            place = places[i % len(places)]
+            self.acks.append(
+                self.tell("ack", "producer", partitioner="default", topic=place.topic, partition=place.partition,
+                          offset=self._ends[place], value_id=str(len(self.acks)), predicted=place.partition)
+            )  # fmt: skip
+            self._ends[place] += 1
+
+    def consume(self, held: dict[str, list[TopicPartition]]) -> None:
+        """Everything, by who holds it now."""
+        for member, partitions in held.items():
+            offsets = [
+                {"topic": tp.topic, "partition": tp.partition, "first": 0, "last": self._ends[tp] - 1,
+                 "count": self._ends[tp], "bytes": self._ends[tp]}
+                for tp in partitions if self._ends[tp]
+            ]  # fmt: skip
+            self.tell("consume", "member", member, offsets=offsets)
+        self.tell("step", "harness", name="drained", offsets=self._offsets())
+
+    def read_back(self) -> None:
+        """Every acknowledged record, where it was stored."""
+        for ack in self.acks:
+            names = ("topic", "partition", "offset", "value_id", "partitioner")
+            self.tell("read_back", "harness", **{name: ack.data[name] for name in names})
+        self.tell("step", "harness", name="read_back", offsets=self._offsets())
+
+    def _offsets(self) -> list[dict[str, Any]]:
+        return [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in self._ends.items()]
+
+    def _callback(self, member: str, kind: str, partitions: list[TopicPartition]) -> None:
+        for edge in ("begin", "end"):
+            self.tell(f"{kind}_{edge}", "member", member, generation=self.generation,
+                      partitions=partitions_json(partitions))  # fmt: skip
