@@ -94,19 +94,19 @@ def _split(size: Ints, allowed: Bools, low: int, extras: int) -> tuple[Bools, Bo
     if allowed.all():
         return None
     units = _fill(size, allowed, low + (extras > 0))
-    crowded: Bools = units.sum(axis=1) < size
+    crowded = units.sum(axis=1) < size
     if crowded.any():
         while True:  # who has what a crowded class may also have is crowded as well
-            busy: Bools = allowed[crowded].any(axis=0)
+            busy = np.asarray(allowed[crowded].any(axis=0))
             more = crowded | (units[:, busy] > 0).any(axis=1)
             if (more == crowded).all():
                 return crowded, busy
             crowded = more
     units = _fill(size, allowed, low)
-    idle: Bools = units.sum(axis=0) < low
+    idle = units.sum(axis=0) < low
     if idle.any():
         while True:  # who has something that an idle member may have is idle as well
-            spare: Bools = allowed[:, idle].any(axis=1)
+            spare = np.asarray(allowed[:, idle].any(axis=1))
             more = idle | (units[spare] > 0).any(axis=0)
             if (more == idle).all():
                 return ~spare, ~idle
