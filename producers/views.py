@@ -48,7 +48,12 @@ class Topics:
         Cost: one look-up, O(n log n) after a metadata update of a topic with n partitions.
         """
         seen = self._seen.get(topic)
-        if seen is not None and seen.source is not None and seen.source is _source(topic, cluster):
+        # `_source` written out: this line is most of what a seen key costs.
+        if (
+            seen is not None
+            and seen.source is not None
+            and seen.source is getattr(cluster, "_partitions", {}).get(topic)
+        ):
             return seen
         return self.read(topic, cluster)
 
