@@ -67,17 +67,17 @@ def show(said: dict[str, Any]) -> None:
     """Print a summary on stdout: tables on a terminal, aligned columns in a pipe."""
     _table(
         "Load per topic",
-        ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "empty", "records per partition"),
+        ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "empty"),
         [
             (
                 *(topic[name] for name in ("topic", "partitions", "records", "bytes")),
                 *(f"{topic[name]:.3f}" for name in ("max_over_mean", "cv", "gini")),
                 topic["empty_partitions"],
-                _loads(topic),
             )
             for topic in said["topics"]
         ],
     )
+    _table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
     _table(
         "Ownership per group",
         ("group", "intervals", "members", "moves", "longest gap ms", "overlap ms"),

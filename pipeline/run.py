@@ -337,7 +337,7 @@ def _local(where: str) -> Path | None:
 def _absolute(where: str) -> str:
     """The same place for a JVM that works in another folder."""
     folder = _local(where)
-    return where if folder is None else str(folder.absolute())
+    return where if folder is None else str(folder.resolve())
 
 
 def _check_history(history: str) -> str:
