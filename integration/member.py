@@ -4,8 +4,9 @@ Each event is in the file before the member acts on it, so a killed member leave
 line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has lost the
 partitions already when it calls ``on_partitions_revoked`` (Java's still has them).
 
-One thread polls, a second or longer at a time, and never pauses between polls while a join is in flight: kafka-python
-3.0.12 throws away a join that completes between two polls and sends another (``join_group_async``).
+One thread polls, half a minute at a time, and never pauses between polls while a join is in flight: kafka-python 3.0.12
+throws away a join that completes between two polls, and sends another or even forgets that it has to
+(`kafka_assignors.kafka_python.keep_rejoining`).
 
 The process ends when its standard input closes: the harness holds the other end, so no member outlives it.
 
@@ -32,11 +33,12 @@ from kafka.errors import InconsistentGroupProtocolError, KafkaError
 from kafka.structs import MemberState
 
 from kafka_assignors.events import EventWriter, partitions_json
+from kafka_assignors.kafka_python import keep_rejoining
 
 from .names import assignor_named
 from .tap import AssignorTap
 
-POLL_MS = 1000
+POLL_MS = 30_000
 CLOSE_MS = 5000
 JOIN_S = 8
 _RECHECK_S = 0.02
@@ -177,6 +179,10 @@ class Member:
     def joined_generation(self) -> int:
         """The generation this member is joining, as the coordinator numbered it."""
         return int(self._consumer.group_metadata().generation_id)
+
+    def assigning(self) -> None:
+        """This member leads and is about to assign."""
+        keep_rejoining(self._consumer)
 
     def _consumer_config(self) -> dict[str, Any]:
         config = self._config

@@ -189,7 +189,8 @@ def render_html(report: Report) -> str:
     """The page: no script, no link, no download."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    return environment.from_string(template).render(report=report)
+    page: str = environment.from_string(template).render(report=report)
+    return page
 
 
 def placement_table(rows: Sequence[PlacementRow]) -> Table:

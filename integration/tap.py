@@ -23,6 +23,9 @@ class Listening(Protocol):
     def joined_generation(self) -> int:
         """The generation that is being assigned."""
 
+    def assigning(self) -> None:
+        """The leader is about to assign, in the middle of a join."""
+
 
 class AssignorTap(AbstractPartitionAssignor):
     """Any kafka-python assignor, with its calls told to a listener.
@@ -54,6 +57,7 @@ class AssignorTap(AbstractPartitionAssignor):
     def assign(self, cluster: Any, members: Sequence[Any]) -> Any:
         """As the inner assignor does; told before and after, with the leader's view of the subscribed topics."""
         generation = self._listener.joined_generation()
+        self._listener.assigning()
         topics = partition_counts(cluster, {topic for member in members for topic in member.metadata.topics})
         self._listener.write(
             "assign_begin",

@@ -21,7 +21,7 @@ from .core import userdata
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
-from .core.strategies import Fact, read, strategy
+from .core.strategies import Fact, Strategy, read, strategy
 from .errors import ConfigError, UnknownName
 
 try:
@@ -49,6 +49,8 @@ class Assignor(AbstractPartitionAssignor):
     """
 
     name: str
+    _consumer: weakref.ref[Any] | None = None
+    _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
 
     def __init__(self, *, rack: str | None = None) -> None:
         if rack is not None and not isinstance(rack, str):
@@ -57,12 +59,36 @@ class Assignor(AbstractPartitionAssignor):
         self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
         self._generation = NO_GENERATION
         self._told: frozenset[Fact] = frozenset()
+        self._strategy.load()
 
     @classmethod
     def factory(cls: type[Self], **config: Any) -> Callable[[], Self]:
         """A callable that makes a fresh instance per consumer. A wrong configuration raises here, not in the join."""
         cls(**config)
         return functools.partial(cls, **config)
+
+    def attach(self, consumer: Any) -> None:
+        """Tell the assignor its consumer, once that is made: it then works around two defects of kafka-python 3.0.12.
+
+        A leader can't fall out of the group in silence any more (`keep_rejoining`), and a cooperative member claims
+        what the consumer really holds.
+
+        Args:
+            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
+                not kept alive.
+
+        Raises:
+            ConfigError: Another consumer is attached: an instance has the state of one.
+        """
+        if self._attached() not in (None, consumer):
+            raise ConfigError(
+                f"this {type(self).__name__} is attached to another consumer; give each its own instance, "
+                f"for example by {type(self).__name__}.factory()"
+            )
+        self._consumer = weakref.ref(consumer)
+
+    def _attached(self) -> Any:
+        return self._consumer() if self._consumer else None
 
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, version 3, in the bytes Java writes for the same state."""
@@ -102,18 +128,20 @@ class Assignor(AbstractPartitionAssignor):
         Raises:
             WireError: A member's metadata are bytes that are no subscription.
         """
+        if (consumer := self._attached()) is not None:
+            keep_rejoining(consumer)
         joined = [(member.member_id, member.group_instance_id, _subscription(member.metadata)) for member in members]
         subscribed = {topic for _, _, subscription in joined for topic in subscription.topics}
         partitions = partition_counts(cluster, subscribed)
         # Looking up racks takes a call per partition and broker: only where a member can use them.
         racked = any(subscription.rack for _, _, subscription in joined)
-        reading = read(self.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
+        reading = read(self._strategy.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
         self._tell(reading.facts)
         return {
             member_id: ConsumerProtocolAssignment(
                 VERSION, sorted(topics.items(), key=lambda item: utf16(item[0])), None
             )
-            for member_id, topics in strategy(self.name).assign(reading.group).items()
+            for member_id, topics in self._strategy.assign(reading.group).items()
         }
 
     def _tell(self, facts: Iterable[Fact]) -> None:
@@ -128,18 +156,21 @@ class RangeAssignor(Assignor):
     """``range``: see `kafka_assignors.core.range.assign`."""
 
     name = "range"
+    _strategy = strategy("range")
 
 
 class RoundRobinAssignor(Assignor):
     """``roundrobin``: see `kafka_assignors.core.roundrobin.assign`."""
 
     name = "roundrobin"
+    _strategy = strategy("roundrobin")
 
 
 class StickyAssignor(Assignor):
     """``sticky``: see `kafka_assignors.core.sticky.assign`. Claims travel in user data V1, as Java writes it."""
 
     name = "sticky"
+    _strategy = strategy("sticky")
 
     def _user_data(self) -> bytes | None:
         return None if self._owned is None else userdata.encode_sticky(self._owned, self._generation)
@@ -159,28 +190,11 @@ class CooperativeStickyAssignor(Assignor):
     """
 
     name = "cooperative-sticky"
-    _consumer: weakref.ref[Any] | None = None
+    _strategy = strategy("cooperative-sticky")
 
     def supported_protocols(self) -> list[Any]:
         """COOPERATIVE alone: with eager semantics a claim would name partitions that are revoked already."""
         return [RebalanceProtocol.COOPERATIVE]
-
-    def attach(self, consumer: Any) -> None:
-        """Claim what this consumer's ``assignment()`` says from now on.
-
-        Args:
-            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
-                not kept alive.
-
-        Raises:
-            ConfigError: Another consumer is attached: an instance has the state of one.
-        """
-        if self._consumer is not None and self._consumer() not in (None, consumer):
-            raise ConfigError(
-                "this CooperativeStickyAssignor is attached to another consumer; give each its own instance, "
-                "for example by CooperativeStickyAssignor.factory()"
-            )
-        self._consumer = weakref.ref(consumer)
 
     def lost(self) -> None:
         """Forget what was assigned: the member was fenced and holds nothing any more."""
@@ -190,7 +204,7 @@ class CooperativeStickyAssignor(Assignor):
         return userdata.encode_cooperative(self._generation)
 
     def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
-        consumer = self._consumer() if self._consumer else None
+        consumer = self._attached()
         held = self._owned or () if consumer is None else consumer.assignment()
         # Partitions of topics it left were revoked before this join.
         return [(topic, partition) for topic, partition in held if topic in topics]
@@ -211,6 +225,20 @@ def assignor(name: str) -> type[Assignor]:
     if name not in ASSIGNORS:
         raise UnknownName("assignor", name, ASSIGNORS)
     return ASSIGNORS[name]
+
+
+def keep_rejoining(consumer: Any) -> None:
+    """Make a consumer finish the join it is in, whatever its polls do; to be called while its assignor assigns.
+
+    kafka-python 3.0.12 remembers why it rejoins. When the reason is changed metadata, the leader forgets it as soon as
+    it assigns; if that `poll` then runs out of time before the SyncGroup answer is read, the next one sees nothing to
+    do: no assignment, no heartbeats, no error, until the coordinator evicts the member – and then still nothing. Seen
+    in a third of the starts of a small group on a busy machine. With the request renewed, the next `poll` joins again.
+
+    Args:
+        consumer: The ``KafkaConsumer`` whose assignor is assigning.
+    """
+    consumer._coordinator.request_rejoin()
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:

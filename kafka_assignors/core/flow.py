@@ -207,9 +207,14 @@ def _distances(tail: Ints, head: Ints, cost: Ints, source: int, nodes: int) -> I
             return distance
 
 
+def load() -> None:
+    """Import SciPy's max-flow now: 0.4 s that must not fall into a join, where kafka-python's heartbeats stop."""
+    import scipy.sparse.csgraph  # noqa: F401
+
+
 def _max_flow(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> Ints:
     """Flow on each edge of a maximum flow. No two edges may have the same tail and head."""
-    from scipy.sparse import csr_array  # 0.4 s to import, and only unequal subscriptions or racks need it
+    from scipy.sparse import csr_array  # see `load`; only unequal subscriptions or racks need it
     from scipy.sparse.csgraph import maximum_flow
 
     nodes = max(source, sink) + 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UnknownName
-from . import cooperative, roundrobin, sticky, userdata
+from . import cooperative, flow, roundrobin, sticky, userdata
 from . import range as range_
 from .assignment import Assignment
 from .claims import resolve
@@ -29,11 +29,13 @@ class Strategy:
         name: Its protocol name, as members offer it in JoinGroup.
         assign: The decision.
         claim: What a member's subscription claims; None when the strategy does not care.
+        load: Imports what the decision needs and takes long to import; to be called before the first join.
     """
 
     name: str
     assign: Callable[[Group], Assignment]
     claim: Callable[[Subscription], userdata.Claim] | None = None
+    load: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     for strategy in (
         Strategy("range", range_.assign),
         Strategy("roundrobin", roundrobin.assign),
-        Strategy("sticky", sticky.assign, _sticky_claim),
-        Strategy("cooperative-sticky", cooperative.assign, _cooperative_claim),
+        Strategy("sticky", sticky.assign, _sticky_claim, flow.load),
+        Strategy("cooperative-sticky", cooperative.assign, _cooperative_claim, flow.load),
     )
 }
 
