@@ -180,7 +180,10 @@ def _start(work: str, log: Path, sink: IO[bytes]) -> tuple[Any, SparkSession]:
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     conf = SparkConf(loadDefaults=False).setAll(_local_settings(work))
     with _plain_errors(log):
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
+        except OSError as error:
+            raise MachineError(f"Spark cannot be started: {error}; is pyspark whole, and is there a bash?") from error
         try:
             return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException as error:
@@ -230,7 +233,7 @@ def _plain_errors(log: Path | None = None) -> Iterator[None]:
     """Turn an error of the JVM into its first cause, while there is a JVM to ask, and keep the log."""
     try:
         yield
-    except (PySparkException, Py4JError, OSError) as error:
+    except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:  # the last two: no JVM
         where = ""
         if log is not None:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
