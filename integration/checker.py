@@ -10,7 +10,7 @@ G3    the elected assignor is offered by all members, and is the one that the vo
 R1    revoke before assign: the old owner has given a partition up before the new one gets it
 A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
 C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
-K1    placement: chosen = acknowledged = read back, nothing acknowledged is missing
+K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
 ====  ======================================================================================================
 """
 

@@ -230,7 +230,7 @@ def nothing_lost(record: GroupRecord, acks: Iterable[Event], found: Findings) ->
 
 
 def placement(run: RunRecord, found: Findings) -> None:
-    """K1: chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back."""
+    """K1: promised = chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back."""
     wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
     ends = [
         (step, seen, {(r["topic"], r["partition"]): r["offset"] for r in step.data["offsets"]})
@@ -239,9 +239,11 @@ def placement(run: RunRecord, found: Findings) -> None:
     for ack in run.acks:
         data = ack.data
         partitioner, topic = data["partitioner"], data["topic"]
-        judged = "predicted" in data
+        judged = "predicted" in data or "expected" in data
         if judged and data["predicted"] != data["partition"]:
             wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
+        if data.get("expected", data["partition"]) != data["partition"]:
+            wrong["lie on another partition than the partitioner's rule demands", partitioner, topic].append((ack,))
         for step, seen, end in ends:
             if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
                 continue

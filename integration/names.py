@@ -48,7 +48,7 @@ def partitioner_named(name: str, **settings: Any) -> Any:
         UnknownName: Nothing has this name; the message lists the known ones.
         ConfigError: ``module:Class`` can't be imported or made.
     """
-    return _made("partitioner", name, _partitioner_class(name), settings)
+    return _made("partitioner", name, partitioner_class(name), settings)
 
 
 def settings_of_partitioner(name: str) -> frozenset[str]:
@@ -57,10 +57,15 @@ def settings_of_partitioner(name: str) -> frozenset[str]:
     Raises:
         UnknownName, ConfigError: As `partitioner_named`.
     """
-    return frozenset(signature(_partitioner_class(name)).parameters)
+    return frozenset(signature(partitioner_class(name)).parameters)
 
 
-def _partitioner_class(name: str) -> Callable[..., Any]:
+def partitioner_class(name: str) -> Callable[..., Any]:
+    """The class behind a partitioner's name.
+
+    Raises:
+        UnknownName, ConfigError: As `partitioner_named`.
+    """
     if not is_ours(name):
         return _foreign("partitioner", name, _PEER_PARTITIONERS)
     from producers.kafka_python import PARTITIONERS

@@ -29,6 +29,7 @@ from kafka_assignors.events import EventWriter
 
 from .errors import BrokerUnreachable, HarnessError, NotDrained
 from .names import partitioner_named, settings_of_partitioner
+from .promise import promised_name, promised_partition
 
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
@@ -253,6 +254,7 @@ class _Pending(NamedTuple):
     record: Record
     value_id: str
     predicted: int | None
+    expected: int | None
     future: Any  # None: refused before it was sent
     error: str = ""
 
@@ -264,6 +266,7 @@ class _Channel:
         self.sent = Sent()
         self._run, self._timeout_s = run, timeout_s
         self._name, self._id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
+        self._promise = promised_name(partitioner)
         self._chosen: int | None = None
         self._pending: deque[_Pending] = deque()
         self._headers = [(HEADER, partitioner.encode())]
@@ -293,9 +296,11 @@ class _Channel:
         try:
             future = self._producer.send(record.topic, value=value, key=record.key, headers=self._headers)
         except Exception as error:
-            self._pending.append(_Pending(record, value_id, None, None, f"{type(error).__name__}: {error}"))
+            self._pending.append(_Pending(record, value_id, None, None, None, f"{type(error).__name__}: {error}"))
         else:
-            self._pending.append(_Pending(record, value_id, self._chosen, future))
+            partitions = len(self._producer.partitions_for(record.topic))
+            expected = promised_partition(self._promise, record.key, record.partition, partitions)
+            self._pending.append(_Pending(record, value_id, self._chosen, expected, future))
         while self._pending and (len(self._pending) > _IN_FLIGHT or self._answered(self._pending[0])):
             self._settle(self._pending.popleft())
 
@@ -332,6 +337,8 @@ class _Channel:
             fields["key_hash"] = blake2b(record.key, digest_size=8).hexdigest()
         if pending.predicted is not None:
             fields["predicted"] = pending.predicted
+        if pending.expected is not None:
+            fields["expected"] = pending.expected
         error = pending.error
         if pending.future is not None:
             try:

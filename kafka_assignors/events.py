@@ -28,7 +28,8 @@ step                         harness name                  (a named step of a sc
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
                                      subscription assigned[] assignment owned[]}]  (raw bytes as hex)
 offset_committed             coordlog topic partition offset
-ack nack                     producer partitioner topic partition offset value_id key_hash? predicted? error?
+ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (what
+                                     the partitioner chose) expected? (what its rule demands, computed apart from it)
 read_back                    harness topic partition offset value_id partitioner
 ============================ ======= =================================================================================
 
