@@ -1,0 +1,217 @@
+"""Tells a group's history as a lawful run would leave it, for the checker's tests to damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from integration.history import History
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
+from kafka_assignors.core.userdata import encode_sticky
+from kafka_assignors.events import Event, partitions_json
+
+MS = 1_000_000
+Tps = Iterable[tuple[str, int]]
+
+
+class Story:
+    """Events one millisecond apart. `round` is a whole rebalance, computed by the product's own strategy."""
+
+    def __init__(self, protocol: str = "range", topics: Mapping[str, int] | None = None, group: str = "g") -> None:
+        self.protocol, self.topics, self.group = protocol, dict(topics or {"t": 4, "u": 3}), group
+        self.events: list[Event] = []
+        self.held: dict[str, set[TopicPartition]] = {}
+        self.generation = 0
+        self._claims: dict[str, tuple[set[TopicPartition], int]] = {}
+        self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._ids = 0
+
+    @property
+    def history(self) -> History:
+        return History(self.events)
+
+    def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
+        self._now += MS
+        seq = self._seqs.get((src, member), 0)
+        self._seqs[src, member] = seq + 1
+        group = None if src == "producer" or kind == "read_back" else self.group
+        member_id = f"{member}-id" if src == "member" else None
+        self.events.append(
+            Event(kind, "run", src, seq, self._now, self._now, group, member, 0, 1, member_id, data=data)
+        )
+        return self.events[-1]
+
+    def start(self, *members: str, assignors: Sequence[str] | None = None) -> Story:
+        names = list(assignors or [self.protocol])
+        for name in members:
+            self.tell("start", "member", name, assignors=names, topics=[*self.topics], config={"assignors": names})
+            self.held[name] = set()
+        return self
+
+    def stop(self, name: str) -> Story:
+        self._callback(name, "revoke", self.held.pop(name))
+        self.tell("stop", "member", name)
+        self.tell("exit", member=name, code=0)
+        return self
+
+    def kill(self, name: str) -> Story:
+        self.tell("fault_begin", member=name, fault="kill", target=name)
+        self.tell("exit", member=name, code=-9, signal="SIGKILL")
+        self.tell("fault_end", member=name, fault="kill", target=name)
+        del self.held[name]
+        return self
+
+    def round(self, stable: bool = True) -> Story:
+        """One rebalance of the members that run; cooperative groups take as many rounds as they need."""
+        cooperative = self.protocol == "cooperative-sticky"
+        self.generation += 1
+        members = sorted(self.held)
+        if not cooperative:
+            for name in members:
+                self._callback(name, "revoke", self.held[name])
+        before = {name: set(self.held[name]) for name in members}
+        if not cooperative:
+            self.held = {name: set() for name in members}
+        assigned = self._commit(members)
+        again = False
+        for name in members:
+            now = assigned[name]
+            self.tell("generation", "member", name, generation=self.generation, protocol=self.protocol,
+                      partitions=partitions_json(now))  # fmt: skip
+            gone = before[name] - now if cooperative else set()
+            if gone:
+                self._callback(name, "revoke", gone)
+                again = True
+            added = now - before[name] if cooperative else now
+            if added or not cooperative:
+                self._callback(name, "assigned", added)
+            self.held[name] = now
+            self._claims[name] = now, self.generation
+        if again:
+            return self.round(stable)
+        if stable:
+            last = self.events[-1].mono_ns
+            self.tell("step", name="stable", generation=self.generation, topics=self.topics, adopted_ns=last)
+        return self
+
+    def records(self, count: int, partitioner: str = "default") -> Story:
+        """Acknowledged records, spread over all partitions."""
+        tps = [(t, p) for t, n in self.topics.items() for p in range(n)]
+        for i in range(count):
+            topic, partition = tps[i % len(tps)]
+            offset = self._offsets.get((topic, partition), 0)
+            self._offsets[topic, partition] = offset + 1
+            self._ids += 1
+            self.tell("ack", "producer", partitioner=partitioner, topic=topic, partition=partition, offset=offset,
+                      value_id=str(self._ids), predicted=partition)  # fmt: skip
+        return self
+
+    def read_back(self) -> Story:
+        for ack in [e for e in self.events if e.kind == "ack"]:
+            names = ("topic", "partition", "offset", "value_id", "partitioner")
+            self.tell("read_back", **{k: ack.data[k] for k in names})
+        self.tell("step", name="read_back", offsets=self._ends())
+        return self
+
+    def drain(self) -> Story:
+        """Every member consumes what it owns, from the first record to the last; then nothing is left."""
+        for name, tps in sorted(self.held.items()):
+            runs = [(tp, self._offsets.get(tp, 0)) for tp in sorted(tps)]
+            offsets = [
+                {"topic": tp.topic, "partition": tp.partition, "first": 0, "last": n - 1, "count": n, "bytes": n}
+                for tp, n in runs
+                if n
+            ]
+            self.tell("consume", "member", name, offsets=offsets)
+        self.tell("step", name="drained", offsets=self._ends())
+        return self
+
+    def change(self, kind: str, alter: Callable[[dict[str, Any]], None], nth: int = -1, **match: Any) -> Story:
+        """Damage the data of one event: the nth of a kind, among those whose data or fields match."""
+        index = self._find(kind, match)[nth]
+        data = dict(self.events[index].data)
+        alter(data)
+        self.events[index] = replace(self.events[index], data=data)
+        return self
+
+    def drop(self, kind: str, nth: int = -1, **match: Any) -> Story:
+        """Take one event away; the file it would be in stays gapless, as if it never happened."""
+        del self.events[self._find(kind, match)[nth]]
+        return self
+
+    def shift(self, kind: str, by_ms: float, nth: int = -1, **match: Any) -> Story:
+        """Move one event in time."""
+        index = self._find(kind, match)[nth]
+        event = self.events[index]
+        self.events[index] = replace(event, mono_ns=event.mono_ns + round(by_ms * MS))
+        return self
+
+    def _find(self, kind: str, match: Mapping[str, Any]) -> list[int]:
+        found = [
+            i
+            for i, e in enumerate(self.events)
+            if e.kind == kind and all(getattr(e, k, None) == v or e.data.get(k) == v for k, v in match.items())
+        ]
+        assert found, f"no {kind} with {match} in this story"
+        return found
+
+    def _commit(self, members: Sequence[str]) -> dict[str, set[TopicPartition]]:
+        bytes_of = {name: self._subscription(name) for name in members}
+        leader = members[0]
+        view = {"generation": self.generation, "protocol": self.protocol}
+        self.tell("assign_begin", "member", leader, members=[f"{m}-id" for m in members], topics=self.topics, racks={},
+                  **view)  # fmt: skip
+        self.tell("assign_end", "member", leader, duration_us=100, **view)
+        answer = strategies.replay(self.protocol, [(f"{m}-id", None, bytes_of[m]) for m in members], self.topics)
+        assigned = {
+            m: {TopicPartition(t, p) for t, ps in answer[f"{m}-id"].items() for p in ps} for m in members
+        }  # fmt: skip
+        rows = [
+            {
+                "member_id": f"{m}-id",
+                "client_id": m,
+                "subscription": bytes_of[m].hex(),
+                "assignment": encode_assignment(AssignedPartitions(answer[f"{m}-id"])).hex(),
+                "assigned": partitions_json(assigned[m]),
+                "owned": [],
+            }
+            for m in members
+        ]
+        self.tell("generation_committed", "coordlog", leader=f"{leader}-id", ts_ms=0, members=rows, **view)
+        return assigned
+
+    def _subscription(self, name: str) -> bytes:
+        owned, generation = self._claims.get(name, (set(), -1))
+        if self.protocol == "cooperative-sticky":
+            owned = self.held[name]
+            return encode_subscription(Subscription(tuple(self.topics), None, tuple(sorted(owned)), generation))
+        data = encode_sticky(tuple(sorted(owned)), generation) if self.protocol == "sticky" and owned else None
+        return encode_subscription(Subscription(tuple(self.topics), data))
+
+    def _callback(self, name: str, kind: str, partitions: Tps) -> None:
+        for edge in ("begin", "end"):
+            self.tell(f"{kind}_{edge}", "member", name, generation=self.generation,
+                      partitions=partitions_json(partitions))  # fmt: skip
+
+    def _ends(self) -> list[dict[str, Any]]:
+        return [
+            {"topic": t, "partition": p, "offset": self._offsets.get((t, p), 0)}
+            for t, n in self.topics.items()
+            for p in range(n)
+        ]
+
+
+def churn(protocol: str = "range") -> Story:
+    """Three members join, a fourth joins, one leaves, one is killed; records all the while."""
+    story = Story(protocol)
+    story.tell("step", name="three join")
+    story.start("a", "b", "c").round().records(30)
+    story.tell("step", name="a fourth joins")
+    story.start("d").round().records(20)
+    story.stop("b").round()
+    story.kill("c").round().records(15)
+    return story.drain().read_back()
