@@ -128,7 +128,7 @@ class EventWriter:
         self._seq = 0
 
     def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
-        """Write one event now and return it. Keyword arguments named like common fields override them."""
+        """Write one event now and return it. group, member, incarnation, pid, … given here override the writer's."""
         common = {**self._common, **{k: data.pop(k) for k in tuple(data) if k in COMMON}}
         event = Event(
             kind=kind, run=self._run, src=self._src, seq=self._seq, data=data,
