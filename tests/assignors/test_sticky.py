@@ -93,7 +93,8 @@ def test_claims_are_believed_by_generation_and_partition():
             claiming("new", {"t"}, t[1], t[2], t[2], generation=4),
             claiming("twin", {"t"}, t[2], generation=4),
             claiming("left", {"u"}, t[3], t[0], generation=5),
-            claiming("late", {"t"}, t[3], TopicPartition("gone", 0), generation=2),
+            claiming("late", {"t"}, t[3], t[4], TopicPartition("gone", 0), generation=2),
+            claiming("as-late", {"u"}, t[4], generation=2),
         ],
         {"t": 5, "u": 1},
     )
@@ -101,9 +102,9 @@ def test_claims_are_believed_by_generation_and_partition():
     found = claims.resolve(group)
 
     assert found.owner == {t[1]: "new"}
-    assert found.disputed == {t[2]: ("new", "twin")}
+    assert found.disputed == {t[2]: ("new", "twin"), t[4]: ("late",)}
     assert found.ghosts == {"late": (("gone", 0),), "old": (t[5],)}
-    assert found.unsubscribed == {"left": (t[0], t[3])}
+    assert found.unsubscribed == {"left": (t[0], t[3]), "as-late": (t[4],)}
     assert found.stale == {"late": (t[3],), "old": (t[0], t[1])}
     assert [found.holders(tp) for tp in t[:4]] == [(), ("new",), ("new", "twin"), ()]
 
