@@ -114,7 +114,7 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
     "a revoke never came": ("O1", lambda s: s.drop("revoke_end", member="a", nth=1)),
     "a revoke came late": ("O1", lambda s: s.shift("revoke_end", 300, member="a", nth=1)),
     "a revoke came just too late": ("R1", lambda s: s.shift("revoke_end", 300, member="a", nth=1)),
-    "a revoke left all partitions out": ("O1", lambda s: s.change("revoke_end", set_(partitions=[]), member="a", nth=1)),
+    "a revoke named nothing": ("O1", lambda s: s.change("revoke_end", set_(partitions=[]), member="a", nth=1)),
     "a stopped member kept on": ("O1", lambda s: s.drop("revoke_end", member="b").drop("stop", member="b").drop(
         "exit", member="b")),
     "a killed member lived on": ("O1", lambda s: s.shift("fault_begin", 400).shift("exit", 400, member="c")),

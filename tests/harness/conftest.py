@@ -1,0 +1,26 @@
+"""A factory of member groups on the session's broker, each with a folder of its own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.broker import Broker
+from integration.group import MemberGroup
+
+
+@pytest.fixture
+def kafka_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[Callable[..., MemberGroup]]:
+    """Make groups: ``kafka_group(session_timeout_ms=…) -> MemberGroup``; ended with the test, history in `tmp_path`."""
+    with ExitStack() as stack:
+
+        def make(**settings: Any) -> MemberGroup:
+            name = f"g-{uuid.uuid4().hex[:8]}"
+            return stack.enter_context(MemberGroup(kafka_broker.bootstrap, name, tmp_path, "run", **settings))
+
+        yield make

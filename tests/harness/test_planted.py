@@ -1,0 +1,147 @@
+"""Faults planted on the real broker: the verdict is false, by the right law, with the right witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from integration.broker import Broker
+from integration.checker import Verdict, Violation, check
+from integration.group import MemberGroup
+from integration.history import History
+from integration.records import Record, read_back, send
+
+pytestmark = pytest.mark.broker
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+
+
+def judged(group: MemberGroup, folder: Path) -> Verdict:
+    group.close()
+    return check(History.load(folder))
+
+
+def broken(verdict: Verdict) -> dict[str, list[Violation]]:
+    found: dict[str, list[Violation]] = {}
+    for violation in verdict.violations:
+        found.setdefault(violation.law, []).append(violation)
+    return found
+
+
+def two_members(group: MemberGroup, topic: str, assignor: str) -> None:
+    group.start("m1", [topic], [assignor])
+    group.wait_stable(complete=False)
+    group.start("m2", [topic], [assignor])
+    group.wait_stable(complete=False)
+
+
+def test_an_assignor_that_drops_a_partition_breaks_coverage(
+    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic, group = kafka_topic(partitions=4), kafka_group()
+    two_members(group, topic, "tests.harness.planted:Dropping")
+
+    verdict = judged(group, tmp_path)
+
+    assert verdict.value is False
+    assert set(broken(verdict)) == {"O3"}
+    for violation in verdict.violations:
+        assert f"{topic}-0 is assigned to nobody" in violation.message
+        assert violation.witnesses[0].kind == "generation_committed"
+
+
+def test_an_assignor_that_doubles_a_partition_breaks_single_ownership(
+    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic, group = kafka_topic(partitions=4), kafka_group()
+    two_members(group, topic, "tests.harness.planted:Doubling")
+
+    verdict = judged(group, tmp_path)
+
+    assert verdict.value is False
+    laws = broken(verdict)
+    assert {"O1", "O2"} <= set(laws) <= {"O1", "O2", "R1"}
+    committed = laws["O2"][-1].witnesses[0]
+    holders = [m["client_id"] for m in committed.data["members"] if {"topic": topic, "partition": 0} in m["assigned"]]
+    assert sorted(holders) == ["m1", "m2"]
+    assert {i.partition for i in verdict.intervals if i.overlap_prev_ms} == {0}
+    one, other = laws["O1"][0].witnesses[:2]
+    assert {one.member, other.member} == {"m1", "m2"}
+    assert one.kind == other.kind == "assigned_begin"
+
+
+def test_an_assignor_that_only_calls_itself_range_breaks_the_replay(
+    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """Taken for ours by the history it leaves, it doesn't answer as ours."""
+    topic, group = kafka_topic(partitions=4), kafka_group()
+    two_members(group, topic, "tests.harness.planted:Cheating")
+    group.close()
+    for path in tmp_path.glob("*.jsonl"):
+        path.write_text(path.read_text("utf-8").replace("tests.harness.planted:Cheating", "range"), "utf-8")
+
+    verdict = check(History.load(tmp_path))
+
+    assert verdict.value is False
+    assert set(broken(verdict)) == {"A1"}
+    assert {w.kind for w in verdict.violations[0].witnesses} == {"generation_committed", "assign_begin"}
+
+
+def test_a_partitioner_that_answers_another_partition_than_it_says_is_found(
+    kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = kafka_topic(partitions=4)
+    records = [Record(topic, b"key-%d" % i) for i in range(20)]
+    sent = send(kafka_broker.bootstrap, tmp_path, "run", "tests.harness.planted:Elsewhere", records)
+    read_back(kafka_broker.bootstrap, tmp_path, "run", [topic])
+
+    verdict = check(History.load(tmp_path))
+
+    assert sent.mispredicted == 20
+    assert verdict.value is False
+    (violation,) = verdict.violations
+    assert violation.law == "K1"
+    assert "20 record(s)" in violation.message
+    assert all(w.kind == "ack" and w.data["partition"] == (w.data["predicted"] + 1) % 4 for w in violation.witnesses)
+
+
+def test_a_record_that_is_deleted_before_the_group_reads_it_is_lost(
+    kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic, group = kafka_topic(partitions=2), kafka_group()
+    send(kafka_broker.bootstrap, tmp_path, "run", "explicit", [Record(topic, None, i % 2) for i in range(20)])
+    kafka_admin.delete_records({TopicPartition(topic, 1): 3})
+    group.start("m1", [topic], ["range"])
+    group.wait_stable()
+    group.drain()
+
+    verdict = judged(group, tmp_path)
+
+    assert verdict.value is False
+    assert set(broken(verdict)) == {"C3"}
+    (violation,) = verdict.violations
+    lost = [(w.data["partition"], w.data["offset"]) for w in violation.witnesses if w.kind == "ack"]
+    assert lost == [(1, 0), (1, 1), (1, 2)]
+    assert violation.witnesses[-1].data["name"] == "drained"
+    assert verdict.checked["C3"] == 20
+
+
+def test_a_record_that_is_deleted_before_it_is_read_back_is_missing(
+    kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = kafka_topic(partitions=1)
+    send(kafka_broker.bootstrap, tmp_path, "run", "default", [Record(topic)] * 10)
+    kafka_admin.delete_records({TopicPartition(topic, 0): 4})
+    seen = read_back(kafka_broker.bootstrap, tmp_path, "run", [topic])
+
+    verdict = check(History.load(tmp_path))
+
+    assert seen.counts == {"default": {topic: {0: 6}}}
+    assert verdict.value is False
+    (violation,) = verdict.violations
+    assert violation.law == "K1"
+    assert "4 record(s)" in violation.message
+    assert "missing from the read-back" in violation.message
