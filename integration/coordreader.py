@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.protocol import decode_assignment, decode_subscription
@@ -18,6 +18,7 @@ from kafka_assignors.events import EventWriter, partitions_json
 
 from .coordlog import COORDINATOR_TOPIC, CommittedMember, Decoded, GroupCommitted, OffsetCommitted, decode, partition_of
 from .errors import BrokerUnreachable
+from .reach import require_broker
 
 
 class CoordinatorLog:
@@ -31,13 +32,13 @@ class CoordinatorLog:
         bootstrap: ``host:port``, several with commas.
         group: The group to follow.
         writer: Where the events go; closed by `close`.
-        timeout_s: For the broker to answer and to have its offsets topic.
+        timeout_s: For the broker to have its offsets topic.
 
     Raises:
         BrokerUnreachable: No broker answers, or the offsets topic doesn't come, within `timeout_s`.
     """
 
-    def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
+    def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 10) -> None:
         self._group, self._writer = group, writer
         self._consumer = _open(bootstrap, group, timeout_s)
         self._changed = threading.Condition()
@@ -156,18 +157,15 @@ def assigned(member: CommittedMember) -> set[TopicPartition]:
 
 def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:
     """A consumer at the end of the group's partition of the coordinator log."""
+    require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
-    # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
     config = {
         "bootstrap_servers": bootstrap.split(","),
-        "bootstrap_timeout_ms": int(timeout_s * 1000),
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
     }
-    try:
-        consumer = KafkaConsumer(group_id=None, exclude_internal_topics=False, fetch_max_wait_ms=100, **config)
-    except KafkaError as error:
-        raise BrokerUnreachable(f"no broker answers at {bootstrap} within {timeout_s:g} s: {error}") from error
+    # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
+    consumer = KafkaConsumer(group_id=None, exclude_internal_topics=False, fetch_max_wait_ms=100, **config)
     try:
         while not (partitions := consumer.partitions_for_topic(COORDINATOR_TOPIC)):
             if time.monotonic() > deadline:

@@ -197,8 +197,8 @@ class MemberGroup:
         """Wait until the group is at rest.
 
         That is: the last committed generation has exactly these members, each of them has adopted it, holds what it
-        was assigned and gave up nothing in it (under a cooperative assignor that makes another generation due), and
-        every partition of the subscribed topics is owned.
+        was assigned and gave up nothing in it (under a cooperative assignor that makes another generation due), its
+        leader saw the subscribed topics as they are, and every partition of those is owned.
 
         Args:
             members: Names; default: all that run.
@@ -233,8 +233,7 @@ class MemberGroup:
             NotDrained: The deadline passed; tells what is left.
             MemberDied: A member ended by itself.
         """
-        topics = {t for p in self._processes.values() for t in p.config.topics}
-        tps = [KafkaTopicPartition(t, p) for t, n in self._partitions(topics).items() for p in range(n)]
+        tps = [KafkaTopicPartition(t, p) for t, n in self._partitions(self._topics()).items() for p in range(n)]
         ends, begins = self._metadata.end_offsets(tps), self._metadata.beginning_offsets(tps)
         # Where everything was deleted there is nothing to read, and so nothing will be committed.
         left = {TopicPartition(*tp): end for tp, end in ends.items() if end > begins[tp]}
@@ -326,6 +325,8 @@ class MemberGroup:
                 due.append(
                     f"{member.client_id} gave up partitions in generation {committed.generation} and will rejoin"
                 )
+        if not due:
+            due += self._blind_leader(committed)
         if not due and complete:
             owned = {tp for member in committed.members for tp in _assigned(member)}
             missing = self._all() - owned
@@ -333,9 +334,20 @@ class MemberGroup:
                 due.append(f"nobody owns {brief(missing)}")
         return due
 
+    def _blind_leader(self, committed: GroupCommitted) -> list[str]:
+        """A leader that assigned before its metadata had every topic (a cold start) rejoins once they have."""
+        names = {member.member_id: member.client_id for member in committed.members}
+        leader = self._processes.get(names.get(committed.leader or "", ""))
+        if leader is None or leader.view is None or leader.view[0] != committed.generation:
+            return []
+        unseen = [t for t, n in self._partitions(self._topics()).items() if leader.view[1].get(t, 0) != n]
+        return [f"{leader.config.member} assigned without having seen {', '.join(unseen)} as now"] if unseen else []
+
+    def _topics(self) -> set[str]:
+        return {topic for process in self._processes.values() for topic in process.config.topics}
+
     def _all(self) -> set[TopicPartition]:
-        topics = {t for p in self._processes.values() for t in p.config.topics}
-        return {TopicPartition(t, p) for t, n in self._partitions(topics).items() for p in range(n)}
+        return {TopicPartition(t, p) for t, n in self._partitions(self._topics()).items() for p in range(n)}
 
     def _stable(self, committed: GroupCommitted) -> Stable:
         names = {m.member_id: m.client_id for m in committed.members}
@@ -350,7 +362,7 @@ class MemberGroup:
         begun_ns = adopted_ns if self._last_ns is None else self._last_ns
         moved = moves(self._owners, owners)
         self._owners, self._last_ns = owners, None
-        topics_now = self._partitions({t for p in self._processes.values() for t in p.config.topics})
+        topics_now = self._partitions(self._topics())
         self._writer.write(
             "step", name="stable", generation=committed.generation, topics=topics_now, adopted_ns=adopted_ns
         )

@@ -240,7 +240,7 @@ def placement(run: RunRecord, found: Findings) -> None:
         data = ack.data
         partitioner, topic = data["partitioner"], data["topic"]
         judged = "predicted" in data or "expected" in data
-        if judged and data["predicted"] != data["partition"]:
+        if data.get("predicted", data["partition"]) != data["partition"]:
             wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
         if data.get("expected", data["partition"]) != data["partition"]:
             wrong["lie on another partition than the partitioner's rule demands", partitioner, topic].append((ack,))

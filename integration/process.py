@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ class MemberProcess:
         held: What it owns, by its callbacks: empty inside a revoke, filled when an assigned callback is over.
         revoked_in: The generation in which it last gave something up.
         adopted_ns: When it last adopted an assignment, or heard what that added.
+        view: Generation that it last assigned as leader, and the partition counts it saw then.
     """
 
     config: MemberConfig
@@ -33,6 +34,7 @@ class MemberProcess:
     held: set[TopicPartition] = field(default_factory=set)
     revoked_in: int = -2
     adopted_ns: int = 0
+    view: tuple[int, Mapping[str, int]] | None = None
     last_error: str = ""
     _read: int = 0  # bytes of its history
 
@@ -81,6 +83,8 @@ class MemberProcess:
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
         if event.kind == "generation":
             self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
+        elif event.kind == "assign_begin":
+            self.view = event.data["generation"], event.data["topics"]
         elif event.kind == "assigned_end":
             self.held |= partitions
             self.adopted_ns = event.mono_ns

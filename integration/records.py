@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -21,15 +21,15 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, Serializer, TopicPartition
-from kafka.errors import KafkaError
 from kafka.partitioner import Partitioner
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.events import EventWriter
 
-from .errors import BrokerUnreachable, HarnessError, NotDrained
+from .errors import HarnessError, NotDrained
 from .names import partitioner_named, settings_of_partitioner
 from .promise import promised_name, promised_partition
+from .reach import require_broker
 
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
@@ -271,19 +271,17 @@ class _Channel:
         self._pending: deque[_Pending] = deque()
         self._headers = [(HEADER, partitioner.encode())]
         chooser = self._chooser(partitioner)
-        try:
-            self._producer = KafkaProducer(
-                bootstrap_servers=bootstrap.split(","),
-                partitioner=chooser,
-                value_serializer=_Json(),
-                acks="all",
-                linger_ms=5,
-                max_block_ms=int(timeout_s * 1000),
-                allow_auto_create_topics=False,
-                metrics_enabled=False,
-            )
-        except KafkaError as error:
-            raise BrokerUnreachable(f"no broker answers at {bootstrap}: {error}") from error
+        require_broker(bootstrap)
+        self._producer = KafkaProducer(
+            bootstrap_servers=bootstrap.split(","),
+            partitioner=chooser,
+            value_serializer=_Json(),
+            acks="all",
+            linger_ms=5,
+            max_block_ms=int(timeout_s * 1000),
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+        )
         self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
 
     def send(self, record: Record) -> None:
@@ -376,22 +374,17 @@ def _value_id(value: bytes | None) -> str | None:
 
 
 def _consumer(bootstrap: str) -> Any:
-    try:
-        return KafkaConsumer(
-            bootstrap_servers=bootstrap.split(","),
-            group_id=None,
-            allow_auto_create_topics=False,
-            metrics_enabled=False,
-            max_poll_records=5000,
-        )
-    except KafkaError as error:
-        raise BrokerUnreachable(f"no broker answers at {bootstrap}: {error}") from error
+    require_broker(bootstrap)
+    return KafkaConsumer(
+        bootstrap_servers=bootstrap.split(","),
+        group_id=None,
+        allow_auto_create_topics=False,
+        metrics_enabled=False,
+        max_poll_records=5000,
+    )
 
 
 def _writer(folder: Path, stem: str, run: str, src: str) -> EventWriter:
     """A file that isn't there yet, as each source has its own ``seq``."""
-    return EventWriter(next(p for p in _paths(folder, stem) if not p.exists()), run, src)
-
-
-def _paths(folder: Path, stem: str) -> Iterator[Path]:
-    return (folder / f"{stem}.{n}.jsonl" for n in count())
+    paths = (folder / f"{stem}.{n}.jsonl" for n in count())
+    return EventWriter(next(path for path in paths if not path.exists()), run, src)

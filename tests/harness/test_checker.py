@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from integration.checker import LAWS, Verdict, check
 from integration.history import History
+from kafka_assignors.core.protocol import Subscription, encode_subscription
 
 from .story import Story, churn
 
@@ -78,6 +79,11 @@ def give_nobody(topic: str, partition: int) -> Callable[[dict[str, Any]], None]:
     return alter
 
 
+def subscribe_to_t_alone(data: dict[str, Any]) -> None:
+    only_t = encode_subscription(Subscription(("t",))).hex()
+    data["members"] = [{**m, "subscription": only_t} if m["client_id"] == "a" else m for m in data["members"]]
+
+
 def swap(data: dict[str, Any]) -> None:
     """Two members get each other's partitions: sound, yet not what the strategy computes."""
     one, other, *rest = data["members"]
@@ -126,7 +132,8 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
     "a partition was dropped, then found": ("O3", lambda s: s.change("generation_committed", give_nobody("u", 2), 1)),
     "a topic had one partition more": ("O3", lambda s: s.change("step", set_(topics={"t": 5, "u": 3}), name="stable")),
     "a partition doesn't exist": ("O3", lambda s: s.change("generation_committed", give_also("a", "t", 99))),
-    "a topic isn't subscribed": ("O3", lambda s: s.change("generation_committed", give_also("a", "other", 0))),
+    "a topic isn't subscribed": ("O3", lambda s: s.change("generation_committed", subscribe_to_t_alone)),
+    "a topic doesn't exist": ("O3", lambda s: s.change("generation_committed", give_also("a", "other", 0))),
     "a generation fell": ("G1", lambda s: s.change("generation_committed", set_(generation=1), nth=2)),
     "a member adopted less": ("G2", lambda s: s.change("generation", without_a_partition, member="a", nth=0)),
     "a member adopted nothing": ("G2", lambda s: s.change("generation", set_(partitions=[]), member="d")),
