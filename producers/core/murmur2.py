@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 
 _M = 0x5BD1E995
 _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
 
-# Unpackers by number of words: most keys are short, and a ready Struct halves the price of unpacking.
-_WORDS: tuple[Callable[[bytes], tuple[int, ...]], ...] = tuple(struct.Struct(f"<{n}I").unpack_from for n in range(65))
+# Unpackers by number of words: a ready Struct halves the price of unpacking.
+_SHORT_WORDS = 7  # from here on lanes earn back what they cost to fill
+_BLOCK_WORDS = 64
+_WORDS = tuple(struct.Struct(f"<{n}I").unpack_from for n in range(_SHORT_WORDS))
+_LANES = tuple(struct.Struct(f"<{n}Q").unpack for n in range(_BLOCK_WORDS // 2 + 1))
+_LANE_MASKS = tuple(sum(_MASK << 64 * lane for lane in range(n)) for n in range(_BLOCK_WORDS // 2 + 1))
+_int = int.from_bytes
 
 
 def unsigned(key: bytes) -> int:
@@ -18,15 +22,44 @@ def unsigned(key: bytes) -> int:
     length = len(key)
     words = length >> 2
     h = _SEED ^ length
-    # One mask a product: the operands of ^ and >> stay below 2**32 by themselves.
-    for k in _WORDS[words](key) if words < 65 else struct.unpack_from(f"<{words}I", key):
-        k = k * _M & _MASK
-        h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
+    if words < _SHORT_WORDS:
+        # Products and ^ carry upwards only: h may grow, it is cut at the end. k is shifted down, so it is cut.
+        for k in _WORDS[words](key):
+            k = k * _M & _MASK
+            h = h * _M ^ (k ^ k >> 24) * _M
+    elif words <= _BLOCK_WORDS:
+        h = _lanes(h, _int(key, "little"), words)
+    else:
+        for at in range(0, words, _BLOCK_WORDS):
+            block = key[4 * at : 4 * (at + _BLOCK_WORDS)]
+            h = _lanes(h, _int(block, "little"), min(words - at, _BLOCK_WORDS)) & _MASK
     rest = length & 3
     if rest:
-        h = (h ^ int.from_bytes(key[length - rest :], "little")) * _M & _MASK
+        h = (h ^ _int(key[-rest:], "little")) * _M
+    h &= _MASK
     h = (h ^ h >> 13) * _M & _MASK
     return h ^ h >> 15
+
+
+def _lanes(h: int, block: int, words: int) -> int:
+    """The same for up to 64 words, many at once.
+
+    What is done to a word before it meets h needs no other word. So every second word becomes a lane of 64 bits of one
+    long int, where a product has room, and Python multiplies all lanes at once; the words between them likewise.
+    """
+    pairs = words + 1 >> 1
+    mask = _LANE_MASKS[pairs]
+    even = (block & mask) * _M & mask
+    odd = (block >> 32 & mask) * _M & mask
+    firsts: tuple[int, ...] = _LANES[pairs](((even ^ even >> 24 & mask) * _M).to_bytes(pairs << 3, "little"))
+    seconds: tuple[int, ...] = _LANES[pairs](((odd ^ odd >> 24 & mask) * _M).to_bytes(pairs << 3, "little"))
+    if words & 1:  # the last second is what follows the words
+        for first, second in zip(firsts[:-1], seconds):  # noqa: B905
+            h = ((h * _M ^ first) * _M ^ second) & _MASK
+        return h * _M ^ firsts[-1]
+    for first, second in zip(firsts, seconds):  # noqa: B905
+        h = ((h * _M ^ first) * _M ^ second) & _MASK
+    return h
 
 
 def as_bytes(key: object) -> bytes:
@@ -53,7 +86,7 @@ def murmur2(key: bytes | bytearray | memoryview) -> int:
     Raises:
         TypeError: Not bytes, bytearray or memoryview.
 
-    Cost: O(len(key)); about 0.5 µs + 0.3 µs per 4 bytes.
+    Cost: O(len(key)); about 0.7 µs + 0.2 µs per 4 bytes.
     Source: apache/kafka ``org.apache.kafka.common.utils.Utils.murmur2``.
 
     >>> murmur2(b"kafka")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from producers import partition_for_key
 from producers.core.topic import TopicView
 from producers.core.uniform import Uniform
 from producers.errors import ConfigError
@@ -22,6 +23,7 @@ from . import vectors
 from .vectors import Draws, repeat, view
 
 CASES = vectors.load("builtin_kip794.jsonl")
+ACCUMULATOR = vectors.load("accumulator_kip794.jsonl")
 
 
 @pytest.mark.source("apache/kafka 4.3.0 BuiltInPartitioner")
@@ -43,6 +45,38 @@ def test_replays_java(case):
             switched = uniform.produced(stay, op["append"], topic, boundary=op["switch"])
             trace.append([stay.partition, uniform.current(topic).partition, switched, draws.used])
     assert trace == case["trace"]
+
+
+@pytest.mark.source("apache/kafka 4.3.0 RecordAccumulator around BuiltInPartitioner")
+@pytest.mark.parametrize("case", ACCUMULATOR, ids=[c["name"] for c in ACCUMULATOR])
+def test_replays_java_inside_its_accumulator(case):
+    """Each send: changes put off are made up for (0 bytes), the record is placed, its bytes are counted."""
+    draws = Draws(case["draws"])
+    uniform, topic, n = Uniform(draws, case["batch_size"]), view(case["cluster"]), len(case["cluster"])
+    trace = iter(case["trace"])
+    placed = 0
+    for op in case["ops"]:
+        if "cluster" in op:
+            topic = view(op["cluster"])
+        elif "sender" in op:
+            row = next(trace)
+            if "load" in row:
+                load = row["load"] or {"partition_ids": [], "queue_sizes": [], "length": 0}
+                rows = list(zip(load["partition_ids"], load["queue_sizes"], strict=True))
+                uniform.set_loads(rows[: load["length"]], len(rows))
+        elif "send" in op:
+            row = next(trace)
+            if "key" in op:
+                assert row["p"] == partition_for_key(bytes.fromhex(op["key"]), n)
+                continue
+            stay = uniform.current(topic)
+            for size, boundary, switched in row["updates"]:
+                stay = uniform.current(topic)
+                assert uniform.produced(stay, size, topic, boundary=boundary) == switched
+            assert (stay.partition, draws.used) == (row["p"], row["draws"])
+            placed += 1
+    assert next(trace, None) is None
+    assert placed > 5
 
 
 @given(

