@@ -1,20 +1,21 @@
-"""pytest fixtures around one real broker; opt in by ``pytest_plugins = ["integration.fixtures"]``.
+"""pytest fixtures around a real broker and a cluster; opt in by ``pytest_plugins = ["integration.fixtures"]``.
 
-Options: ``--kafka-backend jvm|docker|external`` and ``--kafka-bootstrap host:port``. A failed test that used the
-broker shows the end of its log.
+Options: ``--kafka-backend jvm|docker|external`` and ``--kafka-bootstrap host:port``, for the one broker. A failed test
+that used the broker or the cluster shows the end of its log.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 
 from .broker import BACKENDS, Broker, start_broker
+from .broker.cluster import Cluster, start_cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,6 +72,44 @@ def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator
         kafka_admin.delete_topics(made)
 
 
+@pytest.fixture(scope="session")
+def kafka_cluster() -> Iterator[Cluster]:
+    """Three brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
+    with start_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_cluster_topic(kafka_cluster: Cluster) -> Callable[..., str]:
+    """Make topics on the cluster: ``kafka_cluster_topic(partitions=3, replicas=2)`` or ``…(placed=[[1, 2], [2, 3]])``.
+
+    `placed` names the nodes of each partition's replicas, its preferred leader first. Names are unique; a topic is
+    returned when every partition has a leader. It ends with the session.
+    """
+
+    def make(
+        partitions: int = 1,
+        name: str = "topic",
+        replicas: int = 3,
+        placed: Sequence[Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        topic = f"{name}-{_RUN}-{next(_COUNTER)}"
+        options: dict[str, Any] = {"configs": dict(configs or {})}
+        if placed is None:
+            options |= {"num_partitions": partitions, "replication_factor": replicas}
+        else:
+            options["assignments"] = dict(enumerate(placed))
+        admin = KafkaAdminClient(bootstrap_servers=kafka_cluster.bootstrap)
+        try:
+            admin.create_topics({topic: options}, wait_for_metadata=True)
+        finally:
+            admin.close()
+        return topic
+
+    return make
+
+
 _RUN = os.urandom(2).hex()
 _COUNTER = itertools.count(1)
 
@@ -79,7 +118,8 @@ _COUNTER = itertools.count(1)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the broker's log to a failure."""
     report = yield
-    broker: Any = getattr(item, "funcargs", {}).get("kafka_broker")
-    if report.failed and isinstance(broker, Broker):
-        report.sections.append((f"log of {broker}", broker.log_tail()))
+    for name in ("kafka_broker", "kafka_cluster"):
+        broker: Any = getattr(item, "funcargs", {}).get(name)
+        if report.failed and isinstance(broker, Broker | Cluster):
+            report.sections.append((f"log of {broker}", broker.log_tail()))
     return report

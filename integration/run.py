@@ -26,6 +26,7 @@ from rich.table import Table
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from .broker import Broker, start_broker
+from .broker.cluster import start_cluster
 from .checker import Verdict, check
 from .demo import Demo
 from .history import History
@@ -196,11 +197,26 @@ def watch(
 
 
 @app.command()
-def up(backend: Backend = "jvm", port: Port = None) -> None:
-    """A broker to play with, until Ctrl-C."""
-    with _clear_errors(), _broker(backend, None, port) as broker:
-        print(f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}; Ctrl-C ends it", flush=True)
-        signal.pause()
+def up(
+    backend: Backend = "jvm",
+    port: Port = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Brokers; several form a cluster over the racks a, b, c.")] = 1,
+) -> None:
+    """A broker to play with, or a cluster of them, until Ctrl-C."""
+    with _clear_errors():
+        if nodes > 1:
+            if backend != "jvm" or port is not None:
+                raise ConfigError(
+                    f"--nodes {nodes} is for the backend jvm and free ports; leave --backend and --port out"
+                )
+            with start_cluster(nodes) as cluster:
+                racks = ", ".join(node.rack for node in cluster.nodes)
+                what = f"cluster of {nodes} brokers in racks {racks}, Kafka {cluster.version}, at {cluster.bootstrap}"
+                print(f"{what}; Ctrl-C ends it", flush=True)
+                signal.pause()
+        with _broker(backend, None, port) as broker:
+            print(f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}; Ctrl-C ends it", flush=True)
+            signal.pause()
 
 
 def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:

@@ -1,0 +1,264 @@
+"""A cluster of real brokers on this machine, one rack each by default; single nodes can be stopped, killed and paused.
+
+Each node is a JVM of its own. Three nodes in one JVM would boot faster, but such a node can neither crash nor stall
+alone.
+
+>>> with start_cluster() as cluster:                                        # doctest: +SKIP
+...     cluster.nodes[0].kill()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from kafka_assignors.errors import ConfigError
+
+from ..errors import BrokerNotReady, BrokerUnreachable
+from . import KAFKA_VERSION
+from .node import NodeProcess
+from .ports import free_ports
+from .ready import await_ready
+from .settings import broker_settings, uuid_base64
+
+JVM_FLAGS = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Half of a single broker's heap: several of them share a machine."""
+
+_STOP_TIMEOUT_S = 30
+
+
+class Node:
+    """One broker of a cluster; made by `start_cluster`.
+
+    Args:
+        node_id: Its ``node.id``, from 1.
+        rack: Its ``broker.rack``.
+        bootstrap: ``host:port`` of it alone.
+    """
+
+    def __init__(self, node_id: int, rack: str, bootstrap: str, process: NodeProcess, cluster: Cluster) -> None:
+        self.node_id, self.rack, self.bootstrap = node_id, rack, bootstrap
+        self._process, self._cluster = process, cluster
+        self.paused = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether its JVM is there, paused or not."""
+        return self._process.runs
+
+    def pids(self) -> list[int]:
+        """Processes that it runs in now."""
+        return self._process.pids()
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of its log, also after `stop` and `kill`."""
+        return self._process.log_tail(lines)
+
+    def stop(self) -> None:
+        """End it in order (SIGTERM): it hands its leaders over first. Its data stays.
+
+        Raises:
+            BrokerNotReady: It did not end in 30 s and was killed, e.g. because no majority of the nodes is left.
+        """
+        self.paused = False
+        if not self._process.stop(_STOP_TIMEOUT_S):
+            raise BrokerNotReady(
+                f"node {self.node_id} at {self.bootstrap} did not stop within {_STOP_TIMEOUT_S} s and was killed",
+                self.log_tail(),
+            )
+
+    def kill(self) -> None:
+        """End it as a crash does (SIGKILL). The others miss it after ``broker.session.timeout.ms``, here 3 s."""
+        self.paused = False
+        self._process.kill()
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP): its connections stay open and nothing answers. The others miss it after 3 s as well."""
+        self.paused = True
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let a paused one go on; what it has to catch up with, it catches up on its own."""
+        self._process.resume()
+        self.paused = False
+
+    def restart(self) -> None:
+        """Start it again with its data, stopped first if it runs, and wait until it and all running nodes serve.
+
+        Raises:
+            BrokerNotReady: It does not come up.
+        """
+        if self.runs:
+            self.stop()
+        self._process.launch(self.bootstrap)
+        self._cluster.await_ready()
+
+    def __repr__(self) -> str:
+        return f"<node {self.node_id} in rack {self.rack!r} at {self.bootstrap}>"
+
+
+class Cluster:
+    """Brokers that form one cluster; made by `start_cluster`. A context manager that ends them all."""
+
+    def __init__(self, racks: Sequence[str], version: str, timeout_s: float, settings: Mapping[str, str]) -> None:
+        self.version = version
+        self.nodes: list[Node] = []
+        self._timeout_s = timeout_s
+        try:
+            for attempt in range(3):
+                self._launch(racks, settings)
+                try:
+                    self.await_ready()
+                    return
+                except BrokerNotReady as error:
+                    # between choosing ports and the JVMs' bind another process may have taken one
+                    if attempt == 2 or "Address already in use" not in error.log_tail:
+                        raise
+                    self.close()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of every node, with commas: clients find the cluster while any of them serves."""
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def pids(self) -> list[int]:
+        """Processes of all nodes."""
+        return [pid for node in self.nodes for pid in node.pids()]
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of each node's log, under its name."""
+        return "\n".join(f"{node}\n{node.log_tail(lines)}" for node in self.nodes)
+
+    def node(self, node_id: int) -> Node:
+        """The node with this ``node.id``, as metadata names leaders and replicas.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        for node in self.nodes:
+            if node.node_id == node_id:
+                return node
+        raise ConfigError(f"no node {node_id} in this cluster; its nodes are {[n.node_id for n in self.nodes]}")
+
+    def await_ready(self) -> None:
+        """Wait until every node that runs unpaused answers, and names them all as live.
+
+        Raises:
+            BrokerNotReady: One ended, or they do not all serve in time.
+        """
+        live = [node for node in self.nodes if node.runs and not node.paused]
+        deadline = time.monotonic() + self._timeout_s
+
+        def check_alive() -> None:
+            for node in live:
+                node._process.check_alive()
+
+        for node in live:
+            try:
+                await_ready(node.bootstrap, max(1, deadline - time.monotonic()), check_alive, brokers=len(live))
+            except BrokerUnreachable as error:
+                raise BrokerNotReady(f"{node}: {error}", node.log_tail()) from error
+
+    def restore(self) -> None:
+        """Bring back every node that was stopped, killed or paused, and wait until all serve.
+
+        Raises:
+            BrokerNotReady: One does not come up.
+        """
+        for node in self.nodes:
+            node.resume()
+            if not node.runs:
+                node._process.launch(node.bootstrap)
+        self.await_ready()
+
+    def close(self) -> None:
+        """End all nodes and remove their data; may be called twice."""
+        for node in self.nodes:
+            node._process.close()
+        self.nodes.clear()
+
+    def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
+        """Start a JVM per rack at once: the first ones wait for a majority."""
+        count, cluster_id = len(racks), uuid_base64()
+        ports = free_ports(2 * count)
+        controllers = dict(enumerate(ports[count:], 1))
+        for node_id, (rack, port) in enumerate(zip(racks, ports, strict=False), 1):
+            process = NodeProcess(self.version, jvm_flags=JVM_FLAGS)
+            self.nodes.append(Node(node_id, rack, f"127.0.0.1:{port}", process, self))
+            process.format(node_id, cluster_id)
+            own = broker_settings(
+                port=port,
+                controller_port=controllers[node_id],
+                data=str(process.data),
+                rack=rack,
+                node_id=node_id,
+            )
+            process.configure({**own, **_shared_settings(controllers), **settings})
+        for node in self.nodes:
+            node._process.launch(node.bootstrap)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<cluster of {len(self.nodes)} brokers {self.version} at {self.bootstrap}>"
+
+
+def start_cluster(
+    nodes: int = 3,
+    racks: Sequence[str] = ("a", "b", "c"),
+    *,
+    version: str = KAFKA_VERSION,
+    timeout_s: float = 90,
+    settings: Mapping[str, str] | None = None,
+) -> Cluster:
+    """Start brokers that are controllers too, and wait until each of them names all of them as live.
+
+    However this process ends (also by SIGKILL), they end with it.
+
+    Args:
+        nodes: How many. Two of three are a majority, and the cluster goes on; one alone can elect nothing.
+        racks: ``broker.rack`` of node 1, 2, …; more nodes than racks go through them again.
+        version: Kafka's version; it must be pinned.
+        timeout_s: Seconds until all must be ready, also after a restart.
+        settings: Broker settings beside or instead of the harness's own, for every node. Topics have a replica on
+            each of up to three nodes by default, and writes need two of them.
+
+    Raises:
+        ConfigError: `nodes` is below 1, or there are no racks.
+        UnknownName: That version is not pinned.
+        BrokerNotReady: A node died or was too slow; the end of its log is in the message.
+        MachineError: Java or jars are missing and cannot be fetched.
+
+    Cost: about 180 MB of memory and 3 s of one core per node; 5 s until three are ready on two cores.
+    """
+    if type(nodes) is not int or nodes < 1:
+        raise ConfigError(f"nodes must be an int of at least 1, not {nodes!r}")
+    if isinstance(racks, str) or not racks:
+        raise ConfigError(f"racks must be a list of names like ('a', 'b', 'c'), not {racks!r}")
+    return Cluster([racks[i % len(racks)] for i in range(nodes)], version, timeout_s, settings or {})
+
+
+def _shared_settings(controllers: Mapping[int, int]) -> dict[str, str]:
+    """What the nodes agree on: who votes, and how often things are kept. node id -> controller port."""
+    copies = min(3, len(controllers))
+    majority = copies // 2 + 1
+    return {
+        "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items()),
+        "default.replication.factor": str(copies),
+        "min.insync.replicas": str(majority),
+        "offsets.topic.replication.factor": str(copies),
+        "transaction.state.log.replication.factor": str(copies),
+        "transaction.state.log.min.isr": str(majority),
+        "share.coordinator.state.topic.replication.factor": str(copies),
+        "share.coordinator.state.topic.min.isr": str(majority),
+    }

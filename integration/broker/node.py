@@ -1,0 +1,219 @@
+"""One Kafka node as a child process: its folder, its formatted storage, its JVM, and the watchdog that ends both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from kafka_assignors.jvm import cache_folder, java, kafka_jars
+from kafka_assignors.jvm.cache import one_at_a_time
+
+from ..errors import BrokerNotReady
+from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
+
+_WATCHDOG = Path(__file__).with_name("watchdog.py")
+_KILL_TIMEOUT_S = 10
+
+
+class NodeProcess:
+    """A node's folder and the JVM in it, which ends with this process.
+
+    Args:
+        version: Kafka's version; it must be pinned.
+        directory: Where data and log go, kept; None: a temporary folder, removed by `close` or with this process.
+        jvm_flags: Options of the JVM, before the class path.
+
+    Raises:
+        MachineError: Java or jars are missing and cannot be fetched.
+    """
+
+    def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
+        class_path = os.pathsep.join(map(str, kafka_jars(version)))
+        self.java = java()
+        self.version = version
+        self._command = [str(self.java.executable), *jvm_flags, *LOGGER_FLAGS, "-cp", class_path]
+        self._temporary = directory is None
+        self.directory = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._jvm_pid: int | None = None
+        self._address = ""
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``."""
+        return self.directory / "data"
+
+    @property
+    def log_path(self) -> Path:
+        """The log file, of all its JVMs one after the other."""
+        return self.directory / "broker.log"
+
+    @property
+    def runs(self) -> bool:
+        """Whether the JVM is there, paused or not."""
+        return self._watchdog is not None and self._watchdog.poll() is None
+
+    def pids(self) -> list[int]:
+        """The watchdog and the JVM; empty when they ended."""
+        if not self.runs or self._watchdog is None or self._jvm_pid is None:
+            return []
+        return [self._watchdog.pid, self._jvm_pid]
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of `log_path`."""
+        try:
+            with self.log_path.open("rb") as file:
+                file.seek(max(0, self.log_path.stat().st_size - 400 * lines))
+                return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+        except FileNotFoundError:
+            return ""
+
+    def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
+        """Give the node an empty, formatted data folder unless it has one.
+
+        Args:
+            node_id: Its ``node.id``.
+            cluster_id: The nodes of a cluster share one; a new one by default.
+        """
+        if (self.data / "meta.properties").exists():
+            return
+        self.data.mkdir(parents=True, exist_ok=True)
+        shutil.copy(self._template() / "bootstrap.checkpoint", self.data / "bootstrap.checkpoint")
+        ids = {"version": "1", "cluster.id": cluster_id or uuid_base64(), "directory.id": uuid_base64()}
+        (self.data / "meta.properties").write_text(render({**ids, "node.id": str(node_id)}))
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Write the properties that the next `launch` reads."""
+        (self.directory / "server.properties").write_text(render(settings))
+
+    def launch(self, address: str) -> None:
+        """Start a JVM on the folder and return at once.
+
+        Args:
+            address: What its settings say, for messages.
+        """
+        self._address = address
+        watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
+        if self._temporary:
+            watchdog += ["--remove", str(self.directory)]
+        self._close_pipes()
+        with self.log_path.open("ab") as log:
+            # a pipe would fill up when nobody reads it, and freeze the JVM
+            self._watchdog = subprocess.Popen(
+                [*watchdog, *self._command, "kafka.Kafka", str(self.directory / "server.properties")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # out of the terminal's process group: Ctrl-C is for this process, which then ends the node in order
+                start_new_session=True,
+                cwd=self.directory,
+            )
+        line = _pipe(self._watchdog.stdout).readline()
+        self._jvm_pid = int(line) if line else None
+
+    def check_alive(self) -> None:
+        """Say that it ended.
+
+        Raises:
+            BrokerNotReady: It did; the end of its log is in the message.
+        """
+        if self._watchdog is not None and (code := self._watchdog.poll()) is not None:
+            raise BrokerNotReady(
+                f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})",
+                self.log_tail(),
+            )
+
+    def stop(self, timeout_s: float) -> bool:
+        """End it by SIGTERM, on which Kafka hands its leaders over first.
+
+        Returns:
+            False: It had not ended after `timeout_s` seconds, and got SIGKILL.
+        """
+        self.resume()  # a paused one would not hear it
+        try:
+            self._order(b"stop\n", timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        return True
+
+    def kill(self) -> None:
+        """SIGKILL to the JVM; returns when it is gone."""
+        self._order(b"kill\n", _KILL_TIMEOUT_S)
+
+    def pause(self) -> None:
+        """SIGSTOP to the JVM: its sockets stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to the JVM; nothing happens to one that runs."""
+        self._signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """SIGKILL to the JVM, as Kafka recovers its log and nothing needs a clean end; away with a temporary folder."""
+        if self._watchdog is not None:
+            self._close_pipes()
+            self._watchdog.wait()
+            self._watchdog = None
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _template(self) -> Path:
+        """What ``StorageTool format`` makes, made once: it costs a JVM run of 1 s, and only the ids differ."""
+        template = cache_folder() / f"kafka-format-{self.version}"
+        if (template / "bootstrap.checkpoint").exists():
+            return template
+        with one_at_a_time(cache_folder() / "kafka-format.lock"), tempfile.TemporaryDirectory() as scratch:
+            if (template / "bootstrap.checkpoint").exists():
+                return template
+            data = Path(scratch, "data")
+            config = Path(scratch, "server.properties")
+            config.write_text(render(broker_settings(port=9092, controller_port=9093, data=str(data), rack="a")))
+            command = [*self._command, "kafka.tools.StorageTool", "format", "-t", uuid_base64(), "-c", str(config)]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
+            )
+            if done.returncode:
+                said = (done.stdout + done.stderr).strip()
+                raise BrokerNotReady(f"StorageTool format of Kafka {self.version} ended with {done.returncode}", said)
+            template.mkdir(parents=True, exist_ok=True)
+            part = template / ".part"
+            shutil.copy(data / "bootstrap.checkpoint", part)
+            part.replace(template / "bootstrap.checkpoint")
+        return template
+
+    def _order(self, order: bytes, timeout_s: float) -> None:
+        """Send the watchdog an order that ends the JVM, and wait until both are gone."""
+        if self._watchdog is None or not self.runs:
+            return
+        with contextlib.suppress(BrokenPipeError):  # it ended on its own just now
+            pipe = _pipe(self._watchdog.stdin)
+            pipe.write(order)
+            pipe.flush()
+        self._watchdog.wait(timeout_s)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The pid is still this JVM's: its watchdog reaps it only when it ends itself.
+        if self.runs and self._jvm_pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._jvm_pid, number)
+
+    def _close_pipes(self) -> None:
+        if self._watchdog is None:
+            return
+        for pipe in (self._watchdog.stdin, self._watchdog.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                _pipe(pipe).close()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe

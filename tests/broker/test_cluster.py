@@ -1,0 +1,224 @@
+"""Three real brokers in three racks: what a cluster owes when its nodes stop, crash and stall."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+
+from integration.broker.cluster import Cluster, Node, start_cluster
+from integration.broker.ready import nodes
+from integration.errors import BrokerNotReady
+from kafka_assignors.errors import ConfigError
+
+pytestmark = pytest.mark.broker
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 60
+OWNER = """
+import signal
+from integration.broker.cluster import start_cluster
+cluster = start_cluster(2)
+cluster.nodes[1].pause()
+print(*cluster.pids(), flush=True)
+signal.pause()
+"""
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait for something true; what it was at the deadline is in the message."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} within {DEADLINE_S} s; last: {found!r}"
+        time.sleep(0.05)
+    return found
+
+
+def partitions(node: Node, topic: str) -> list[dict[str, Any]]:
+    """The topic's partitions, by a client that starts at this node."""
+    with closing(KafkaAdminClient(bootstrap_servers=node.bootstrap)) as admin:
+        (found,) = admin.describe_topics([topic])
+    return sorted(found["partitions"], key=lambda p: p["partition_index"])
+
+
+@pytest.fixture
+def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
+    """The session's cluster, whole again afterwards."""
+    yield kafka_cluster
+    kafka_cluster.restore()
+
+
+def test_every_node_names_all_three_with_their_racks(cluster):
+    expected = [(1, "a"), (2, "b"), (3, "c")]
+
+    assert [(node.node_id, node.rack) for node in cluster.nodes] == expected
+    for node in cluster.nodes:
+        seen = nodes(node.bootstrap)
+        assert sorted((n.node_id, n.rack) for n in seen) == expected
+        assert {f"{n.host}:{n.port}" for n in seen} == set(cluster.bootstrap.split(","))
+
+
+def test_a_topic_has_its_replicas_where_they_were_asked_for(cluster, kafka_cluster_topic):
+    spread = kafka_cluster_topic(partitions=6)
+    named = kafka_cluster_topic(placed=[[3, 1], [1, 2], [2, 3]])
+
+    assert [sorted(p["replica_nodes"]) for p in partitions(cluster.nodes[0], spread)] == [[1, 2, 3]] * 6
+    assert {p["leader_id"] for p in partitions(cluster.nodes[0], spread)} == {1, 2, 3}
+    found = partitions(cluster.nodes[0], named)
+    assert [p["replica_nodes"] for p in found] == [[3, 1], [1, 2], [2, 3]]
+    assert [p["leader_id"] for p in found] == [3, 1, 2]
+
+
+@pytest.mark.parametrize(("fault", "victim"), [("stop", 1), ("kill", 2), ("pause", 3)])
+def test_one_node_less_and_the_others_lead_and_serve_until_it_is_back(cluster, kafka_cluster_topic, fault, victim):
+    """One producer goes through it all: what it was told is there is there, before and after."""
+    topic = kafka_cluster_topic(placed=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    node, witness = cluster.node(victim), cluster.node(victim % 3 + 1)
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap, acks="all", request_timeout_ms=4000, retry_backoff_ms=100
+    )
+    with closing(producer):
+        send(producer, topic, range(60))
+        getattr(node, fault)()
+        during = [producer.send(topic, b"%d" % i, partition=i % 3) for i in range(60, 120)]
+        until(lambda: len(nodes(witness.bootstrap)) == 2, f"node {victim} is missed")
+        leaders = until(
+            lambda: victim not in (found := [p["leader_id"] for p in partitions(witness, topic)]) and found,
+            f"node {victim} leads nothing",
+        )
+        assert sorted(set(leaders)) == sorted({1, 2, 3} - {victim})
+        for future in during:
+            future.get(DEADLINE_S)
+        send(producer, topic, range(120, 180))
+    assert read(witness.bootstrap, topic, 3) >= {b"%d" % i for i in range(180)}
+
+    cluster.restore()
+
+    until(
+        lambda: all(sorted(p["isr_nodes"]) == [1, 2, 3] for p in partitions(node, topic)),
+        f"node {victim} is in sync again",
+    )
+    assert node.runs
+    assert not node.paused
+
+
+def send(producer: KafkaProducer, topic: str, numbers: range) -> None:
+    for future in [producer.send(topic, b"%d" % i, partition=i % 3) for i in numbers]:
+        future.get(DEADLINE_S)
+
+
+def read(bootstrap: str, topic: str, count: int) -> set[bytes]:
+    """Every value from the start to the end offsets of now."""
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap, metrics_enabled=False)) as consumer:
+        tps = [TopicPartition(topic, p) for p in range(count)]
+        consumer.assign(tps)
+        ends = consumer.end_offsets(tps)
+        consumer.seek_to_beginning(*tps)
+        found: set[bytes] = set()
+        deadline = time.monotonic() + DEADLINE_S
+        while any(consumer.position(tp) < end for tp, end in ends.items()):
+            assert time.monotonic() < deadline, f"{topic} was not read to its end within {DEADLINE_S} s"
+            for records in consumer.poll(timeout_ms=500).values():
+                found |= {record.value for record in records}
+        return found
+
+
+def test_a_restart_is_a_new_process_with_the_old_data(cluster, kafka_cluster_topic):
+    node = cluster.nodes[1]
+    topic = kafka_cluster_topic(placed=[[node.node_id]])
+    before = node.pids()
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:
+        producer.send(topic, b"kept", partition=0).get(DEADLINE_S)
+
+    node.restart()
+
+    assert node.pids()
+    assert not set(node.pids()) & set(before)
+    until(lambda: [p["leader_id"] for p in partitions(node, topic)] == [node.node_id], "the only replica leads")
+    assert read(node.bootstrap, topic, 1) == {b"kept"}
+
+
+def test_close_leaves_nothing_of_a_paused_and_a_killed_node():
+    with start_cluster(2) as cluster:
+        folders = [Path(psutil.Process(pid).cwd()) for pid in cluster.pids()]
+        pids = cluster.pids()
+        assert len(pids) == 4
+        assert all(folder.exists() for folder in folders)
+        cluster.nodes[0].kill()
+        cluster.nodes[1].pause()
+
+    cluster.close()
+    assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+    assert [folder for folder in folders if folder.exists()] == []
+
+
+def test_sigkill_of_the_owner_leaves_no_node_not_even_a_paused_one():
+    """SIGKILL runs no handler; the watchdogs end their nodes and remove their folders."""
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    with owner:
+        try:
+            assert owner.stdout is not None
+            left = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
+            folders = [Path(process.cwd()) for process in left]
+            assert len(left) == 4
+        finally:
+            owner.kill()
+
+    assert psutil.wait_procs(left, timeout=10)[1] == []
+    assert [folder for folder in folders if folder.exists()] == []
+
+
+def test_a_node_that_dies_while_starting_shows_its_log():
+    with pytest.raises(BrokerNotReady, match="ended with exit code 1 before it was ready") as caught:
+        start_cluster(2, settings={"num.network.threads": "none"})
+
+    assert "num.network.threads" in str(caught.value)
+
+
+def test_arguments_that_cannot_work():
+    with pytest.raises(ConfigError, match="nodes must be an int of at least 1, not 0"):
+        start_cluster(0)
+    with pytest.raises(ConfigError, match=r"racks must be a list of names .* not 'abc'"):
+        start_cluster(racks="abc")
+
+
+def test_an_unknown_node_is_named_with_the_known_ones(kafka_cluster):
+    with pytest.raises(ConfigError, match=r"no node 4 in this cluster; its nodes are \[1, 2, 3\]"):
+        kafka_cluster.node(4)
+
+
+def test_up_with_nodes_is_a_cluster_that_ends_with_ctrl_c():
+    command = [sys.executable, "-u", "-m", "integration", "up", "--nodes", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as up:
+        try:
+            assert up.stdout is not None
+            line = up.stdout.readline()
+            children = psutil.Process(up.pid).children(recursive=True)
+            addresses = re.findall(r"127\.0\.0\.1:\d+", line)
+            assert "racks a, b" in line
+            assert [n.rack for n in sorted(nodes(addresses[0]), key=lambda n: n.node_id)] == ["a", "b"]
+            up.send_signal(signal.SIGINT)
+            assert up.wait(30) == 130
+        finally:
+            up.kill()
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+
+
+def test_up_refuses_nodes_with_a_port():
+    command = [sys.executable, "-m", "integration", "up", "--nodes", "3", "--port", "9092"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=DEADLINE_S, check=False)
+
+    assert done.returncode == 3
+    assert done.stderr.strip() == (
+        "error: --nodes 3 is for the backend jvm and free ports; leave --backend and --port out"
+    )
