@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient
 
 from .broker import BACKENDS, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
+from .java import LiveJava
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,6 +78,13 @@ def kafka_cluster() -> Iterator[Cluster]:
     """Three brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
     with start_cluster() as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka_java() -> Iterator[LiveJava]:
+    """Java's own Kafka classes, in a JVM for the whole session."""
+    with LiveJava() as java:
+        yield java
 
 
 @pytest.fixture

@@ -1,0 +1,90 @@
+"""Java's own classes at hand: they answer, they say what is wrong, and their JVM never outlives its owner."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from integration.errors import HarnessError
+from integration.java import LiveJava
+from producers.core.murmur2 import murmur2
+
+ROOT = Path(__file__).parents[2]
+OWNER = """
+import signal
+from integration.java import LiveJava
+java = LiveJava()
+print(*java.pids(), flush=True)
+signal.pause()
+"""
+
+
+def test_bytes_go_in_and_java_hashes_them_as_we_do(kafka_java):
+    utils = kafka_java.classes.org.apache.kafka.common.utils.Utils
+    keys = [b"", b"\x00", b"\xff" * 5, "ключ".encode(), bytes(range(256)), b"x" * 300]
+
+    assert [utils.murmur2(key) for key in keys] == [murmur2(key) for key in keys]
+    assert utils.murmur2(b"21") == -973932308
+
+
+def test_python_lists_and_sets_become_javas(kafka_java):
+    """The assignors take these: partition counts and subscriptions in, lists of partitions out."""
+    consumer = kafka_java.classes.org.apache.kafka.clients.consumer
+    joined = kafka_java.classes.java.util.HashMap()
+    for member in ("m1", "m2"):
+        joined[member] = consumer.ConsumerPartitionAssignor.Subscription(["orders"])
+
+    answer = consumer.RoundRobinAssignor().assign({"orders": 3}, joined)
+
+    assert {m: [(tp.topic(), tp.partition()) for tp in answer[m]] for m in answer} == {
+        "m1": [("orders", 0), ("orders", 2)],
+        "m2": [("orders", 1)],
+    }
+
+
+def test_what_java_throws_arrives_with_its_words(kafka_java):
+    with pytest.raises(Py4JJavaError, match=r"bootstrap\.servers"):
+        kafka_java.producer("")
+
+
+def test_close_ends_the_jvm_and_may_be_called_twice():
+    with LiveJava() as java:
+        (pid,) = java.pids()
+        assert "py4j.GatewayServer" in psutil.Process(pid).cmdline()
+    java.close()
+
+    assert java.pids() == []
+    assert not psutil.pid_exists(pid)
+
+
+def test_sigkill_of_the_owner_ends_the_jvm():
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
+        try:
+            assert owner.stdout is not None
+            jvm = psutil.Process(int(owner.stdout.readline()))
+        finally:
+            owner.kill()
+
+    assert psutil.wait_procs([jvm], timeout=10)[1] == []
+
+
+def test_a_jvm_that_does_not_start_says_why(monkeypatch, tmp_path):
+    """A Java that answers -version and then fails: its last words are in the error, and at once."""
+    script = tmp_path / "java"
+    script.write_text(
+        '#!/bin/sh\n[ "$1" = -version ] && exec echo \'version "21.0.1"\'\necho no memory today >&2; exit 3\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("KAFKA_ASSIGNORS_JAVA", str(script))
+    began = time.monotonic()
+
+    with pytest.raises(HarnessError, match="no memory today"):
+        LiveJava()
+
+    assert time.monotonic() - began < 10
