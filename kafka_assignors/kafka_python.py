@@ -17,8 +17,10 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
 from .core import userdata
-from .core.group import NO_GENERATION, TopicPartition
+from .core.group import NO_GENERATION, Partitions, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
 from .core.strategies import Fact, Strategy, read, strategy
@@ -131,17 +133,15 @@ class Assignor(AbstractPartitionAssignor):
         if (consumer := self._attached()) is not None:
             keep_rejoining(consumer)
         joined = [(member.member_id, member.group_instance_id, _subscription(member.metadata)) for member in members]
-        subscribed = {topic for _, _, subscription in joined for topic in subscription.topics}
+        subscribed = set().union(*{subscription.topics for _, _, subscription in joined})
         partitions = partition_counts(cluster, subscribed)
         # Looking up racks takes a call per partition and broker: only where a member can use them.
         racked = any(subscription.rack for _, _, subscription in joined)
         reading = read(self._strategy.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
         self._tell(reading.facts)
         return {
-            member_id: ConsumerProtocolAssignment(
-                VERSION, sorted(topics.items(), key=lambda item: utf16(item[0])), None
-            )
-            for member_id, topics in self._strategy.assign(reading.group).items()
+            member_id: ConsumerProtocolAssignment(VERSION, list(topics.items()), None)
+            for member_id, topics in self._strategy.answer(reading).items()
         }
 
     def _tell(self, facts: Iterable[Fact]) -> None:
@@ -273,9 +273,7 @@ def _subscription(metadata: Any) -> Subscription:
     """kafka-python's decoded subscription, or its bytes, as ours."""
     if isinstance(metadata, bytes | bytearray | memoryview):
         return decode_subscription(bytes(metadata))
-    owned = [
-        TopicPartition(each.topic, partition) for each in metadata.owned_partitions for partition in each.partitions
-    ]
-    return Subscription(
-        tuple(metadata.topics), metadata.user_data, tuple(owned), metadata.generation_id, metadata.rack_id
-    )  # fmt: skip
+    held = metadata.owned_partitions
+    ids = np.array([partition for each in held for partition in each.partitions], np.int64)
+    owned = Partitions([each.topic for each in held], [len(each.partitions) for each in held], ids)
+    return Subscription(tuple(metadata.topics), metadata.user_data, owned, metadata.generation_id, metadata.rack_id)

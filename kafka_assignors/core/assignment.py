@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from .group import TopicPartition
 
 Assignment = dict[str, dict[str, list[int]]]
-"""member id -> topic -> ascending partition ids. Every member has an entry; topics without partitions have none."""
+"""member id -> topic -> ascending partition ids. Every member has an entry; topics without partitions have none; topics
+come in Java's string order, as they go over the wire."""
 
 
 def owners(assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[TopicPartition, str]:

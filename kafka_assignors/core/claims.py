@@ -2,36 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from .group import Group, Member, TopicPartition
-from .order import utf16
+import numpy as np
+
+from .group import Group, Member, Partitions, TopicPartition
+from .indexed import FREE, Bools, Indexed, Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Claims:
-    """The claims of a group, resolved.
+    """The claims of a group, resolved; as arrays over the positions of `Indexed`, and by name.
 
     Args:
-        owner: topic-partition -> the one member whose claim is the newest and that still subscribes to the topic.
-        disputed: topic-partition -> the subscribed members that claim it with the same, newest generation. It counts as
-            nobody's, yet any of them may still hold it.
-        ghosts: member id -> claims about partitions that do not exist.
-        unsubscribed: member id -> claims about topics it does not subscribe to (any more).
-        stale: member id -> claims that a newer generation of another member overrules.
+        indexed: The group as integers.
+        holder: int[P], the number of the one member whose claim is the newest and that still subscribes to the topic;
+            `FREE` where there is none.
+        disputes: Positions and members, parallel: subscribed members that claim a position with the same, newest
+            generation. It counts as nobody's, yet any of them may still hold it.
+        overruled: Positions and members, parallel: claims that a newer generation of another member overrules.
+        left: Positions and members, parallel: claims about topics the member does not subscribe to (any more).
+        haunted: Members with claims about partitions that do not exist.
     """
 
-    owner: Mapping[TopicPartition, str]
-    disputed: Mapping[TopicPartition, tuple[str, ...]]
-    ghosts: Mapping[str, tuple[TopicPartition, ...]]
-    unsubscribed: Mapping[str, tuple[TopicPartition, ...]]
-    stale: Mapping[str, tuple[TopicPartition, ...]]
+    indexed: Indexed
+    holder: Ints
+    disputes: tuple[Ints, Ints]
+    overruled: tuple[Ints, Ints]
+    left: tuple[Ints, Ints]
+    haunted: tuple[Member, ...]
+
+    @cached_property
+    def owner(self) -> Mapping[TopicPartition, str]:
+        """topic-partition -> member id, where a position has a holder."""
+        held = np.flatnonzero(self.holder != FREE)
+        holders = [self.indexed.members[m].member_id for m in self.holder[held].tolist()]
+        return dict(zip(self.indexed.names(held), holders, strict=True))
+
+    @cached_property
+    def disputed(self) -> Mapping[TopicPartition, tuple[str, ...]]:
+        """topic-partition -> the members that dispute it."""
+        found: dict[TopicPartition, tuple[str, ...]] = {}
+        for member_id, partition in self._named(self.disputes):
+            found[partition] = (*found.get(partition, ()), member_id)
+        return found
+
+    @cached_property
+    def ghosts(self) -> Mapping[str, tuple[TopicPartition, ...]]:
+        """By member id, claims about partitions that do not exist."""
+        known = self.indexed.group.partitions
+        return _by_member(
+            (member.member_id, partition)
+            for member in self.haunted
+            for partition in dict.fromkeys(member.owned)
+            if not 0 <= partition.partition < known.get(partition.topic, 0)
+        )
+
+    @cached_property
+    def unsubscribed(self) -> Mapping[str, tuple[TopicPartition, ...]]:
+        """By member id, claims about topics it does not subscribe to (any more)."""
+        return _by_member(self._named(self.left))
+
+    @cached_property
+    def stale(self) -> Mapping[str, tuple[TopicPartition, ...]]:
+        """By member id, claims that a newer generation of another member overrules."""
+        return _by_member(self._named(self.overruled))
 
     def holders(self, partition: TopicPartition) -> tuple[str, ...]:
         """The members that may still hold a partition; none when it is free to give away."""
         owner = self.owner.get(partition)
         return self.disputed.get(partition, ()) if owner is None else (owner,)
+
+    def _named(self, claims: tuple[Ints, Ints]) -> Iterable[tuple[str, TopicPartition]]:
+        members = (self.indexed.members[m].member_id for m in claims[1].tolist())
+        return zip(members, self.indexed.names(claims[0]), strict=True)
 
 
 def resolve(group: Group) -> Claims:
@@ -40,36 +86,72 @@ def resolve(group: Group) -> Claims:
     A claim about a topic the claimant left overrules older claims too: whoever made those lost the partition since.
     Never raises.
 
-    Cost: O(claims + M log M). Deterministic under any order of members.
+    Cost: O(P + M log M + claims), times log of the claims where several name one partition. Deterministic under any
+    order of members.
     Source: KIP-341, KIP-792; ``AbstractStickyAssignor`` believes any generation per topic, we look at each partition.
     """
-    claimants: dict[TopicPartition, list[Member]] = {}  # those of the newest generation
-    ghosts: dict[str, list[TopicPartition]] = {}
-    unsubscribed: dict[str, list[TopicPartition]] = {}
-    stale: dict[str, list[TopicPartition]] = {}
-    for member in sorted(group.members, key=lambda m: (-m.generation, utf16(m.member_id))):
-        for partition in dict.fromkeys(member.owned):
-            if not 0 <= partition.partition < group.partitions.get(partition.topic, 0):
-                ghosts.setdefault(member.member_id, []).append(partition)
-                continue
-            if partition.topic not in member.topics:
-                unsubscribed.setdefault(member.member_id, []).append(partition)
-            newest = claimants.setdefault(partition, [])
-            if not newest or newest[0].generation == member.generation:
-                newest.append(member)
-            elif partition.topic in member.topics:
-                stale.setdefault(member.member_id, []).append(partition)
+    indexed = Indexed(group)
+    position, claimant, haunted = _claimed(indexed)
+    topic = np.searchsorted(indexed.first, position, side="right") - 1
+    reading: Bools = indexed.reads[indexed.subscription[claimant], topic]
+    left = ~reading
+    holder = np.full(indexed.size, FREE)
+    nothing = np.zeros(0, np.int64)
+    disputes = overruled = (nothing, nothing)
+    claims = np.bincount(position, minlength=indexed.size)
+    alone = (claims[position] == 1) & reading
+    holder[position[alone]] = claimant[alone]
+    contested = np.flatnonzero(claims[position] > 1)
+    if len(contested):
+        generation = np.array([member.generation for member in indexed.members], np.int64)
+        # By position, the newest first, of those by member; then what one member claims twice counts once.
+        rival = contested[np.lexsort((claimant[contested], -generation[claimant[contested]], position[contested]))]
+        at, by = position[rival], claimant[rival]
+        again = np.concatenate([[False], (np.diff(at) == 0) & (np.diff(by) == 0)])
+        left[rival[again]] = False
+        rival, at, by = rival[~again], at[~again], by[~again]
+        start = np.flatnonzero(np.concatenate([[True], np.diff(at) > 0]))
+        run = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(at))))
+        newest = generation[by] == generation[by[start]][run]
+        only = np.bincount(run, newest, len(start))[run] == 1
+        reads = reading[rival]
+        believed = newest & only & reads
+        holder[at[believed]] = by[believed]
+        disputed, late = newest & ~only & reads, ~newest & reads
+        disputes, overruled = (at[disputed], by[disputed]), (at[late], by[late])
+    return Claims(indexed, holder, disputes, overruled, (position[left], claimant[left]), haunted)
 
-    owner: dict[TopicPartition, str] = {}
-    disputed: dict[TopicPartition, tuple[str, ...]] = {}
-    for partition, members in claimants.items():
-        holding = tuple(member.member_id for member in members if partition.topic in member.topics)
-        if len(members) > 1 and holding:
-            disputed[partition] = holding
-        elif holding:
-            owner[partition] = holding[0]
-    return Claims(owner, disputed, _frozen(ghosts), _frozen(unsubscribed), _frozen(stale))
+
+def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
+    """Claims as parallel arrays, positions and members; and who has claims that have no position."""
+    topics: list[int] = []
+    counts: list[int] = []
+    sizes = np.zeros(len(indexed.members), np.int64)
+    ids = [np.zeros(0, np.int64)]
+    nowhere = len(indexed.topics)
+    number = indexed.number
+    for m, member in enumerate(indexed.members):
+        owned = member.owned
+        if not owned:
+            continue
+        if not isinstance(owned, Partitions):
+            owned = Partitions.of(owned)
+        topics += [number.get(topic, nowhere) for topic in owned.topics]
+        counts += owned.counts
+        sizes[m] = len(owned)
+        ids.append(owned.ids)
+    topic, partition = np.repeat(np.array(topics, np.int64), counts), np.concatenate(ids)
+    claimant = np.repeat(np.arange(len(sizes)), sizes)
+    count = np.append(np.diff(indexed.first), 0)
+    exists = (partition >= 0) & (partition < count[topic])
+    if exists.all():
+        return indexed.first[topic] + partition, claimant, ()
+    haunted = tuple(indexed.members[m] for m in np.unique(claimant[~exists]).tolist())
+    return (indexed.first[topic] + partition)[exists], claimant[exists], haunted
 
 
-def _frozen(found: Mapping[str, list[TopicPartition]]) -> dict[str, tuple[TopicPartition, ...]]:
+def _by_member(claims: Iterable[tuple[str, TopicPartition]]) -> dict[str, tuple[TopicPartition, ...]]:
+    found: dict[str, list[TopicPartition]] = {}
+    for member_id, partition in claims:
+        found.setdefault(member_id, []).append(partition)
     return {member_id: tuple(sorted(partitions)) for member_id, partitions in sorted(found.items())}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from . import sticky
 from .assignment import Assignment
 from .claims import Claims, resolve
 from .group import Group, TopicPartition
-from .order import utf16
+from .indexed import FREE, Ints
 
 
-def assign(group: Group) -> Assignment:
+def assign(group: Group, claims: Claims | None = None) -> Assignment:
     """The sticky assignment without what other members must give up first.
 
     A partition that moves is withheld this round: its owner sees that it is gone, revokes it and joins again, and the
@@ -18,6 +20,7 @@ def assign(group: Group) -> Assignment:
 
     Args:
         group: Members in any order. Any claims will do.
+        claims: `resolve(group)`, when the caller has it already.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry. Applied until nothing is withheld, two
@@ -30,31 +33,22 @@ def assign(group: Group) -> Assignment:
     >>> assign(Group([Member("a", {"t"}, owned=[("t", 0), ("t", 1)], generation=1), Member("b", {"t"})], {"t": 2}))
     {'a': {'t': [0]}, 'b': {}}
     """
-    claims = resolve(group)
-    target = sticky.assign(group, claims)
-    return {
-        member_id: {
-            topic: kept
-            for topic, partitions in topics.items()
-            if (kept := [p for p in partitions if _may_have(claims, TopicPartition(topic, p), member_id)])
-        }
-        for member_id, topics in target.items()
-    }
+    claims = claims or resolve(group)
+    return claims.indexed.assignment(owners(claims))
+
+
+def owners(claims: Claims) -> Ints:
+    """`assign` as an array: int[P], the number of each position's new owner; `FREE` where there is none this round."""
+    target = sticky.owners(claims)
+    target[(claims.holder != FREE) & (claims.holder != target)] = FREE
+    target[claims.disputes[0]] = FREE
+    return target
 
 
 def withheld(group: Group) -> dict[TopicPartition, tuple[str, ...]]:
     """What `assign` gives to nobody this round, and the members that must give it up first."""
     claims = resolve(group)
-    given = {
-        TopicPartition(topic, partition)
-        for topics in assign(group).values()
-        for topic, partitions in topics.items()
-        for partition in partitions
-    }
-    missing = {partition for partition in (*claims.owner, *claims.disputed) if partition not in given}
-    order = sorted(missing, key=lambda partition: (utf16(partition.topic), partition.partition))
-    return {partition: claims.holders(partition) for partition in order}
-
-
-def _may_have(claims: Claims, partition: TopicPartition, member_id: str) -> bool:
-    return partition not in claims.disputed and claims.owner.get(partition, member_id) == member_id
+    held = claims.holder != FREE
+    held[claims.disputes[0]] = True
+    missing = claims.indexed.names(np.flatnonzero(held & (owners(claims) == FREE)))
+    return {partition: claims.holders(partition) for partition in missing}

@@ -1,14 +1,16 @@
 """How many partitions of each class each member gets: the exact optimum, on a graph that does not grow with partitions.
 
-Partitions that the same members may have, at the same cost, form one class. With G classes and M members the unknown is
-``x: int[G, M]``, units of class g for member m. The best x has, in this order, the least sum of squared loads, the
-fewest units on a foreign rack, and the most units that stay with their owner. Two steps find it:
+Partitions that the same members may have, at the same cost, form one class; members with the same subscription and rack
+form one kind. The unknown is how many units of a class each member has, kept and new ones apart. The best answer has,
+in this order, the least sum of squared loads, the fewest units on a foreign rack, and the most units that stay with
+their owner. Two steps find it:
 
-1. `levels` splits classes and members into blocks. Inside a block every load is ``q`` or ``q + 1``, with a fixed number
-   of the latter, in every x of least sum of squares; between blocks nothing can flow. (Loads form the bases of a
+1. `levels` splits classes and kinds into blocks. Inside a block every load is ``q`` or ``q + 1``, with a fixed number
+   of the latter, in every answer of least sum of squares; between blocks nothing can flow. (Loads form the bases of a
    polymatroid; this is the decomposition algorithm for separable convex costs on them.)
-2. `cheapest` solves each block as a minimum cost flow with those loads. It starts with everything where it is and sends
-   only what has no place, so it does no more work than there are changes to make.
+2. `_cheapest` solves each block as a minimum cost flow with those loads. It starts with everything where it is and
+   sends only what has no place, so it does no more work than there are changes to make. A class reaches its owners
+   directly, which is what keeping means, and anybody else through the kinds.
 
 Source: Groenevelt 1991, "Two algorithms for maximizing a separable concave function over a polymatroid feasible
 region" (step 1); Ford & Fulkerson 1962, the primal-dual method (step 2); twmb/franz-go v1.22.2 has another exact
@@ -18,153 +20,263 @@ method, cycle cancelling.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from .indexed import Bools, Ints
 
 
-def optimum(size: Ints, allowed: Bools, foreign: Bools, owned: Ints) -> Ints:
-    """The best units per class and member.
+@dataclass(frozen=True)
+class Problem:
+    """What is to be given out.
 
     Args:
         size: int[G], partitions in each class.
-        allowed: bool[G, M], who may have the class; at least one member each.
-        foreign: bool[G, M], whether the member would read it from another rack.
-        owned: int[G, M], units each member has now; where not allowed 0, per class at most its size.
-
-    Returns:
-        int[G, M], rows sum up to `size`.
-
-    Cost: at most 4 min(G, M) maximum flows to split, and per block as many as there are different path costs (a
-    handful), on G + M + 3 nodes and the allowed pairs as edges; O(M log M) when there is one class. Terminates: a split
-    makes both parts smaller, and the shortest path cost grows from one flow to the next up to a bound. Deterministic.
+        allowed: bool[G, K], which kinds may have the class; at least one each.
+        foreign: bool[G, K], whether that kind would read it from another rack.
+        kind: int[M], each member's kind.
+        cells: Which members have something now: classes, members and units, parallel, each pair once and allowed; per
+            class the units are at most its size.
     """
-    units = np.zeros_like(owned)
-    for block in levels(size, allowed):
-        at = np.ix_(block.classes, block.members)
-        units[at] = cheapest(block, size[block.classes], allowed[at], foreign[at], owned[at])
-    return units
+
+    size: Ints
+    allowed: Bools
+    foreign: Bools
+    kind: Ints
+    cells: tuple[Ints, Ints, Ints]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The answer.
+
+    Args:
+        kept: int[], how many units stay, of each of the problem's cells.
+        dealt: The new ones: classes, members and units, parallel.
+    """
+
+    kept: Ints
+    dealt: tuple[Ints, Ints, Ints]
+
+
+def optimum(problem: Problem) -> Units:
+    """The best units; see the module.
+
+    Cost: two maximum flows on G + K nodes per depth of nested splits, at most min(G, K) deep; per block as many flows
+    as there are different path costs (a handful), on G + K + M nodes and the allowed pairs, cells and members as edges;
+    O(M log M + cells) for a block with one class. Terminates: a split makes both parts smaller, and the shortest path
+    cost grows from one flow to the next up to a bound. Deterministic.
+    """
+    classes, members, _ = problem.cells
+    kept = np.zeros(len(classes), np.int64)
+    dealt = []
+    for block in levels(problem.size, problem.allowed, np.bincount(problem.kind, minlength=problem.allowed.shape[1])):
+        inside = np.zeros(len(problem.size), bool)
+        inside[block.classes] = True
+        cells = np.flatnonzero(inside[classes])
+        mine = np.zeros(problem.allowed.shape[1], bool)
+        mine[block.kinds] = True
+        crew = np.flatnonzero(mine[problem.kind])
+        cells = cells[mine[problem.kind[members[cells]]]]  # what lies outside the block may not stay
+        kept[cells], new = _block(problem, block, cells, crew)
+        dealt.append(new)
+    return Units(kept, (_joined(dealt, 0), _joined(dealt, 1), _joined(dealt, 2)))
+
+
+def _joined(parts: list[tuple[Ints, Ints, Ints]], i: int) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)])
 
 
 @dataclass(frozen=True)
 class Block:
-    """Classes and members among which loads are as equal as can be.
+    """Classes and kinds among whose members loads are as equal as can be.
 
     Args:
         classes: int[], rows.
-        members: int[], columns.
+        kinds: int[], columns.
         low: The smaller load; all members have this or one more.
         extras: How many have one more.
     """
 
     classes: Ints
-    members: Ints
+    kinds: Ints
     low: int
     extras: int
 
 
-def levels(size: Ints, allowed: Bools) -> list[Block]:
-    """Split into blocks of equal load; see the module. Members that may have nothing are in no block."""
+def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
+    """Split into blocks of equal load; see the module. Kinds that may have nothing are in no block.
+
+    Args:
+        size: int[G], partitions in each class.
+        allowed: bool[G, K], which kinds may have the class.
+        crew: int[K], how many members are of the kind.
+    """
     blocks: list[Block] = []
     todo = [(np.arange(len(size)), np.flatnonzero(allowed.any(axis=0)))]
     while todo:
-        classes, members = todo.pop()
-        if not len(members):
-            continue
-        low, extras = divmod(int(size[classes].sum()), len(members))
-        split = _split(size[classes], allowed[np.ix_(classes, members)], low, extras)
-        if split is None:
-            blocks.append(Block(classes, members, low, extras))
-        else:
-            crowded, busy = split
-            todo += [(classes[crowded], members[busy]), (classes[~crowded], members[~busy])]
+        open_: list[tuple[Ints, Ints]] = []
+        inside = np.zeros_like(allowed)
+        low, high = np.zeros(len(crew), np.int64), np.zeros(len(crew), np.int64)
+        for classes, kinds in todo:
+            if not len(kinds):
+                continue
+            mean, extras = divmod(int(size[classes].sum()), int(crew[kinds].sum()))
+            at = np.ix_(classes, kinds)
+            if allowed[at].all():
+                blocks.append(Block(classes, kinds, mean, extras))
+                continue
+            open_.append((classes, kinds))
+            inside[at] = allowed[at]
+            low[kinds], high[kinds] = mean * crew[kinds], (mean + (extras > 0)) * crew[kinds]
+        todo = []
+        if not open_:
+            break
+        # One flow for all that is still to be split: they have no pair in common.
+        most, least = _fill(size, inside, high), _fill(size, inside, low)
+        for classes, kinds in open_:
+            at = np.ix_(classes, kinds)
+            split = _split(size[classes], allowed[at], most[at], least[at], low[kinds])
+            if split is None:
+                mean, extras = divmod(int(size[classes].sum()), int(crew[kinds].sum()))
+                blocks.append(Block(classes, kinds, mean, extras))
+            else:
+                crowded, busy = split
+                todo += [(classes[crowded], kinds[busy]), (classes[~crowded], kinds[~busy])]
     return blocks
 
 
-def _split(size: Ints, allowed: Bools, low: int, extras: int) -> tuple[Bools, Bools] | None:
-    """Classes that need more room than the mean load, and the only members that may have them; None when all are equal.
+def _split(size: Ints, allowed: Bools, most: Ints, least: Ints, low: Ints) -> tuple[Bools, Bools] | None:
+    """Classes that need more room than the mean load, and the only kinds that may have them; None when all are equal.
 
     Both tests are strict. Where a class could do with the mean, an unlucky choice of who has one more must not count as
     crowded: the split would forbid moves that cost no balance.
+
+    Args:
+        size: int[G], partitions in each class.
+        allowed: bool[G, K], which kinds may have the class.
+        most: int[G, K], `_fill` with the mean load rounded up.
+        least: int[G, K], `_fill` with the mean load rounded down.
+        low: int[K], the room of each kind at that.
     """
-    if allowed.all():
-        return None
-    units = _fill(size, allowed, low + (extras > 0))
-    crowded = units.sum(axis=1) < size
+    crowded = most.sum(axis=1) < size
     if crowded.any():
         while True:  # who has what a crowded class may also have is crowded as well
             busy = np.asarray(allowed[crowded].any(axis=0))
-            more = crowded | (units[:, busy] > 0).any(axis=1)
+            more = crowded | (most[:, busy] > 0).any(axis=1)
             if (more == crowded).all():
                 return crowded, busy
             crowded = more
-    units = _fill(size, allowed, low)
-    idle = units.sum(axis=0) < low
+    idle = least.sum(axis=0) < low
     if idle.any():
-        while True:  # who has something that an idle member may have is idle as well
+        while True:  # who has something that an idle kind may have is idle as well
             spare = np.asarray(allowed[:, idle].any(axis=1))
-            more = idle | (units[spare] > 0).any(axis=0)
+            more = idle | (least[spare] > 0).any(axis=0)
             if (more == idle).all():
                 return ~spare, ~idle
             idle = more
     return None
 
 
-def _fill(size: Ints, allowed: Bools, load: int) -> Ints:
-    """As many units as can be given out with no member above `load`: int[G, M]."""
-    groups, members = allowed.shape
-    source, sink = groups + members, groups + members + 1
-    group, member = np.nonzero(allowed)
-    tail = np.concatenate([np.full(groups, source), group, groups + np.arange(members)])
-    head = np.concatenate([np.arange(groups), groups + member, np.full(members, sink)])
-    room = np.concatenate([size, size[group], np.full(members, load)])
-    units = np.zeros((groups, members), np.int64)
-    units[group, member] = _max_flow(tail, head, room, source, sink)[groups : groups + len(group)]
+def _fill(size: Ints, allowed: Bools, room: Ints) -> Ints:
+    """As many units as can be given out with no kind above its room: int[G, K]."""
+    groups, kinds = allowed.shape
+    source, sink = groups + kinds, groups + kinds + 1
+    group, kind = np.nonzero(allowed)
+    tail = np.concatenate([np.full(groups, source), group, groups + np.arange(kinds)])
+    head = np.concatenate([np.arange(groups), groups + kind, np.full(kinds, sink)])
+    limit = np.concatenate([size, size[group], room])
+    units = np.zeros((groups, kinds), np.int64)
+    units[group, kind] = _max_flow(tail, head, limit, source, sink)[groups : groups + len(group)]
     return units
 
 
-def cheapest(block: Block, size: Ints, allowed: Bools, foreign: Bools, owned: Ints) -> Ints:
-    """The units of one block: loads `low` or `low + 1`, then fewest on foreign racks, then fewest moves."""
-    groups, members = allowed.shape
-    if groups == 1 and not foreign.any():
+def _block(problem: Problem, block: Block, cells: Ints, crew: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Units of one block: kept, of `cells`, and new ones as (classes, members, units). `crew`: its members."""
+    foreign = problem.foreign[np.ix_(block.classes, block.kinds)]
+    group = np.searchsorted(block.classes, problem.cells[0][cells])
+    member = np.searchsorted(crew, problem.cells[1][cells])
+    units = problem.cells[2][cells]
+    size = problem.size[block.classes]
+    if len(block.classes) == 1 and not foreign.any():
         # Nothing to choose but who has one more: who has it already, then in order.
-        load = np.full((1, members), block.low)
-        load[0, np.argsort(owned[0] <= block.low, kind="stable")[: block.extras]] += 1
-        return load
+        have = np.bincount(member, units, len(crew)).astype(np.int64)
+        load = np.full(len(crew), block.low)
+        load[np.argsort(have <= block.low, kind="stable")[: block.extras]] += 1
+        kept = np.minimum(units, load[member])
+        new = np.maximum(load - have, 0)
+        having = np.flatnonzero(new)
+        return kept, (np.full(len(having), block.classes[0]), crew[having], new[having])
+    allowed = problem.allowed[np.ix_(block.classes, block.kinds)]
+    kind = np.searchsorted(block.kinds, problem.kind[crew])
+    kept, taken, new = _cheapest(block, size, allowed, foreign, kind, (group, member, units))
+    at, having, count = _dealt(taken, kind, new)
+    return kept, (block.classes[at], crew[having], count)
 
-    group, member = np.nonzero(allowed)
-    kept, away = owned[group, member], foreign[group, member]
+
+def _cheapest(
+    block: Block, size: Ints, allowed: Bools, foreign: Bools, kind: Ints, cells: tuple[Ints, Ints, Ints]
+) -> tuple[Ints, Ints, Ints]:
+    """Loads `low` or `low + 1`, then fewest on foreign racks, then fewest moves.
+
+    Returns:
+        int[], kept units of each cell; int[G, K], new units by class and kind; int[M], new units by member.
+    """
+    (groups, kinds), members = allowed.shape, len(kind)
+    group, member, held = cells
+    away = foreign[group, kind[member]]
     # What is on a foreign rack starts as unplaced: then no step of the start can be improved, as the method needs.
-    stay = np.where(away, 0, kept)
+    stay = np.where(away, 0, held)
     load = np.bincount(member, stay, members).astype(np.int64)
     unplaced = size - np.bincount(group, stay, groups).astype(np.int64)
 
-    spare, source, sink = groups + members, groups + members + 1, groups + members + 2
-    everybody = groups + np.arange(members)
+    one, some = np.nonzero(allowed)
+    everybody = groups + kinds + np.arange(members)
+    spare = groups + kinds + members
+    source, sink = spare + 1, spare + 2
     rack = sink + 2  # one foreign rack outweighs every move along a path
-    # Edges in order: keep, take, unplaced, overload, may have one more, underload, the extras there are.
-    tail = np.concatenate([group, group, [source] * (groups + members), everybody, everybody, [spare]])
+    # Edges in order: keep, take, deal, unplaced, overload, may have one more, underload, the extras there are.
+    tail = np.concatenate(
+        [group, one, groups + kind, np.full(groups + members, source), everybody, everybody, [spare]]
+    )  # fmt: skip
     head = np.concatenate(
-        [groups + member, groups + member, np.arange(groups), everybody, [spare] * members, [sink] * members, [sink]]
-    )
+        [everybody[member], groups + some, everybody, np.arange(groups), everybody, np.full(members, spare),
+         np.full(members, sink), [sink]]
+    )  # fmt: skip
     room = np.concatenate(
-        [kept, size[group], unplaced, np.maximum(load - block.low, 0), np.ones(members, np.int64),
-         np.maximum(block.low - load, 0), [block.extras]]
+        [held, size[one], np.full(members, block.low + 1), unplaced, np.maximum(load - block.low, 0),
+         np.ones(members, np.int64), np.maximum(block.low - load, 0), [block.extras]]
     )  # fmt: skip
     cost = np.zeros(len(tail), np.int64)
-    pairs = len(group)
-    cost[:pairs] = away * rack - 1
-    cost[pairs : 2 * pairs] = away * rack
+    keep, take, deal = len(group), len(group) + len(one), len(group) + len(one) + members
+    cost[:keep] = away * rack - 1
+    cost[keep:take] = foreign[one, some] * rack
     flow = np.zeros(len(tail), np.int64)
-    flow[:pairs] = stay
+    flow[:keep] = stay
     _send_cheaply(tail.astype(np.int64), head.astype(np.int64), room, cost, flow, source, sink)
-    units = np.zeros((groups, members), np.int64)
-    units[group, member] = flow[:pairs] + flow[pairs : 2 * pairs]
-    return units
+    taken = np.zeros((groups, kinds), np.int64)
+    taken[one, some] = flow[keep:take]
+    return flow[:keep], taken, flow[take:deal]
+
+
+def _dealt(taken: Ints, kind: Ints, new: Ints) -> tuple[Ints, Ints, Ints]:
+    """Who gets the new units of a class among the members of a kind: each class goes round the members with room.
+
+    Args:
+        taken: int[G, K], new units by class and kind.
+        kind: int[M], each member's kind.
+        new: int[M], new units by member; per kind as many as `taken` says.
+
+    Returns:
+        Classes, members and units, parallel.
+    """
+    member = np.repeat(np.arange(len(new)), new)
+    turn = np.arange(len(member)) - np.repeat(np.cumsum(new) - new, new)
+    member = member[np.lexsort((member, turn, kind[member]))]
+    of_kind = taken.T.ravel()
+    group = np.repeat(np.tile(np.arange(len(taken)), taken.shape[1]), of_kind)
+    pairs, count = np.unique(group * len(new) + member, return_counts=True)
+    return pairs // max(len(new), 1), pairs % max(len(new), 1), count
 
 
 def _send_cheaply(tail: Ints, head: Ints, room: Ints, cost: Ints, flow: Ints, source: int, sink: int) -> None:
@@ -219,5 +331,10 @@ def _max_flow(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> Int
 
     nodes = max(source, sink) + 1
     capacity = csr_array((room.astype(np.int32), (tail, head)), shape=(nodes, nodes))
-    flow: Any = maximum_flow(capacity, source, sink).flow
-    return np.maximum(np.asarray(flow[tail, head]).ravel().astype(np.int64), 0)
+    flow = maximum_flow(capacity, source, sink).flow.tocoo()
+    # Its entries come row by row; looking ours up there is many times faster than indexing the matrix.
+    place = flow.row.astype(np.int64) * nodes + flow.col
+    order = np.argsort(place, kind="stable")
+    entry = order[np.searchsorted(place[order], tail * nodes + head)]
+    sent: Ints = np.maximum(flow.data[entry].astype(np.int64), 0)
+    return sent

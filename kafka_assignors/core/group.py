@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 NO_GENERATION = -1
 """Kafka's mark for "no generation": a member that was never assigned anything, or was fenced."""
@@ -15,6 +18,63 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+
+class Partitions(Sequence[TopicPartition]):
+    """Topic-partitions in a fixed order, equal to the tuple of them, but compact: a million take a few MB.
+
+    Args:
+        topics: One name per run of partitions of one topic.
+        counts: Length of each run.
+        ids: int[], the partition ids of all runs one after the other.
+    """
+
+    __slots__ = ("counts", "ids", "topics")
+
+    def __init__(self, topics: Sequence[str], counts: Sequence[int], ids: NDArray[Any]) -> None:
+        self.topics, self.counts, self.ids = topics, counts, ids
+
+    @classmethod
+    def of(cls, partitions: Iterable[tuple[str, int]]) -> Partitions:
+        """From topic-partitions one by one."""
+        topics: list[str] = []
+        counts: list[int] = []
+        ids: list[int] = []
+        for topic, partition in partitions:
+            if topics and topics[-1] == topic:
+                counts[-1] += 1
+            else:
+                topics.append(topic)
+                counts.append(1)
+            ids.append(partition)
+        return cls(topics, counts, np.array(ids, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        ids = iter(self.ids.tolist())
+        for topic, count in zip(self.topics, self.counts, strict=True):
+            for _ in range(count):
+                yield TopicPartition(topic, next(ids))
+
+    @overload
+    def __getitem__(self, index: int) -> TopicPartition: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[TopicPartition, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> TopicPartition | tuple[TopicPartition, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Partitions | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
 
 @dataclass(frozen=True)
@@ -35,7 +95,7 @@ class Member:
     topics: frozenset[str]
     instance_id: str | None = None
     rack: str | None = None
-    owned: tuple[TopicPartition, ...] = ()
+    owned: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
 
     def __init__(
@@ -52,7 +112,7 @@ class Member:
         set_(self, "topics", frozenset(topics))
         set_(self, "instance_id", instance_id)
         set_(self, "rack", rack or None)
-        set_(self, "owned", tuple(TopicPartition(*tp) for tp in owned))
+        set_(self, "owned", owned if isinstance(owned, Partitions) else Partitions.of(owned))
         set_(self, "generation", generation)
 
 

@@ -55,7 +55,7 @@ def violations(
     Cost: O(P log P + claims). Never raises.
     """
     members = {member.member_id: member for member in group.members}
-    claims = resolve(group) if cooperative else Claims({}, {}, {}, {}, {})
+    claims = resolve(group if cooperative else Group((), {}))  # nobody claims anything
     found: list[Violation] = []
     for member_id in members.keys() - assignment.keys():
         found.append(Violation("every-member", (member_id,), None, f"member {member_id!r} has no entry"))

@@ -17,12 +17,15 @@ Source: KIP-429 (owned), KIP-792 (generation), KIP-881 (rack); apache/kafka 4.3.
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..errors import WireError
-from .group import NO_GENERATION, TopicPartition
+from .group import NO_GENERATION, Partitions, TopicPartition
 from .order import utf16
 
 VERSION = 3
@@ -43,7 +46,7 @@ class Subscription:
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
-    owned: tuple[TopicPartition, ...] = ()
+    owned: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
     rack: str | None = None
 
@@ -92,10 +95,10 @@ def decode_subscription(data: bytes) -> Subscription:
     version = reader.version()
     topics = tuple(reader.string() for _ in range(reader.count(2)))
     user_data = reader.bytes_or_none()
-    owned = reader.partitions() if version >= 1 else []
+    owned = reader.partitions() if version >= 1 else ()
     generation = reader.int32() if version >= 2 else NO_GENERATION
     rack = reader.string_or_none() if version >= 3 else None
-    return Subscription(topics, user_data, tuple(owned), generation, rack)
+    return Subscription(topics, user_data, owned, generation, rack)
 
 
 def encode_assignment(assigned: AssignedPartitions, version: int = VERSION) -> bytes:
@@ -220,15 +223,32 @@ class Reader:
         size = self.int32()
         return None if size < 0 else bytes(self.take(size))
 
-    def partitions(self) -> list[TopicPartition]:
-        """An array of (topic, partition ids), flat."""
-        found: list[TopicPartition] = []
-        for _ in range(self.count(6)):
-            topic = self.string()
-            count = self.count(4)
-            found += _topic_partitions(topic, struct.unpack(f">{count}i", self.take(4 * count)))
-        return found
+    def partitions(self) -> Partitions:
+        """An array of (topic, partition ids)."""
+        data, topics, counts, ids = self.data, [], [], []
+        runs = self.count(6)
+        at = self.offset
+        for _ in range(runs):  # a leader of a large group comes here a million times: no calls but one
+            start = at + 2 + int.from_bytes(data[at : at + 2], "big")
+            count = int.from_bytes(data[start : start + 4], "big")
+            end = start + 4 + 4 * count
+            try:
+                if end > len(data) or start - at > 0x8001:
+                    raise ValueError
+                topics.append(_name(data[at + 2 : start]))
+            except ValueError:  # say precisely what is wrong
+                self.offset = at
+                self.string()
+                self.take(4 * self.count(4))
+                raise AssertionError from None
+            counts.append(count)
+            ids.append(data[start + 4 : end])
+            at = end
+        self.offset = at
+        return Partitions(topics, counts, np.frombuffer(b"".join(ids), ">i4"))
 
 
-def _topic_partitions(topic: str, ids: Iterable[int]) -> list[TopicPartition]:
-    return [TopicPartition(topic, partition) for partition in ids]
+@functools.lru_cache(maxsize=1 << 14)
+def _name(encoded: bytes) -> str:
+    """One string object for all members that name a topic."""
+    return encoded.decode()

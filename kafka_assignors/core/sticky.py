@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heapreplace
+from dataclasses import dataclass
 
 import numpy as np
 
-from . import flow
+from . import flow, spread
 from .assignment import Assignment
 from .claims import Claims, resolve
-from .group import Group, Member
-from .order import utf16
-
-FREE = -1
-"""Owner index of a partition that nobody holds."""
+from .group import Group
+from .indexed import FREE, Bools, Indexed, Ints
 
 
 def assign(group: Group, claims: Claims | None = None) -> Assignment:
@@ -33,7 +28,7 @@ def assign(group: Group, claims: Claims | None = None) -> Assignment:
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
-    Cost: see `flow.optimum`, plus O(P log M + T * M) to name the partitions. Deterministic under any order of members.
+    Cost: see `flow.optimum`, plus O(P log P) to name the partitions. Deterministic under any order of members.
     Source: KIP-54, KIP-881; the goals of Java's ``StickyAssignor``, whose own answer can be less balanced or move more.
 
     >>> from kafka_assignors.core.group import Member
@@ -42,115 +37,86 @@ def assign(group: Group, claims: Claims | None = None) -> Assignment:
     {'a': {'t': [0, 1]}, 'b': {'t': [2]}}
     """
     claims = claims or resolve(group)
-    members = sorted(group.members, key=lambda member: utf16(member.member_id))
-    assignment: Assignment = {member.member_id: {} for member in group.members}
-    classes = _classes(group, members, claims)
-    if not classes:
-        return assignment
-
-    units = flow.optimum(
-        np.array([len(each.partitions) for each in classes]),
-        np.array([each.allowed for each in classes]),
-        np.array([each.foreign for each in classes]),
-        np.array([np.bincount(np.array(each.owners) + 1, minlength=len(members) + 1)[1:] for each in classes]),
-    )
-    given: dict[str, dict[int, list[int]]] = {}  # topic -> member index -> partitions
-    for each, row in zip(classes, units.tolist(), strict=True):
-        _name(each, row, given)
-    for topic, per_member in given.items():
-        for i, partitions in per_member.items():
-            assignment[members[i].member_id][topic] = sorted(partitions)
-    return assignment
+    return claims.indexed.assignment(owners(claims))
 
 
-@dataclass
-class _Class:
-    """Partitions that the same members may have at the same cost.
+def owners(claims: Claims) -> Ints:
+    """`assign` as an array: int[P], the number of each position's new owner; `FREE` where nobody subscribes."""
+    indexed, before = claims.indexed, claims.holder
+    classes = _classes(indexed)
+    group = classes.of
+    if not len(classes.size):
+        return np.full(indexed.size, FREE)
+    members = len(indexed.members)
+    held = np.flatnonzero(before != FREE)
+    cell = group[held] * members + before[held]
+    if len(classes.size) * members <= 4 * indexed.size:
+        count = np.bincount(cell, minlength=len(classes.size) * members)
+        cells = np.flatnonzero(count)
+        count = count[cells]
+    else:
+        cells, count = np.unique(cell, return_counts=True)
+    had = (cells // members, cells % members, count)
+    units = flow.optimum(flow.Problem(classes.size, classes.allowed, classes.foreign, classes.kind, had))
+    return spread.chosen(indexed, group, before, had, units)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Partitions that the same members may have at the same cost, and members that are alike (kinds).
 
     Args:
-        allowed: bool[M], who may have them.
-        foreign: bool[M], whose rack has no replica.
-        partitions: (topic, partition), in order.
-        owners: For each of them its owner's member index, or `FREE`.
+        of: int[P], class of each position, `FREE` where nobody subscribes.
+        size: int[G], partitions in each.
+        allowed: bool[G, K], which kinds may have them.
+        foreign: bool[G, K], of those the ones whose rack has no replica.
+        kind: int[M], each member's kind.
     """
 
-    allowed: flow.Bools
-    foreign: flow.Bools
-    partitions: list[tuple[str, int]] = field(default_factory=list)
-    owners: list[int] = field(default_factory=list)
+    of: Ints
+    size: Ints
+    allowed: Bools
+    foreign: Bools
+    kind: Ints
 
 
-def _classes(group: Group, members: Sequence[Member], claims: Claims) -> list[_Class]:
-    index = {member.member_id: i for i, member in enumerate(members)}
-    owner: dict[tuple[str, int], int] = {tp: index[member_id] for tp, member_id in claims.owner.items()}
-    racks = np.array([member.rack or "" for member in members])
-    subscribers: dict[str, list[int]] = {}
-    for i, member in enumerate(members):
-        for topic in member.topics:
-            if group.partitions.get(topic, 0) > 0:
-                subscribers.setdefault(topic, []).append(i)
+def _classes(indexed: Indexed) -> _Classes:
+    racks = indexed.group.racks
+    where = [member.rack if racks else None for member in indexed.members]
+    alike: dict[tuple[int, str | None], int] = {}
+    kind = [alike.setdefault(pair, len(alike)) for pair in zip(indexed.subscription.tolist(), where, strict=True)]
+    subscription = np.array([subscription for subscription, _ in alike], np.int64)
+    rack = np.array([rack or "" for _, rack in alike], np.str_)
+    reads = indexed.reads[subscription]
 
-    classes: dict[tuple[tuple[int, ...], frozenset[str] | None], _Class] = {}
-    for topic in sorted(subscribers, key=utf16):
-        readers = tuple(subscribers[topic])
-        reader_racks = {members[i].rack for i in readers} - {None}
-        replicas = group.racks.get(topic, ()) if reader_racks else ()
-        for partition in range(group.partitions[topic]):
-            on = (replicas[partition] if partition < len(replicas) else None) or None
-            key = readers, on and frozenset(on & reader_racks)
-            each = classes.get(key)
-            if each is None:
-                allowed = np.zeros(len(members), bool)
-                allowed[list(readers)] = True
-                foreign = np.zeros(len(members), bool)
-                if on:
-                    foreign = allowed & (racks != "") & ~np.isin(racks, list(on))
-                each = classes[key] = _Class(allowed, foreign)
-            each.partitions.append((topic, partition))
-            each.owners.append(owner.get((topic, partition), FREE))
-    return list(classes.values())
-
-
-def _name(each: _Class, units: Sequence[int], given: dict[str, dict[int, list[int]]]) -> None:
-    """Choose the partitions that make up the units of one class: owners keep theirs, the rest is dealt topic by topic.
-
-    Who must give some up keeps as many of each topic as it can. What is dealt goes to the member with room that has
-    the fewest of that topic, in a circle that goes on from topic to topic.
-    """
-    kept = _kept(each, units)
-    room = list(units)
-    loose: dict[str, list[int]] = {}
-    for i, (topic, partition) in enumerate(each.partitions):
-        if i in kept:
-            given.setdefault(topic, {}).setdefault(each.owners[i], []).append(partition)
-            room[each.owners[i]] -= 1
-        else:
-            loose.setdefault(topic, []).append(partition)
-
-    turn = 0
-    for topic, partitions in loose.items():
-        have = given.setdefault(topic, {})
-        start = turn
-        queue = [(len(have.get(m, ())), (m - start) % len(room), m) for m, left in enumerate(room) if left]
-        heapify(queue)
-        for partition in partitions:
-            count, place, member = queue[0]
-            have.setdefault(member, []).append(partition)
-            room[member] -= 1
-            turn = member + 1
-            if room[member]:
-                heapreplace(queue, (count + 1, place, member))
-            else:
-                heappop(queue)
-
-
-def _kept(each: _Class, units: Sequence[int]) -> set[int]:
-    """Positions in `each.partitions` that stay with their owner."""
-    held: dict[int, list[tuple[int, int]]] = {}  # member -> (how many of that topic it has before, position)
-    seen: dict[tuple[int, str], int] = {}
-    for i, (member, (topic, _)) in enumerate(zip(each.owners, each.partitions, strict=True)):
-        if member != FREE:
-            before = seen.get((member, topic), 0)
-            seen[member, topic] = before + 1
-            held.setdefault(member, []).append((before, i))
-    return {i for member, positions in held.items() for _, i in sorted(positions)[: units[member]]}
+    found: dict[tuple[bytes, frozenset[str] | None], int] = {}
+    readers: list[Bools] = []  # per class
+    local: list[frozenset[str] | None] = []
+    of = np.full(indexed.size, FREE)
+    for t, topic in enumerate(indexed.topics):
+        begin, end = indexed.first[t], indexed.first[t + 1]
+        column = reads[:, t]
+        if not column.any():
+            continue
+        key = column.tobytes()
+        reader_racks = frozenset(rack[column].tolist()) - {""}
+        replicas = racks.get(topic, ()) if reader_racks else ()
+        seen: dict[frozenset[str], frozenset[str] | None] = {}
+        on: list[frozenset[str] | None] = [None] * (1 if not replicas else int(end - begin))
+        for p, each in enumerate(replicas[: len(on)]):
+            if each and each not in seen:
+                seen[each] = None if reader_racks <= each else each & reader_racks
+            on[p] = seen[each] if each else None
+        for each_on in on:
+            if (key, each_on) not in found:
+                found[key, each_on] = len(found)
+                readers.append(column)
+                local.append(each_on)
+        of[begin:end] = [found[key, each_on] for each_on in on]
+    allowed = np.array(readers).reshape(len(found), len(alike))
+    foreign = np.zeros_like(allowed)
+    for g, racks_here in enumerate(local):
+        if racks_here is not None:
+            foreign[g] = allowed[g] & (rack != "") & ~np.isin(rack, list(racks_here))
+    size = np.bincount(of[of != FREE], minlength=len(found))
+    return _Classes(of, size, allowed, foreign, np.array(kind, np.int64))

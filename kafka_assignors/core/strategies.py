@@ -6,6 +6,7 @@ exactly what our leader answered.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from ..errors import UnknownName
 from . import cooperative, flow, roundrobin, sticky, userdata
 from . import range as range_
 from .assignment import Assignment
-from .claims import resolve
+from .claims import Claims, resolve
 from .group import NO_GENERATION, Group, Member, TopicPartition
 from .order import utf16
 from .protocol import Subscription, decode_subscription
@@ -27,15 +28,19 @@ class Strategy:
 
     Args:
         name: Its protocol name, as members offer it in JoinGroup.
-        assign: The decision.
+        assign: The decision; with `claim`, it also takes the group's resolved claims.
         claim: What a member's subscription claims; None when the strategy does not care.
         load: Imports what the decision needs and takes long to import; to be called before the first join.
     """
 
     name: str
-    assign: Callable[[Group], Assignment]
+    assign: Callable[..., Assignment]
     claim: Callable[[Subscription], userdata.Claim] | None = None
     load: Callable[[], None] = lambda: None
+
+    def answer(self, reading: Reading) -> Assignment:
+        """The decision on what members sent."""
+        return self.assign(reading.group, reading.claims) if self.claim else self.assign(reading.group)
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class Reading:
-    """The members' subscriptions as a group, and what was dropped on the way."""
+    """The members' subscriptions as a group, what was dropped on the way, and the claims if the strategy has any."""
 
     group: Group
     facts: tuple[Fact, ...]
+    claims: Claims | None = None
 
 
 def _sticky_claim(subscription: Subscription) -> userdata.Claim:
@@ -123,24 +129,29 @@ def read(
     claim = strategy(protocol).claim
     joined: list[Member] = []
     facts: list[Fact] = []
+    subscriptions: dict[Sequence[str], frozenset[str]] = {}  # equal ones share one object: most groups have one
     for member_id, instance_id, subscription in members:
         claimed = claim(subscription) if claim else userdata.Claim()
-        topics, rack = subscription.topics, subscription.rack
-        joined.append(Member(member_id, topics, instance_id, rack, claimed.owned, claimed.generation))
+        topics = subscriptions.get(subscription.topics)
+        if topics is None:
+            topics = subscriptions[subscription.topics] = frozenset(subscription.topics)
+        joined.append(Member(member_id, topics, instance_id, subscription.rack, claimed.owned, claimed.generation))
         if claimed.garbage:
             facts.append(Fact("garbage-user-data", member_id, f"member {member_id!r}: {claimed.garbage}; ignored"))
     group = Group(joined, partitions, racks)
     facts += _topic_facts(group)
-    if claim:
-        facts += _claim_facts(group)
-    return Reading(group, tuple(sorted(facts, key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))))
+    claims = resolve(group) if claim else None
+    if claims:
+        facts += _claim_facts(claims)
+    ordered = sorted(facts, key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))
+    return Reading(group, tuple(ordered), claims)
 
 
 def _topic_facts(group: Group) -> Iterable[Fact]:
     subscribers: dict[str, int] = {}
-    for member in group.members:
-        for topic in member.topics:
-            subscribers[topic] = subscribers.get(topic, 0) + 1
+    for topics, members in Counter(member.topics for member in group.members).items():
+        for topic in topics:
+            subscribers[topic] = subscribers.get(topic, 0) + members
     for topic, count in subscribers.items():
         by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
         if topic not in group.partitions:
@@ -149,8 +160,7 @@ def _topic_facts(group: Group) -> Iterable[Fact]:
             yield Fact("topic-empty", topic, f"{by} but has no partitions; nothing of it is assigned")
 
 
-def _claim_facts(group: Group) -> Iterable[Fact]:
-    claims = resolve(group)
+def _claim_facts(claims: Claims) -> Iterable[Fact]:
     for kind, dropped, why in (
         ("claim-ghost", claims.ghosts, "do not exist"),
         ("claim-unsubscribed", claims.unsubscribed, "are of topics it does not subscribe to"),
@@ -192,4 +202,4 @@ def replay(
         WireError: A subscription that is none.
     """
     decoded = [(member_id, instance_id, decode_subscription(data)) for member_id, instance_id, data in members]
-    return strategy(protocol).assign(read(protocol, decoded, partitions, racks).group)
+    return strategy(protocol).answer(read(protocol, decoded, partitions, racks))

@@ -14,7 +14,7 @@ kafka-python 3.0.12 ``coordinator/assignors/sticky/user_data.py``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..errors import WireError
@@ -32,7 +32,7 @@ class Claim:
         garbage: Why the bytes could not be read, "" when they could. Garbage claims nothing.
     """
 
-    owned: tuple[TopicPartition, ...] = ()
+    owned: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
     garbage: str = ""
 
@@ -67,7 +67,7 @@ def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None,
         return None, 0
     reader = Reader(data, "sticky user data", offset)
     try:
-        owned = tuple(reader.partitions())
+        owned = reader.partitions()
         generation = max(reader.int32(), NO_GENERATION) if has_generation else NO_GENERATION
     except WireError:
         return None, 0

@@ -112,8 +112,8 @@ def test_claims_are_believed_by_generation_and_partition():
 def test_blocks_of_equal_load():
     """All may have the 2 of one class, but c is full with the 5 of another that only it may have."""
     size = np.array([2, 5])
-    blocks = flow.levels(size, np.array([[True, True, True], [False, False, True]]))
-    assert sorted((b.classes.tolist(), b.members.tolist(), b.low, b.extras) for b in blocks) == [
+    blocks = flow.levels(size, np.array([[True, True, True], [False, False, True]]), np.array([1, 1, 1]))
+    assert sorted((b.classes.tolist(), b.kinds.tolist(), b.low, b.extras) for b in blocks) == [
         ([0], [0, 1], 1, 0),
         ([1], [2], 5, 0),
     ]

@@ -1,0 +1,91 @@
+"""A group as integers: members, topics and partitions are numbers, who owns what is one array."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .assignment import Assignment
+from .group import Group, TopicPartition
+from .order import utf16
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FREE = -1
+"""Owner index of a partition that nobody has."""
+
+
+class Indexed:
+    """The numbers of a group's members, topics and partitions.
+
+    Args:
+        group: The group.
+
+    Attributes:
+        members: By member id in Java's string order; the index is the member's number.
+        topics: Those with partitions, in Java's string order.
+        number: topic -> its number.
+        first: int[T + 1], the position of each topic's partition 0; partition p of topic t is ``first[t] + p``.
+        subscriptions: The different ones.
+        subscription: int[M], number of each member's.
+        reads: bool[S, T], whether a subscription has a topic.
+
+    Cost: O(M log M + T log T + size of the different subscriptions).
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.members = sorted(group.members, key=lambda member: utf16(member.member_id))
+        self.topics = sorted((topic for topic, count in group.partitions.items() if count > 0), key=utf16)
+        self.number = {topic: t for t, topic in enumerate(self.topics)}
+        self.first = np.zeros(len(self.topics) + 1, np.int64)
+        self.first[1:] = np.cumsum([group.partitions[topic] for topic in self.topics])
+        different: dict[frozenset[str], int] = {}
+        self.subscription = np.array(
+            [different.setdefault(member.topics, len(different)) for member in self.members], np.int64
+        )
+        self.subscriptions = list(different)
+        self.reads = np.zeros((len(different), len(self.topics)), bool)
+        for topics, row in zip(self.subscriptions, self.reads, strict=True):
+            row[[self.number[topic] for topic in topics if topic in self.number]] = True
+
+    @property
+    def size(self) -> int:
+        """How many partitions there are."""
+        return int(self.first[-1])
+
+    def topic_of(self) -> Ints:
+        """int[P], each position's topic."""
+        return np.repeat(np.arange(len(self.topics)), np.diff(self.first))
+
+    def names(self, positions: Ints) -> list[TopicPartition]:
+        """Topic-partitions of positions."""
+        topic = np.searchsorted(self.first, positions, side="right") - 1
+        ids = positions - self.first[topic]
+        return [TopicPartition(self.topics[t], p) for t, p in zip(topic.tolist(), ids.tolist(), strict=True)]
+
+    def assignment(self, owner: NDArray[np.integer]) -> Assignment:
+        """Names again.
+
+        Args:
+            owner: int[P], member number or `FREE` per position.
+
+        Returns:
+            member id -> topic -> ascending partition ids; an entry for every member, in the group's order.
+        """
+        assignment: Assignment = {member.member_id: {} for member in self.group.members}
+        topic = self.topic_of()
+        order = np.argsort(owner, kind="stable")
+        order = order[np.searchsorted(owner[order], 0) :]
+        if not len(order):
+            return assignment
+        ids = (order - self.first[topic[order]]).tolist()
+        run = owner[order].astype(np.int64) * len(self.topics) + topic[order]  # one list per member and topic
+        start = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1])
+        having, of = np.divmod(run[start], len(self.topics))
+        entries = [assignment[member.member_id] for member in self.members]
+        ends = [*start[1:].tolist(), len(ids)]
+        for m, t, begin, end in zip(having.tolist(), of.tolist(), start.tolist(), ends, strict=True):
+            entries[m][self.topics[t]] = ids[begin:end]
+        return assignment
