@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .assignment import Assignment
-from .group import Group, TopicPartition
+from .group import Group, Member, TopicPartition
 from .order import utf16
 
 Ints = NDArray[np.int64]
@@ -54,6 +57,22 @@ class Indexed:
     def size(self) -> int:
         """How many partitions there are."""
         return int(self.first[-1])
+
+    def readers(self, key: Callable[[Member], Any]) -> tuple[Ints, list[Ints]]:
+        """Who subscribes to each topic, in an order of choice.
+
+        Args:
+            key: Sort key of members.
+
+        Returns:
+            int[M], the members' numbers in that order; and per topic the ascending places in it of its readers.
+        """
+        order = np.array(sorted(range(len(self.members)), key=lambda m: key(self.members[m])), np.int64)
+        reads = self.reads[self.subscription[order]] if len(order) else np.zeros((0, len(self.topics)), bool)
+        columns = [column.tobytes() for column in np.ascontiguousarray(self.reads.T)]
+        first = {column: t for t, column in reversed(list(enumerate(columns)))}  # topics with equal readers share them
+        places = {column: np.flatnonzero(reads[:, t]) for column, t in first.items()}
+        return order, [places[column] for column in columns]
 
     def topic_of(self) -> Ints:
         """int[P], each position's topic."""

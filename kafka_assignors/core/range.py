@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .assignment import Assignment
 from .group import Group, Member
+from .indexed import FREE, Indexed
 from .order import static_first, utf16
 
 Racks = Sequence[frozenset[str]]
@@ -26,13 +29,15 @@ def assign(group: Group) -> Assignment:
         member id -> topic -> ascending partition ids; every member has an entry. Per topic, subscribers' counts differ
         by at most 1; over topics the first members gather the surplus of each (the known skew of range).
 
-    Cost: O(P * M) time when racks count, O(P + T * M log M) otherwise. Deterministic.
+    Cost: O(P * M) time when racks count, O(P log P + T * M) otherwise. Deterministic.
     Source: ``RangeAssignor`` of apache/kafka 4.3.0, KIP-881, static members first (KIP-345).
 
     >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 3, "u": 2}))
     {'b': {'t': [2]}, 'a': {'t': [0, 1], 'u': [0, 1]}}
     """
+    if not group.racks or all(member.rack is None for member in group.members):
+        return _without_racks(group)
     subscribers: dict[str, list[Member]] = {}
     for member in sorted(group.members, key=static_first):
         for name in member.topics:
@@ -42,9 +47,10 @@ def assign(group: Group) -> Assignment:
         _Topic(name, group.partitions[name], subscribers[name], group.racks.get(name, ()))
         for name in sorted(subscribers, key=utf16)
     ]
-    if any(topic.needs_racks for topic in topics):
-        for together in _copartitioned(topics):
-            _match_racks(together)
+    if not any(topic.needs_racks for topic in topics):
+        return _without_racks(group)
+    for together in _copartitioned(topics):
+        _match_racks(together)
 
     assignment: Assignment = {member.member_id: {} for member in group.members}
     for topic in topics:
@@ -53,6 +59,19 @@ def assign(group: Group) -> Assignment:
             if partitions:
                 assignment[member_id][topic.name] = sorted(partitions)
     return assignment
+
+
+def _without_racks(group: Group) -> Assignment:
+    indexed = Indexed(group)
+    order, readers = indexed.readers(static_first)
+    owner = np.full(indexed.size, FREE)
+    for t, reading in enumerate(readers):
+        if len(reading):
+            share, longer = divmod(int(indexed.first[t + 1] - indexed.first[t]), len(reading))
+            shares = np.full(len(reading), share)
+            shares[:longer] += 1
+            owner[indexed.first[t] : indexed.first[t + 1]] = np.repeat(order[reading], shares)
+    return indexed.assignment(owner)
 
 
 class _Topic:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .assignment import Assignment
 from .group import Group
-from .order import static_first, utf16
+from .indexed import FREE, Indexed
+from .order import static_first
 
 
 def assign(group: Group) -> Assignment:
@@ -17,21 +20,22 @@ def assign(group: Group) -> Assignment:
         member id -> topic -> ascending partition ids; every member has an entry. Equal subscriptions give loads that
         differ by at most 1. Unequal ones can give much worse: the turn passes on from the member that took.
 
-    Cost: O(P * M) time in the worst case, O(P) when all subscribe alike. Deterministic.
+    Cost: O(P log P + T log M + M log M) time. Deterministic.
     Source: ``RoundRobinAssignor`` of apache/kafka 4.3.0, static members first (KIP-345).
 
     >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 2, "u": 2}))
     {'b': {'t': [1]}, 'a': {'t': [0], 'u': [0, 1]}}
     """
-    assignment: Assignment = {member.member_id: {} for member in group.members}
-    circle = sorted(group.members, key=static_first)
-    topics = {topic for member in circle for topic in member.topics if group.partitions.get(topic, 0) > 0}
+    indexed = Indexed(group)
+    circle, readers = indexed.readers(static_first)
+    owner = np.full(indexed.size, FREE)
     turn = 0
-    for topic in sorted(topics, key=utf16):
-        for partition in range(group.partitions[topic]):
-            while topic not in circle[turn % len(circle)].topics:
-                turn += 1
-            assignment[circle[turn % len(circle)].member_id].setdefault(topic, []).append(partition)
-            turn += 1
-    return assignment
+    for t, reading in enumerate(readers):
+        if len(reading):
+            # The turn goes on to the next reader; from there, all of them take part until the topic is dealt.
+            start = np.searchsorted(reading, turn % len(circle))
+            takers = reading[(start + np.arange(indexed.first[t + 1] - indexed.first[t])) % len(reading)]
+            owner[indexed.first[t] : indexed.first[t + 1]] = circle[takers]
+            turn = int(takers[-1]) + 1
+    return indexed.assignment(owner)
