@@ -4,6 +4,7 @@ ProducersError
 ├── ConfigError          the caller's arguments: fix the call
 │   └── UnknownName      a name that no partitioner has; lists the known ones
 ├── InvalidPartition     a partitioner's answer that the topic has no partition for
+│   └── UnknownPartition a partition that a record names and that did not come in time
 ├── NoPartitions         a topic that metadata does not know, or knows without partitions
 └── ClientMissing        a client library that is not installed; names the extra that brings it
 """
@@ -49,6 +50,10 @@ class InvalidPartition(ProducersError, ValueError):
             f"partitioner {strategy!r} answered {value!r}{kind} for topic {topic!r}; "
             f"the answer must be an int in {partitions[0]}..{partitions[-1]}" + (f"; {advice}" if advice else "")
         )
+
+
+class UnknownPartition(InvalidPartition):
+    """A partition that a record names, and that the topic did not get in time."""
 
 
 class NoPartitions(ProducersError, ValueError):

@@ -1,43 +1,64 @@
-"""What kafka-python's cluster says of a topic, read once per change."""
+"""What a client's cluster metadata says of a topic, read once per change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from .core.keyed import KeyMemo
-from .core.topic import TopicView
+from .core.topic import Broker, TopicView
 from .errors import NoPartitions
+
+
+class _TopicPartition(NamedTuple):
+    """What ``cluster.leader_for_partition`` takes."""
+
+    topic: str
+    partition: int
 
 
 class Seen:
     """What was read about one topic."""
 
-    __slots__ = ("keys", "source", "uses", "view")
+    __slots__ = ("keys", "places", "source", "uses", "view", "whole")
 
     def __init__(self, source: Mapping[int, Any] | None, view: TopicView, keys: KeyMemo) -> None:
         self.source = source  # what `_source` gave when it was read
         self.view = view
         self.keys = keys
+        self.places = keys.seen  # key -> partition of keys seen before
         self.uses = 0  # choices made while some partition had no leader
+        self.whole = len(view.available) == len(view.partitions)
 
     def lost_leader(self, partition: int) -> bool:
-        """Whether a partition that had a leader has none now.
+        """Whether a partition that had a leader has none now, or another one where the view tells leaders.
 
         Leaders also change by hints in produce responses (KIP-951): in place, without a metadata update.
         """
-        if self.source is None or not self.view.available:
+        if self.source is None or not self.view.is_candidate(partition) or not self.view.available:
             return False
-        return self.view.is_candidate(partition) and self.source[partition].leader_id == -1
+        leader = self.source[partition].leader_id
+        known = self.view.leaders.get(partition)
+        return leader == -1 or (known is not None and known.id != leader)
 
 
 class Topics:
-    """The topics one partitioner has met. Threads may share it: a race reads a topic twice."""
+    """The topics one partitioner has met. Threads may share it: a race reads a topic twice.
 
-    __slots__ = ("_seen",)
+    Args:
+        keys: Makes the memo of a topic's keys.
+        leaders: Whether views tell the leaders.
 
-    def __init__(self) -> None:
-        self._seen: dict[str, Seen] = {}
+    Attributes:
+        seen: topic -> what was read, for callers that look before they call.
+    """
+
+    __slots__ = ("_keys", "_leaders", "seen")
+
+    def __init__(self, keys: Callable[[TopicView], KeyMemo], *, leaders: bool = False) -> None:
+        self._keys = keys
+        self._leaders = leaders
+        self.seen: dict[str, Seen] = {}
 
     def keyed(self, topic: str, cluster: Any) -> Seen:
         """The topic for a record with a key, to which leaders do not matter.
@@ -47,8 +68,8 @@ class Topics:
 
         Cost: one look-up, O(n log n) after a metadata update of a topic with n partitions.
         """
-        seen = self._seen.get(topic)
-        # `_source` written out: this line is most of what a seen key costs.
+        seen = self.seen.get(topic)
+        # `_source` written out: this line is most of what it costs.
         if (
             seen is not None
             and seen.source is not None
@@ -60,7 +81,7 @@ class Topics:
     def unkeyed(self, topic: str, cluster: Any) -> Seen:
         """The topic for a record without a key; raises and costs as `keyed`."""
         seen = self.keyed(topic, cluster)
-        if len(seen.view.available) != len(seen.view.partitions):
+        if not seen.whole:
             # A leader may come back without a metadata update. Reading costs O(n): once in n choices keeps that O(1).
             seen.uses += 1
             if seen.uses >= len(seen.view.partitions):
@@ -73,15 +94,31 @@ class Topics:
         partitions = cluster.partitions_for_topic(topic)
         if partitions is None:
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it created, or deleted since?")
-        view = TopicView(topic, partitions, cluster.available_partitions_for_topic(topic) or ())
-        old = self._seen.get(topic)
-        keys = old.keys if old is not None and old.keys.partitions == view.partitions else KeyMemo(view.partitions)
-        seen = self._seen[topic] = Seen(source, view, keys)
+        available = cluster.available_partitions_for_topic(topic) or ()
+        view = TopicView(topic, partitions, available, _leaders(topic, available, cluster) if self._leaders else None)
+        seen = self.seen[topic] = Seen(source, view, self._keys(view))
         return seen
 
 
+def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, Broker]:
+    """Each partition's leader. A leader whose broker is not in metadata yet is left out."""
+    brokers: dict[int, Broker | None] = {}
+    leaders: dict[int, Broker] = {}
+    for partition in available:
+        number = cluster.leader_for_partition(_TopicPartition(topic, partition))
+        if number is None or number == -1:
+            continue
+        if number not in brokers:
+            known = cluster.broker_metadata(number)
+            brokers[number] = None if known is None else Broker(number, known.host, known.rack)
+        broker = brokers[number]
+        if broker is not None:
+            leaders[partition] = broker
+    return leaders
+
+
 def _source(topic: str, cluster: Any) -> Mapping[int, Any] | None:
-    """kafka-python's own record of a topic, or None.
+    """kafka-python's (and aiokafka's) own record of a topic, or None.
 
     An update replaces it, so its identity tells of changes for the price of a look-up. The public methods build a set
     each time, and a listener would be added while another thread may be calling them. None (another kind of cluster)

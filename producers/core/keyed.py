@@ -96,7 +96,7 @@ def partition_for_key(key: bytes | bytearray | memoryview, n: int, preset: str =
     >>> partition_for_key(b"kafka", 12)
     4
     >>> partition_for_key(b"kafka", 12, preset="librdkafka")
-    9
+    11
     """
     return preset_named(preset).place(key if type(key) is bytes else as_bytes(key), check_count(n))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
+from ..errors import ConfigError
 from .topic import TopicView
 
 
@@ -12,6 +14,8 @@ class RoundRobin:
 
     Args:
         start: First value of the counter. Java's RoundRobinPartitioner starts at 0, the producers up to 2.3 at random.
+        chunk: Records in a row for the same partition. More than 1 fills batches better; the difference is then at most
+            `chunk`.
 
     The counter indexes the partitions that have a leader (all, when none has one) and goes on over metadata changes.
     While those stay the same, any number of choices is spread with a difference of at most 1. Threads may share it:
@@ -24,13 +28,22 @@ class RoundRobin:
     Source: KIP-369, apache/kafka ``RoundRobinPartitioner``.
     """
 
-    __slots__ = ("_count",)
+    __slots__ = ("_chunk", "_count")
 
-    def __init__(self, start: int = 0) -> None:
-        self._count = count(start)
+    def __init__(self, start: int = 0, chunk: int = 1) -> None:
+        if type(start) is not int or start < 0:
+            raise ConfigError(f"start must be an int of at least 0, not {start!r}")
+        if type(chunk) is not int or chunk < 1:
+            raise ConfigError(f"chunk must be an int of at least 1, not {chunk!r}")
+        self._chunk = chunk
+        self._count = count(start * chunk)
 
     def choose(self, view: TopicView) -> int:
         """The next partition."""
-        candidates = view.candidates
+        return self.among(view.candidates)
+
+    def among(self, candidates: Sequence[int]) -> int:
+        """The next of these."""
         # Java's counter is an int that wraps and is then masked; 31 bits of an unbounded one run the same cycle.
-        return candidates[(next(self._count) & 0x7FFFFFFF) % len(candidates)]
+        turn = next(self._count) if self._chunk == 1 else next(self._count) // self._chunk
+        return candidates[(turn & 0x7FFFFFFF) % len(candidates)]

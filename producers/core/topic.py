@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from ..errors import InvalidPartition, NoPartitions
 
 Draw = Callable[[], int]
 """A random source: each call gives a non-negative int, uniform over 31 bits (``random.Random(seed).getrandbits(31)``).
 A draw modulo the number of candidates is Java's way to pick; its bias is below n / 2**31."""
+
+
+class Broker(NamedTuple):
+    """A partition's leader, as metadata describes it."""
+
+    id: int
+    host: str
+    rack: str | None
 
 
 class TopicView:
@@ -19,10 +28,12 @@ class TopicView:
         topic: Its name, for messages.
         partitions: All partition ids, any order. Keyed records are placed over these, leaderless ones included.
         available: Those that have a leader.
+        leaders: partition -> leader, for partitioners that care where a leader is; a missing one is not known.
 
     Attributes:
         partitions: Ascending ids.
         available: Ascending ids with a leader; may be empty.
+        brokers: The leaders, each once.
         candidates: Where a record without a key may go: `available`, or `partitions` when none has a leader.
 
     Raises:
@@ -31,9 +42,15 @@ class TopicView:
     Cost: O(n log n) to make; make it once per metadata change.
     """
 
-    __slots__ = ("_all", "_candidates", "available", "candidates", "partitions", "topic")
+    __slots__ = ("_all", "_candidates", "_led", "available", "brokers", "candidates", "leaders", "partitions", "topic")
 
-    def __init__(self, topic: str, partitions: Iterable[int], available: Iterable[int]) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        available: Iterable[int],
+        leaders: Mapping[int, Broker] | None = None,
+    ) -> None:
         self.topic = topic
         self.partitions = tuple(sorted(partitions))
         if not self.partitions:
@@ -42,6 +59,9 @@ class TopicView:
         self.candidates = self.available or self.partitions
         self._all = frozenset(self.partitions)
         self._candidates = frozenset(self.candidates)
+        self.leaders = dict(leaders or {})
+        self.brokers = frozenset(self.leaders.values())
+        self._led: dict[frozenset[Broker], tuple[int, ...]] = {}
 
     def __contains__(self, partition: object) -> bool:
         """Whether the topic has this partition."""
@@ -50,6 +70,17 @@ class TopicView:
     def is_candidate(self, partition: int) -> bool:
         """Whether a record without a key may go there."""
         return partition in self._candidates
+
+    def led_by(self, brokers: frozenset[Broker]) -> tuple[int, ...]:
+        """Ascending ids of the available partitions whose leader is one of these. Cost: O(n) once, then a look-up."""
+        found = self._led.get(brokers)
+        if found is None:
+            found = self._led[brokers] = tuple(p for p in self.available if self.leaders.get(p) in brokers)
+        return found
+
+    def in_rack(self, rack: str) -> tuple[int, ...]:
+        """Ascending ids of the available partitions whose leader is in that rack."""
+        return self.led_by(frozenset(broker for broker in self.brokers if broker.rack == rack))
 
     def check(self, strategy: str, answer: object) -> int:
         """Give back a partitioner's answer as a plain int.

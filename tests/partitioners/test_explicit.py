@@ -11,8 +11,14 @@ import pytest
 from kafka.partitioner import Partitioner
 from kafka.partitioner import StickyPartitioner as KafkaPythonSticky
 
-from producers import ConfigError, DefaultPartitioner, ExplicitPartitioner, InvalidPartition, UnknownName
-from producers.kafka_python import CheckedPartitioner
+from producers import (
+    CheckedPartitioner,
+    ConfigError,
+    DefaultPartitioner,
+    ExplicitPartitioner,
+    InvalidPartition,
+    UnknownName,
+)
 
 from .clusters import cluster
 from .sending import Sender
@@ -132,7 +138,7 @@ def test_a_fallback_that_answers_wrongly_is_caught():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(UnknownName, match="unknown policy 'ignore'; known: error, fallback"):
+    with pytest.raises(UnknownName, match="unknown policy 'ignore'; known: error, refresh, fallback"):
         ExplicitPartitioner(policy="ignore")
     with pytest.raises(ConfigError, match="partition must be callable"):
         ExplicitPartitioner(3)

@@ -156,7 +156,7 @@ def test_grown_and_shrunk_topics_are_noticed_at_the_next_record():
             metadata.update_metadata(response({"t": [0] * step}))
             sender.placed.clear()
             for i in range(400):
-                sender.send("t", b"v" * 400, key=b"%d" % i if name == "default" else None)
+                sender.send("t", b"v" * 400, key=b"%d" % i if name in ("default", "uniform", "keyhash") else None)
             assert set(sender.placed) == set(range(step)), (name, step)
 
 
@@ -279,7 +279,7 @@ def test_the_second_answer_for_a_record_does_not_go_to_another_threads_record():
 
 
 def test_names_and_options_are_checked():
-    assert list(PARTITIONERS) == ["default", "roundrobin", "sticky", "random", "explicit"]
+    assert list(PARTITIONERS) == ["default", "roundrobin", "sticky", "random", "explicit", "uniform", "keyhash"]
     assert all(type(partitioner(name)) is cls for name, cls in PARTITIONERS.items())
     with pytest.raises(
         UnknownName, match="unknown partitioner 'robin'; known: default, roundrobin, sticky, random, ex"

@@ -9,25 +9,22 @@ import sys
 import pytest
 
 import producers
-from producers.core import keyed, murmur2
+from producers.core import geographic, keyed, murmur2
 
 WITHOUT_CLIENT = """
 import sys
 sys.modules["kafka"] = None  # what an import finds when the package is not installed
 import producers
 print(producers.murmur2(b"kafka"), producers.partition_for_key(b"kafka", 12))
-try:
-    producers.DefaultPartitioner
-except producers.ClientMissing as missing:
-    print(missing)
+print(producers.DefaultPartitioner().preset)
 """
 
 
-def test_hashing_needs_no_client_and_a_partitioner_names_the_extra():
+def test_hashing_and_partitioners_need_no_client():
     run = subprocess.run([sys.executable, "-c", WITHOUT_CLIENT], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.splitlines() == [
         "-798503068 4",
-        "producers.DefaultPartitioner needs kafka-python: pip install 'kafka-assignors[kafka-python]'",
+        "java",
     ]
 
 
@@ -37,7 +34,9 @@ def test_every_public_name_is_there_and_no_other():
         producers.Nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("module", [producers, keyed, murmur2])
+@pytest.mark.parametrize(
+    "module", [producers, keyed, murmur2, geographic, producers.counters, producers.placed, producers.kafka_python]
+)
 def test_examples_in_docstrings(module):
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)

@@ -1,0 +1,79 @@
+"""What a partitioner did, for metrics."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import NamedTuple
+
+
+class TopicCounts(NamedTuple):
+    """What `Counters` knows of one topic."""
+
+    records: int
+    bytes: int  # keys and values, with the overhead of a record
+    switches: int  # records that went elsewhere than the one before
+    partitions: dict[int, int]  # partition -> records
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """Partition -> its share of the records."""
+        return {partition: count / self.records for partition, count in sorted(self.partitions.items())}
+
+
+class Counters:
+    """Counts what partitioners place: give one to ``counters=``, to several partitioners if their sum is wanted.
+
+    Threads may share it. Cost: about 1 µs a record, paid only by partitioners that have one.
+
+    >>> counters = Counters()
+    >>> counters.note("orders", 2, 100)
+    >>> counters.topic("orders").shares
+    {2: 1.0}
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._topics: dict[str, _Tally] = {}
+
+    def note(self, topic: str, partition: int, size: int) -> None:
+        """A record of so many bytes goes to a partition."""
+        with self._lock:
+            tally = self._topics.get(topic)
+            if tally is None:
+                tally = self._topics[topic] = _Tally()
+            tally.bytes += size
+            tally.partitions[partition] += 1
+            if tally.last != partition:
+                tally.switches += tally.last is not None
+                tally.last = partition
+
+    def take_back(self, topic: str, partition: int, size: int) -> None:
+        """The record just noted was not appended: its client asks for it once more."""
+        with self._lock:
+            tally = self._topics[topic]
+            tally.bytes -= size
+            tally.partitions[partition] -= 1
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that records went to."""
+        with self._lock:
+            return sorted(self._topics)
+
+    def topic(self, name: str) -> TopicCounts:
+        """What went to one topic; zeros for an unknown one."""
+        with self._lock:
+            tally = self._topics.get(name, _Tally())
+            partitions = {partition: count for partition, count in tally.partitions.items() if count}
+            return TopicCounts(sum(partitions.values()), tally.bytes, tally.switches, partitions)
+
+
+class _Tally:
+    __slots__ = ("bytes", "last", "partitions", "switches")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.switches = 0
+        self.partitions: Counter[int] = Counter()
+        self.last: int | None = None
