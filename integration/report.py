@@ -85,7 +85,7 @@ class StepRow:
     @property
     def loads(self) -> str:
         """Partitions per member, in words."""
-        return "  ".join(f"{m} {sum(map(len, t.values()))}" for m, t in sorted(self.owned.items()))
+        return ", ".join(f"{m}: {sum(map(len, t.values()))}" for m, t in sorted(self.owned.items()))
 
 
 @dataclass(frozen=True)
