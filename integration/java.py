@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Any
 
@@ -72,6 +73,13 @@ class LiveJava:
         """
         return self._gateway.jvm
 
+    def array(self, of: Any, items: Sequence[Any]) -> Any:
+        """A Java array: ``array(classes.java.lang.String, ["a", "b"])``."""
+        made = self._gateway.new_array(of, len(items))
+        for i, item in enumerate(items):
+            made[i] = item
+        return made
+
     def producer(self, bootstrap: str, **settings: object) -> Any:
         """Java's own ``KafkaProducer`` of bytes; the caller closes it.
 
@@ -94,6 +102,9 @@ class LiveJava:
         """End the JVM; may be called twice."""
         if self._gateway is not None:
             self._gateway.close()
+            # Else Java objects that Python collects later on would still be reported, to nobody, and each failure be
+            # logged with its traceback, from within the garbage collector.
+            self._gateway._gateway_client.is_connected = False
             self._gateway = None
         with contextlib.suppress(BrokenPipeError):
             _pipe(self._process.stdin).close()  # on which it ends itself

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
@@ -61,6 +62,17 @@ def test_close_ends_the_jvm_and_may_be_called_twice():
 
     assert java.pids() == []
     assert not psutil.pid_exists(pid)
+
+
+def test_java_objects_that_outlive_the_jvm_are_collected_in_silence(caplog):
+    with LiveJava() as java:
+        left = [java.classes.java.util.ArrayList() for _ in range(3)]
+        assert [len(each) for each in left] == [0, 0, 0]
+    with caplog.at_level("DEBUG"):
+        left.clear()
+        gc.collect()
+
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
 def test_sigkill_of_the_owner_ends_the_jvm():
