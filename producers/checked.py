@@ -85,7 +85,7 @@ class CheckedPartitioner(Partitioner):
     """
 
     name: ClassVar[str] = "custom"
-    sees_leaders: ClassVar[bool] = False
+    sees_leaders: bool = False
     """Whether views tell the leaders (`TopicView.leaders`). A subclass that asks for them sets it."""
 
     def __init__(self, *, on_choice: OnChoice | None = None, counters: Counters | None = None) -> None:

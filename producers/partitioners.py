@@ -56,6 +56,8 @@ class KeyHashPartitioner(StrategyPartitioner):
     """
 
     name = "keyhash"
+    plain = False
+    """Whether `preset` and `null_keys` say all about it: no source of random numbers, hook or mode of the user's."""
 
     def __init__(
         self,
@@ -85,6 +87,7 @@ class KeyHashPartitioner(StrategyPartitioner):
         self._by_hash(preset, known.empty_is_null, modulus, hot_share, hot_ways)
         super().__init__(strategies[null_keys](), on_choice=on_choice, counters=counters)
         self.null_keys = null_keys
+        self.plain = not (self._observed or modulus or hot_share or rng is not None or seed is not None)
         if preset == "consistent":
             log.warning(
                 "preset 'consistent' places keys like no other client: Java, librdkafka or Sarama will disagree"
@@ -230,7 +233,6 @@ class UniformPartitioner(KeyHashPartitioner):
     """
 
     name = "uniform"
-    sees_leaders = True
 
     def __init__(
         self,
@@ -259,6 +261,7 @@ class UniformPartitioner(KeyHashPartitioner):
             availability_timeout_s=timeout / 1000,
         )
         self._by_hash("java")
+        self.sees_leaders = rack is not None or timeout > 0
         StrategyPartitioner.__init__(self, self._uniform, on_choice=on_choice, counters=counters)
         self.null_keys = "uniform"
         self.adaptive, self.ignore_keys = adaptive, ignore_keys
@@ -297,7 +300,7 @@ class UniformPartitioner(KeyHashPartitioner):
         if not self.adaptive:
             raise ConfigError("attach counts backlog, which adaptive=False does not weigh; leave one of them out")
         send = producer.send
-        self._observed = True
+        self.counts_sends()
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             self._sending.placed = None
@@ -308,6 +311,10 @@ class UniformPartitioner(KeyHashPartitioner):
             return future
 
         producer.send = counted
+
+    def counts_sends(self) -> None:
+        """From now on each choice is noted: a wrapper will tell of what it sends."""
+        self._observed = True
 
     def sent(self, topic: str, partition: int, size: int) -> Callable[..., None]:
         """A record of so many bytes was sent; what it gives must be called (any arguments) once that is over."""
@@ -407,6 +414,8 @@ class RandomPartitioner(StrategyPartitioner):
     """
 
     name = "random"
+    plain = False
+    """Whether any other random partitioner would do: no source of random numbers or hook of the user's."""
 
     def __init__(
         self,
@@ -417,6 +426,7 @@ class RandomPartitioner(StrategyPartitioner):
         counters: Counters | None = None,
     ) -> None:
         super().__init__(RandomStrategy(draw_from(rng, seed)), on_choice=on_choice, counters=counters)
+        self.plain = not (self._observed or rng is not None or seed is not None)
 
 
 def draw_from(rng: random.Random | None, seed: int | None) -> Draw:

@@ -20,7 +20,7 @@ class _TopicPartition(NamedTuple):
 class Seen:
     """What was read about one topic."""
 
-    __slots__ = ("keys", "places", "source", "uses", "view", "whole")
+    __slots__ = ("changes_in_place", "keys", "places", "source", "uses", "view", "whole")
 
     def __init__(self, source: Mapping[int, Any] | None, view: TopicView, keys: KeyMemo) -> None:
         self.source = source  # what `_source` gave when it was read
@@ -28,6 +28,9 @@ class Seen:
         self.keys = keys
         self.places = keys.seen  # key -> partition of keys seen before
         self.uses = 0  # choices made while some partition had no leader
+        # kafka-python's entries are objects that hints write to; those of others never change.
+        first = next(iter((source or {}).values()), None)
+        self.changes_in_place = bool(view.available) and hasattr(first, "leader_id") and not isinstance(first, tuple)
         self.whole = len(view.available) == len(view.partitions)
 
     def lost_leader(self, partition: int) -> bool:
@@ -35,7 +38,7 @@ class Seen:
 
         Leaders also change by hints in produce responses (KIP-951): in place, without a metadata update.
         """
-        if self.source is None or not self.view.is_candidate(partition) or not self.view.available:
+        if not self.changes_in_place or self.source is None or not self.view.is_candidate(partition):
             return False
         leader = self.source[partition].leader_id
         known = self.view.leaders.get(partition)

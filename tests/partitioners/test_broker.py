@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaProducer
 from kafka.admin import NewPartitions
 
 from producers import (
@@ -21,9 +21,9 @@ from producers import (
 )
 
 from .naive import NaiveRoundRobin
+from .reading import DEADLINE_S, read_back
 
 pytestmark = pytest.mark.broker
-DEADLINE_S = 60
 
 
 def producer(broker, partitioner, **settings):
@@ -33,20 +33,6 @@ def producer(broker, partitioner, **settings):
             **{"linger_ms": 0, **settings},
         )
     )  # fmt: skip
-
-
-def read_back(broker, topic, records):
-    """(partition, key, value) of so many records."""
-    with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap, metrics_enabled=False)) as consumer:
-        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
-        consumer.assign(partitions)
-        consumer.seek_to_beginning(*partitions)
-        found, deadline = [], time.monotonic() + DEADLINE_S
-        while len(found) < records:
-            assert time.monotonic() < deadline, f"{len(found)} of {records} records of {topic} within {DEADLINE_S} s"
-            for batch in consumer.poll(timeout_ms=500).values():
-                found += [(r.partition, r.key, r.value) for r in batch]
-    return found
 
 
 @pytest.mark.source("KAFKA-9965")
