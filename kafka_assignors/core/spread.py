@@ -28,14 +28,10 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
     """
     topic = indexed.topic_of()
     owner: Ints = before.copy()
-    classes, members, count = had
     dealt = np.argsort(units.dealt[0], kind="stable")
     dealt_class, dealt_member, dealt_units = units.dealt[0][dealt], units.dealt[1][dealt], units.dealt[2][dealt]
-    gives = units.kept < count
-    if gives.any():
-        key = np.where(before == FREE, -1, group * len(indexed.members) + before)
-        giving = classes[gives] * len(indexed.members) + members[gives]
-        owner[_given_up(key, giving, units.kept[gives], topic)] = FREE
+    if (units.kept < had[2]).any():
+        _give_up(indexed, group, had, units, dealt_class, dealt_member, owner)
 
     loose = np.flatnonzero((owner == FREE) & (group != FREE))
     loose = loose[np.argsort(group[loose], kind="stable")]
@@ -47,25 +43,50 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
     return owner
 
 
-def _given_up(key: Ints, giving: Ints, kept: Ints, topic: Ints) -> Ints:
-    """Positions that their owners give up: who gives some up keeps as many of each topic as it can.
+def _give_up(
+    indexed: Indexed,
+    group: Ints,
+    had: tuple[Ints, Ints, Ints],
+    units: Units,
+    dealt_class: Ints,
+    dealt_member: Ints,
+    owner: Ints,
+) -> None:
+    """Set free what members give up: of the topics that they have more of than those who will get it.
 
-    Args:
-        key: int[P], class and owner of each position as one number.
-        giving: The keys that give some up, sorted.
-        kept: How many each of those keeps.
-        topic: int[P].
+    Worked example: a, b and c have 4 orders, 2 payments and 1 audit each; d joins and 5 must move, 1 of a, 2 of b and
+    c. One after the other they give where the gap to d is widest: a 1 orders (4 to 0), b 1 orders (4 to 1) and 1
+    payments (2 to 0), c 1 orders (4 to 2) and 1 audit. In the end nobody has more than 3 orders or less.
     """
-    place = np.minimum(np.searchsorted(giving, key), len(giving) - 1)
-    mine = np.flatnonzero(giving[place] == key)
-    cell = place[mine]
-    by_topic = np.lexsort((mine, topic[mine], cell))  # of one cell and topic by position: how many are before
-    run = np.flatnonzero(np.diff(cell[by_topic] * (topic[-1] + 1) + topic[mine][by_topic], prepend=-1))
-    before = np.arange(len(mine)) - np.repeat(run, np.diff(np.append(run, len(mine))))
-    mine, cell = mine[by_topic], cell[by_topic]
-    order = np.lexsort((mine, before, cell))
-    rank = np.arange(len(mine)) - np.searchsorted(cell, cell)
-    return mine[order][rank >= kept[cell]]
+    classes, members, count = had
+    gives = np.flatnonzero(units.kept < count)
+    giving = np.unique(classes[gives])
+    inside = np.isin(group, giving)
+    positions = np.flatnonzero(inside)
+    positions = positions[np.lexsort((positions, owner[positions], group[positions]))]
+    topic = np.searchsorted(indexed.first, positions, side="right") - 1
+    key = group[positions] * (len(indexed.members) + 1) + owner[positions] + 1
+    bounds = np.searchsorted(group[positions], [giving, giving + 1]).T
+    for g, (begin, end) in zip(giving.tolist(), bounds.tolist(), strict=True):
+        low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
+        takers = np.zeros(len(indexed.members) + 1, bool)
+        takers[dealt_member[low:high]] = takers[FREE] = True
+        heads = high - low
+        # What those who take have of each topic, and what is on its way to them.
+        theirs = np.bincount(topic[begin:end][takers[owner[positions[begin:end]]]], minlength=len(indexed.topics))
+        for cell in gives[
+            np.searchsorted(classes[gives], g) : np.searchsorted(classes[gives], g, side="right")
+        ].tolist():
+            this = g * (len(indexed.members) + 1) + members[cell] + 1
+            at = slice(*np.searchsorted(key, (this, this + 1)).tolist())
+            of = topic[at]
+            first = np.searchsorted(of, of)
+            before = np.arange(len(of)) - first  # how many of its topic the member has besides, if this one goes next
+            after = np.searchsorted(of, of, side="right") - first - before - 1  # how many went already
+            gap = before * heads - theirs[of] - after  # times the takers: no fractions
+            gone = np.argsort(-gap, kind="stable")[: count[cell] - units.kept[cell]]
+            owner[positions[at][gone]] = FREE
+            np.add.at(theirs, of[gone], 1)
 
 
 def _deal(loose: Ints, members: Ints, units: Ints, owner: Ints, topic: Ints, first: Ints) -> None:

@@ -76,6 +76,46 @@ def test_who_gives_up_partitions_keeps_some_of_each_topic():
     assert {t: len(ids) for t, ids in sticky.assign(group)["a"].items()} == {"t": 2, "u": 2, "v": 2}
 
 
+def shares(assignment, topic):
+    return sorted(len(topics.get(topic, ())) for topics in assignment.values())
+
+
+def rejoining(assignment, topics, *gone):
+    return [
+        claiming(m, topics, *((t, p) for t, ids in has.items() for p in ids))
+        for m, has in assignment.items()
+        if m not in gone
+    ]
+
+
+@pytest.mark.source("franz-go#602, librdkafka#4044, KAFKA-16277")
+def test_topics_stay_spread_when_members_come_and_go():
+    """Equal loads are not enough: who joins gets some of each topic, for no more moves than it takes."""
+    partitions = {"orders": 12, "payments": 6, "audit": 3}
+    three = sticky.assign(Group([Member(m, partitions) for m in "abc"], partitions))
+    assert [shares(three, t) for t in partitions] == [[4, 4, 4], [2, 2, 2], [1, 1, 1]]
+
+    four = sticky.assign(Group([*rejoining(three, partitions), Member("d", partitions)], partitions))
+    assert len(moves(owners(three), owners(four))) == 5
+    assert [shares(four, t) for t in partitions] == [[3, 3, 3, 3], [1, 1, 2, 2], [0, 1, 1, 1]]
+
+    again = sticky.assign(Group(rejoining(four, partitions, "a"), partitions))
+    assert set(moves(owners(four), owners(again))) == {tp for tp, m in owners(four).items() if m == "a"}
+    assert [shares(again, t) for t in partitions] == [[4, 4, 4], [2, 2, 2], [1, 1, 1]]
+
+
+def test_two_that_join_at_once_share_every_topic():
+    partitions = dict.fromkeys("tuvwxy", 8)
+    two = sticky.assign(Group([Member(m, partitions) for m in "ab"], partitions))
+
+    four = sticky.assign(
+        Group([*rejoining(two, partitions), Member("c", partitions), Member("d", partitions)], partitions)
+    )
+
+    assert [shares(four, t) for t in partitions] == [[2, 2, 2, 2]] * 6
+    assert len(moves(owners(two), owners(four))) == 24
+
+
 def test_withheld_names_who_must_give_it_up_first():
     group = Group([claiming("a", {"t"}, ("t", 0), ("t", 1)), Member("b", {"t"})], {"t": 2})
     assert cooperative.withheld(group) == {TopicPartition("t", 1): ("a",)}
