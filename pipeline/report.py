@@ -14,14 +14,14 @@ SHOWN_LOADS = 24
 
 
 def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
-    """What a reader wants to know first, from the tables `placement`, `topic_load`, `group_timeline`, `rejected`.
+    """What a reader wants to know first, from the tables of `run.TABLES`.
 
     Returns:
         ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
         and share of each partition that has any. ``groups``: per group its intervals, members, moves, longest gap
         and overlap (ms). ``rejected``: reason -> lines. All sorted, all plain JSON values.
 
-    Cost: four small jobs; driver memory of O(partitions).
+    Cost: five small jobs; driver memory of O(partitions).
     """
     loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
     placed = tables["placement"].groupBy("run", "topic", "partition")
@@ -58,6 +58,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "placement": windows,
         "topic_load": len(topics),
         "group_timeline": sum(group["intervals"] for group in groups),
+        "partition_weights": tables["partition_weights"].count(),
         "rejected": sum(rejected.values()),
     }
     return {"rows": rows, "topics": topics, "groups": groups, "rejected": rejected}
@@ -90,6 +91,16 @@ def show(said: dict[str, Any]) -> None:
             for group in said["groups"]
         ],
     )
+    if "weights" in said and said["weights"]["file"]:
+        weights = said["weights"]
+        _table(
+            "Weights for the next assignment",
+            ("file", "version", "unit", "partitions", "changed", "note"),
+            [
+                [weights[name] for name in ("file", "version", "unit", "partitions", "changed")]
+                + [weights["note"] or ""]
+            ],
+        )
     if said["rejected"]:
         _table("Lines that are no events", ("reason", "lines"), list(said["rejected"].items()))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -20,8 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import IO, Annotated, Any, NoReturn
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
 import pyspark
 import typer
@@ -34,13 +31,14 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError, MachineError
 from kafka_assignors.jvm import spark_jars, spark_java_home
 
-from . import read, report, schema, transform
+from . import options, read, report, schema, transform, weights
 
 BAD_INPUT = 3
 TABLES = {
     "placement": schema.PLACEMENT,
     "topic_load": schema.TOPIC_LOAD,
     "group_timeline": schema.GROUP_TIMELINE,
+    "partition_weights": schema.PARTITION_WEIGHTS,
     "rejected": schema.REJECTED,
 }
 
@@ -68,17 +66,23 @@ def run(
     out: Out,
     window: Annotated[str, typer.Option(help="Length of the windows of placement.")] = "1 minute",
     run_id: Annotated[str | None, typer.Option("--run", help="Id for placement; the history's if it has one.")] = None,
+    weights_file: Annotated[
+        str | None, typer.Option("--weights", help="File to keep the weights for the next assignment in.")
+    ] = None,
+    weights_unit: Annotated[str, typer.Option(help="records_per_s or bytes_per_s.")] = "records_per_s",
+    weights_minutes: Annotated[int, typer.Option(help="How long the weights may be used.")] = 60,
     json_: Json = False,
 ) -> None:
-    """Read topics and a history; write placement, topic_load, group_timeline and rejected as Parquet; print them."""
+    """Read topics and a history; write tables of load, ownership and weights as Parquet; print them."""
     with _reported() as steps:
-        names = _names(topics)
-        _check_window(window)
-        history, out = _check_history(history), _check_out(out)
+        names = options.topic_names(topics)
+        options.check_window(window)
+        history, out = options.history_folder(history), options.out_folder(out)
+        target = options.weights_target(weights_file, weights_unit, weights_minutes)
         with steps("topics"):
             found = read.topics(bootstrap, names)
         with session(steps) as spark:
-            said = job(spark, bootstrap, found, history, out, window, run_id, steps)
+            said = job(spark, bootstrap, found, history, out, window, run_id, target, steps)
     _print({**said, "seconds": steps.seconds}, json_)
 
 
@@ -86,9 +90,9 @@ def run(
 def report_(out: Out, json_: Json = False) -> None:
     """Print what an earlier run wrote."""
     with _reported() as steps:
-        out = _absolute(out)
+        out = options.absolute(out)
         for table in TABLES:
-            if (folder := _local(f"{out}/{table}")) and not folder.is_dir():
+            if (folder := options.local(f"{out}/{table}")) and not folder.is_dir():
                 raise ConfigError(f"--out {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
         with session(steps) as spark, steps("summary"):
             said = report.summary(_written(spark, out))
@@ -103,24 +107,30 @@ def job(
     out: str,
     window: str,
     run_id: str | None,
+    target: weights.Target,
     steps: Steps,
 ) -> dict[str, Any]:
     """The job itself, in a session of any kind. Returns what ``--json`` prints, but for the seconds.
 
     Raises:
-        ConfigError: The history has no event, or several runs where `run_id` is None.
+        ConfigError: The history has no event, or several runs where `run_id` is None; a weights file is none.
+        MachineError: The weights file cannot be written.
     """
     with steps("events"):
         parsed = read.parse(read.lines(spark, history)).persist()
         events = read.events(parsed)
         counts = {row["run"]: row["count"] for row in events.groupBy("run").count().collect()}
-    run_id = run_id or _only_run(counts, history)
+    run_id = run_id or options.only_run(counts, history)
     with steps("placement"):
         records = read.records(spark, bootstrap, topics, run_id)
         placement = transform.placement(records, window, topics.partitions).persist()
         write(placement, f"{out}/placement")
     with steps("topic_load"):
         write(transform.topic_load(placement, topics.partitions), f"{out}/topic_load")
+    with steps("partition_weights"):
+        measured = weights.measure(placement, topics.partitions, target.unit)
+        settled, changes = weights.update(measured, target)
+        write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
     with steps("group_timeline"):
         write(transform.group_timeline(events), f"{out}/group_timeline")
     with steps("rejected"):
@@ -132,7 +142,7 @@ def job(
         "events": sum(counts.values()),
         **said["rows"],
     }
-    return {"run": run_id, "cluster": topics.cluster, **said, "out": _paths(out)}
+    return {"run": run_id, "cluster": topics.cluster, **said, "weights": changes, "out": _paths(out)}
 
 
 def write(frame: DataFrame, path: str) -> None:
@@ -316,58 +326,3 @@ def _print(said: dict[str, Any], json_: bool) -> None:
 
 def _paths(out: str) -> dict[str, str]:
     return {table: f"{out}/{table}" for table in TABLES}
-
-
-def _names(topics: str) -> list[str]:
-    names = [name for name in (name.strip() for name in topics.split(",")) if name]
-    if not names:
-        raise ConfigError(f"--topics {topics!r} names no topic; write --topics orders,payments")
-    return list(dict.fromkeys(names))
-
-
-def _check_window(window: str) -> None:
-    if not re.fullmatch(r"[1-9]\d* (millisecond|second|minute|hour|day)s?", window):
-        raise ConfigError(f"--window {window!r} is no length of time; write '10 seconds', '1 minute' or '1 hour'")
-
-
-def _local(where: str) -> Path | None:
-    """The path of a folder on this machine; None for a URI of another file system."""
-    if where.startswith("file:"):
-        return Path(url2pathname(urlparse(where).path))
-    return None if "://" in where else Path(where)
-
-
-def _absolute(where: str) -> str:
-    """The same place for a JVM that works in another folder."""
-    folder = _local(where)
-    return where if folder is None else str(folder.resolve())
-
-
-def _check_history(history: str) -> str:
-    if folder := _local(history):
-        if not folder.is_dir():
-            raise ConfigError(f"--history {history!r} is no folder; give the folder of a run with its *.jsonl files")
-        if next(folder.rglob("*.jsonl"), None) is None:
-            raise ConfigError(f"--history {history!r} holds no *.jsonl file; give the folder of a run")
-    return _absolute(history)
-
-
-def _check_out(out: str) -> str:
-    if folder := _local(out):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            raise ConfigError(f"--out {out!r} cannot be written to ({error.strerror}); name another folder") from None
-    return _absolute(out)
-
-
-def _only_run(counts: dict[str, int], history: str) -> str:
-    if not counts:
-        raise ConfigError(f"--history {history!r} holds no event that can be read; is it the folder of a run?")
-    if len(counts) > 1:
-        raise ConfigError(
-            f"--history {history!r} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run"
-        )
-    return next(iter(counts))

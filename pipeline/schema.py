@@ -111,6 +111,8 @@ PLACEMENT = _table(
     ("moved_keys", LONG, NEVER),  # keys of the row that the records read show on other partitions of the topic too
     ("share", DOUBLE, NEVER),  # records / the topic's records in the window, 0..1
     ("skew", DOUBLE, NEVER),  # bytes / mean bytes of the topic's partitions in the window, empty ones included
+    ("first_ts", TIMESTAMP, NEVER),  # of the row's earliest record
+    ("last_ts", TIMESTAMP, NEVER),  # of the row's latest record
 )
 """One row per topic-partition and window in which it got records; a partition without records has no row.
 
@@ -155,6 +157,20 @@ GROUP_TIMELINE = _table(
 `trigger`, `needless`, `zombie_ms`, `records`, `duplicates`, `first_offset`, `last_offset`, `committed_at_start`, the
 intervals of the coordinator log and the table per rebalance come with the analysis of rebalances.
 """
+
+PARTITION_WEIGHTS = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("weight", DOUBLE, NEVER),  # load in `unit`, not below 0, two significant digits, changed beyond 20 % only
+    ("unit", STRING, NEVER),  # records_per_s, bytes_per_s
+    ("observed_from", TIMESTAMP, NEVER),  # time of the first record of all topics
+    ("observed_to", TIMESTAMP, NEVER),  # time of the last record of all topics
+    ("samples", LONG, NEVER),  # records that the weight stands on
+    ("confidence", DOUBLE, NEVER),  # 1 − 1/√samples, 0..1: one less the relative error of a count of random arrivals
+    ("version", LONG, NEVER),  # of the weights; grows when one changes
+)
+"""One row per topic-partition, empty ones included: what the weights file holds, and what it stands on."""
 
 REJECTED = _table(
     ("run", STRING, NEVER),  # of the job; the line itself cannot say

@@ -27,7 +27,10 @@ def placement(records: DataFrame, window: str, partitions: Mapping[str, int]) ->
     place = ["run", "topic", "partition", "window"]
     # Few rows from many early: everything below works on one row per key and place.
     keys = records.groupBy("run", "topic", "partition", sf.window("ts", window).alias("window"), "key_hash").agg(
-        sf.count("*").alias("n"), sf.sum(_record_bytes()).alias("bytes")
+        sf.count("*").alias("n"),
+        sf.sum(_record_bytes()).alias("bytes"),
+        sf.min("ts").alias("first_ts"),
+        sf.max("ts").alias("last_ts"),
     )
     same_key = Window.partitionBy("run", "topic", "key_hash")
     has_key = sf.col("key_hash").isNotNull()
@@ -42,6 +45,8 @@ def placement(records: DataFrame, window: str, partitions: Mapping[str, int]) ->
         # max() of the complement picks the lower hash of two keys with as many records
         sf.max(sf.when(has_key, sf.struct("n", sf.bitwise_not("key_hash").alias("not_hash")))).alias("top"),
         sf.count_if("moved").alias("moved_keys"),
+        sf.min("first_ts").alias("first_ts"),
+        sf.max("last_ts").alias("last_ts"),
     )
     topic = Window.partitionBy("run", "topic", "window")
     seconds = sf.unix_micros(sf.col("window.end")) / 1e6 - sf.unix_micros(sf.col("window.start")) / 1e6
@@ -66,6 +71,8 @@ def placement(records: DataFrame, window: str, partitions: Mapping[str, int]) ->
             "moved_keys",
             (sf.col("records") / sf.sum("records").over(topic)).alias("share"),
             _ratio(sf.col("bytes") * count, topic_bytes).alias("skew"),
+            "first_ts",
+            "last_ts",
         ),
         schema.PLACEMENT,
     )

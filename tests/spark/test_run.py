@@ -24,6 +24,7 @@ from integration.group import MemberGroup
 from integration.history import History
 from integration.records import Record, read_back, send
 from integration.timeline import intervals
+from kafka_assignors import weights as weights_file
 from kafka_assignors.errors import MachineError
 from pipeline import run, schema
 
@@ -80,7 +81,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
 
     done = subprocess.run(
         command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
-                "--out", "../out", "--json"),
+                "--out", "../out", "--weights", "../weights.json", "--json"),
         capture_output=True, text=True, timeout=200, env=without_java(bin_), cwd=inside, check=False,
     )  # fmt: skip
 
@@ -106,6 +107,12 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
     names = expected[0].keys()
     assert sorted(({k: row[k] for k in names} for row in timeline), key=lambda r: [r[k] for k in place]) == expected
     assert {row["end_kind"] for row in timeline} >= {"killed", "revoked"}
+    weights = weights_file.read(tmp_path / "weights.json")
+    assert isinstance(weights, weights_file.Weights), weights
+    weighed = {(row["topic"], row["partition"]): row for row in table(out, "partition_weights")}
+    assert {tp: row["weight"] for tp, row in weighed.items()} == weights.of({wide: 5, narrow: 2})
+    assert {tp: row["samples"] for tp, row in weighed.items() if row["samples"]} == counts
+    assert {row["version"] for row in weighed.values()} == {weights.version} == {said["weights"]["version"]}
     for name, columns in run.TABLES.items():
         assert_written_as(out / name, columns)
 
@@ -146,6 +153,11 @@ def assert_written_as(folder: Path, columns: spark_types.StructType) -> None:
         ("--history", "{tmp}/absent", "is no folder"),
         ("--history", "{tmp}/out", "holds no *.jsonl file"),
         ("--out", "{tmp}/file/out", "cannot be written to (Not a directory); name another folder"),
+        ("--weights", "{tmp}/file", "is a file, but not of weights; name another one, or remove it"),
+        ("--weights", "{tmp}/file/weights.json", "cannot be written to (File exists); name another file"),
+        ("--weights", "hdfs://host/weights.json", "only a local file can be replaced at once"),
+        ("--weights-unit", "apples", "--weights-unit 'apples' is not known; known: records_per_s, bytes_per_s"),
+        ("--weights-minutes", "0", "--weights-minutes 0 would expire at once"),
         ("--window", "soon", "--window 'soon' is no length of time"),
     ],
 )
@@ -158,7 +170,7 @@ def test_bad_input_is_one_line_that_names_the_option(
     topic, empty = kafka_topic(1), kafka_topic(3)
     (tmp_path / "history").mkdir()
     (tmp_path / "out").mkdir()
-    (tmp_path / "file").touch()
+    (tmp_path / "file").write_text("somebody's")
     assert send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic)]).acked == 1
     port = free_ports(1)[0]
     value = value.format(free=f"127.0.0.1:{port}", topic=topic, empty=empty, tmp=tmp_path)

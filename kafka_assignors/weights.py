@@ -1,0 +1,166 @@
+"""The weights file: measured load per topic-partition, from the pipeline to whoever assigns next.
+
+One JSON object: ``{"format": 1, "version": 1767225600000, "unit": "records_per_s", "expires_ms": 1767229200000,
+"weights": {"orders": [12.0, 0.0, 3.4]}}``. ``format`` is this file's form; ``version`` names the weights: another
+version, other weights. The index in a topic's list is the partition.
+
+Whatever is wrong with a file is a value here, never an exception: a leader whose weights are gone must still assign.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .core.group import TopicPartition
+
+FORMAT = 1
+UNITS = ("records_per_s", "bytes_per_s", "lag_records", "cost_ms_per_s")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights that may be used.
+
+    Args:
+        version: Grows with every change of the weights; to be told with the generation that used them.
+        unit: One of `UNITS`.
+        expires_ms: Wall clock, milliseconds since the epoch, from which on they are not used any more.
+        topics: topic -> weight per partition (index = partition), finite and not below 0.
+    """
+
+    version: int
+    unit: str
+    expires_ms: int
+    topics: Mapping[str, tuple[float, ...]]
+
+    def of(self, partitions: Mapping[str, int]) -> dict[TopicPartition, float]:
+        """The weight of every partition of these topics.
+
+        Args:
+            partitions: topic -> partition count, as the leader sees the cluster.
+
+        Returns:
+            Every topic-partition of a topic that was measured; one that the topic got since then weighs the topic's
+            median. A topic that was not measured is absent: its load is unknown, not 0.
+
+        Cost: O(partitions).
+        """
+        found: dict[TopicPartition, float] = {}
+        for topic, count in partitions.items():
+            if known := self.topics.get(topic):
+                rest = median(known)
+                for partition in range(count):
+                    weight = known[partition] if partition < len(known) else rest
+                    found[TopicPartition(topic, partition)] = weight
+        return found
+
+    def to_json(self) -> str:
+        """The file's content, with a newline at its end."""
+        row = {
+            "format": FORMAT,
+            "version": self.version,
+            "unit": self.unit,
+            "expires_ms": self.expires_ms,
+            "weights": {topic: list(weights) for topic, weights in self.topics.items()},
+        }
+        return json.dumps(row, allow_nan=False) + "\n"
+
+
+@dataclass(frozen=True)
+class NoWeights:
+    """Why there are no weights to use.
+
+    Args:
+        kind: ``missing``, ``unreadable``, ``torn`` (not whole), ``unknown-format``, ``invalid`` (whole, but a field is
+            not as it must be) or ``expired``.
+        text: One sentence, to be logged once.
+    """
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWeights:
+    """Read a weights file.
+
+    Args:
+        path: The file.
+        now_ms: Wall clock, milliseconds since the epoch; the machine's by default.
+
+    Returns:
+        The weights, or why there are none. Never raises for what is or is not in the file.
+
+    Cost: one file read; O(partitions).
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        return NoWeights("missing", f"there is no weights file {str(path)!r}")
+    except (OSError, ValueError) as error:
+        return NoWeights("unreadable", f"weights file {str(path)!r} cannot be read: {error}")
+    found = parse(data, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+    return found if isinstance(found, Weights) else NoWeights(found.kind, f"weights file {str(path)!r}: {found.text}")
+
+
+def parse(data: bytes, now_ms: float) -> Weights | NoWeights:
+    """What a weights file holds.
+
+    Args:
+        data: Its bytes.
+        now_ms: Wall clock, milliseconds since the epoch; ``-math.inf`` for weights that may have expired.
+
+    Returns:
+        The weights, or why there are none.
+    """
+    try:
+        row = json.loads(data)
+    except (ValueError, RecursionError):
+        return NoWeights("torn", f"{len(data)} bytes that are no whole JSON; was its writer killed?")
+    if not isinstance(row, dict):
+        return NoWeights("invalid", f"a JSON {type(row).__name__} where an object is due")
+    if row.get("format") != FORMAT:
+        return NoWeights("unknown-format", f"format {row.get('format')!r}; this reader knows {FORMAT}")
+    if wrong := _wrong(row):
+        return NoWeights("invalid", wrong)
+    if row["expires_ms"] <= now_ms:
+        late_s = (now_ms - row["expires_ms"]) / 1000
+        return NoWeights(
+            "expired", f"version {row['version']} expired {late_s:.0f} s ago; does the pipeline still run?"
+        )
+    topics = {topic: tuple(map(float, weights)) for topic, weights in row["weights"].items()}
+    return Weights(row["version"], row["unit"], row["expires_ms"], topics)
+
+
+def _wrong(row: Mapping[str, Any]) -> str | None:
+    for name in ("version", "expires_ms"):
+        if type(row.get(name)) is not int:
+            return f"{name} is {row.get(name)!r}, not an integer"
+    if row.get("unit") not in UNITS:
+        return f"unit is {row.get('unit')!r}, not one of {', '.join(UNITS)}"
+    if not isinstance(row.get("weights"), dict):
+        return "weights is no object of topic -> weight per partition"
+    for topic, weights in row["weights"].items():
+        if not isinstance(weights, list) or not weights:
+            return f"topic {topic!r} has no list of weights"
+        for partition, weight in enumerate(weights):
+            if not _is_weight(weight):
+                return f"{topic}-{partition} weighs {str(weight)[:40]!r}, not a number of at least 0"
+    return None
+
+
+def _is_weight(weight: object) -> bool:
+    try:
+        return type(weight) in (int, float) and math.isfinite(weight) and weight >= 0  # type: ignore[arg-type,operator]
+    except OverflowError:  # an integer beyond every float
+        return False

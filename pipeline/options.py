@@ -1,0 +1,101 @@
+"""Command line options -> values, or a `ConfigError` that names the option, its value and what would work.
+
+All of it is done before Spark starts, and but for `only_run` before anything is read.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+from kafka_assignors.errors import ConfigError
+
+from . import weights
+
+
+def topic_names(topics: str) -> list[str]:
+    """The names in ``--topics``, each once."""
+    names = [name for name in (name.strip() for name in topics.split(",")) if name]
+    if not names:
+        raise ConfigError(f"--topics {topics!r} names no topic; write --topics orders,payments")
+    return list(dict.fromkeys(names))
+
+
+def check_window(window: str) -> None:
+    """Refuse a ``--window`` that is no length of time."""
+    if not re.fullmatch(r"[1-9]\d* (millisecond|second|minute|hour|day)s?", window):
+        raise ConfigError(f"--window {window!r} is no length of time; write '10 seconds', '1 minute' or '1 hour'")
+
+
+def local(where: str) -> Path | None:
+    """The path of a folder on this machine; None for a URI of another file system."""
+    if where.startswith("file:"):
+        return Path(url2pathname(urlparse(where).path))
+    return None if "://" in where else Path(where)
+
+
+def absolute(where: str) -> str:
+    """The same place for a JVM that works in another folder."""
+    folder = local(where)
+    return where if folder is None else str(folder.resolve())
+
+
+def history_folder(history: str) -> str:
+    """``--history``, with histories in it, as the JVM finds it."""
+    if folder := local(history):
+        if not folder.is_dir():
+            raise ConfigError(f"--history {history!r} is no folder; give the folder of a run with its *.jsonl files")
+        if next(folder.rglob("*.jsonl"), None) is None:
+            raise ConfigError(f"--history {history!r} holds no *.jsonl file; give the folder of a run")
+    return absolute(history)
+
+
+def out_folder(out: str) -> str:
+    """``--out``, made and written to once, as the JVM finds it."""
+    if folder := local(out):
+        try:
+            _make_writable(folder)
+        except OSError as error:
+            raise ConfigError(f"--out {out!r} cannot be written to ({error.strerror}); name another folder") from None
+    return absolute(out)
+
+
+def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
+    """``--weights`` and what belongs to it."""
+    if unit not in weights.COUNTED:
+        raise ConfigError(f"--weights-unit {unit!r} is not known; known: {', '.join(weights.COUNTED)}")
+    if minutes < 1:
+        raise ConfigError(f"--weights-minutes {minutes} would expire at once; give 1 or more")
+    if file is None:
+        return weights.Target(None, unit, minutes)
+    path = local(file)
+    if path is None:
+        raise ConfigError(f"--weights {file!r} is not on this machine: only a local file can be replaced at once")
+    path = path.resolve()
+    try:
+        _make_writable(path.parent)
+    except OSError as error:
+        raise ConfigError(f"--weights {file!r} cannot be written to ({error.strerror}); name another file") from None
+    weights.previous(path)
+    return weights.Target(path, unit, minutes)
+
+
+def only_run(counts: Mapping[str, int], history: str) -> str:
+    """The run of a history that holds one, from its events per run."""
+    if not counts:
+        raise ConfigError(f"--history {history!r} holds no event that can be read; is it the folder of a run?")
+    if len(counts) > 1:
+        raise ConfigError(
+            f"--history {history!r} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run"
+        )
+    return next(iter(counts))
+
+
+def _make_writable(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
