@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 
 import pytest
 
@@ -21,6 +22,9 @@ def docker_problem() -> str | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOT_RUN] = {}
+    # A script's background job is started with Ctrl-C ignored, and so would be every process that a test interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
