@@ -12,6 +12,11 @@ DEADLINE_S = 60
 
 def read_back(broker, topic, records):
     """(partition, key, value) of so many records."""
+    return [(r.partition, r.key, r.value) for r in read_whole(broker, topic, records)]
+
+
+def read_whole(broker, topic, records):
+    """So many records, as kafka-python describes them."""
     with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap, metrics_enabled=False)) as consumer:
         partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
         consumer.assign(partitions)
@@ -20,5 +25,5 @@ def read_back(broker, topic, records):
         while len(found) < records:
             assert time.monotonic() < deadline, f"{len(found)} of {records} records of {topic} within {DEADLINE_S} s"
             for batch in consumer.poll(timeout_ms=500).values():
-                found += [(r.partition, r.key, r.value) for r in batch]
+                found += batch
     return found

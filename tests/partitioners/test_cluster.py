@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from scipy.stats import chisquare
 
-from integration.broker.cluster import Cluster
 from producers import DefaultPartitioner, RoundRobinPartitioner, partition_for_key
 
 from .naive import NaiveRoundRobin
@@ -33,13 +31,6 @@ def keys() -> list[bytes]:
     found += [b"user-%d" % i for i in range(1200 - len(found))]
     assert len(set(found)) == len(found) == 1200
     return found
-
-
-@pytest.fixture
-def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
-    """The session's cluster, whole again afterwards."""
-    yield kafka_cluster
-    kafka_cluster.restore()
 
 
 @pytest.mark.parametrize("partitions", [7, 12])
@@ -114,27 +105,3 @@ def test_uniform_spreads_over_all_partitions_within_two_percent(kafka_cluster, k
     assert chisquare(list(Counter(draw % 6 for draw in draws.drawn).values())).pvalue > 0.001
     shares = {partition: count / records for partition, count in Counter(p for p, _, _ in found).items()}
     assert max(abs(shares.get(p, 0) - 1 / 6) for p in range(6)) < 0.02, shares
-
-
-@pytest.mark.parametrize("chooser", [DefaultPartitioner, RoundRobinPartitioner])
-def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic, chooser):
-    """Retries stay on the record's partition; a keyed record's partition is the key's, whoever leads it."""
-    topic = kafka_cluster_topic(partitions=6, name="dies")
-    key = (lambda i: b"k%d" % i) if chooser is DefaultPartitioner else (lambda i: None)
-    patient = {"request_timeout_ms": 5000, "retry_backoff_ms": 100, "linger_ms": 5, "enable_idempotence": True}
-    with producer(cluster, chooser(), **patient) as sending:
-        futures = {}
-        for i in range(900):
-            futures[b"%d" % i] = sending.send(topic, b"%d" % i, key=key(i))
-            if i == 300:
-                sending.flush(DEADLINE_S)
-                cluster.nodes[1].kill()
-        said = {value: future.get(DEADLINE_S) for value, future in futures.items()}
-    found = read_back(cluster, topic, 900)
-
-    assert {value: partition for partition, _, value in found} == {v: told.partition for v, told in said.items()}
-    assert len(found) == 900, "idempotent sends left a record twice"
-    if chooser is DefaultPartitioner:
-        assert {v: told.partition for v, told in said.items()} == {
-            b"%d" % i: partition_for_key(b"k%d" % i, 6) for i in range(900)
-        }

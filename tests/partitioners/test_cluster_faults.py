@@ -1,0 +1,140 @@
+"""Placement by where leaders are and how they do, on three brokers in three racks that stall, die and come back.
+
+Whatever happens, every record is acknowledged in the end, and lies where its producer was told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions
+
+from integration.broker.cluster import Cluster
+from producers import (
+    DefaultPartitioner,
+    ExplicitPartitioner,
+    GeographicPartitioner,
+    RoundRobinPartitioner,
+    UniformPartitioner,
+    partition_for_key,
+)
+
+from .test_broker import producer, read_back
+
+pytestmark = pytest.mark.broker
+DEADLINE_S = 60
+# Ended brokers are noticed soon, and a record waits for its new leader.
+PATIENT = {"request_timeout_ms": 5000, "retry_backoff_ms": 100, "metadata_max_age_ms": 1000, "linger_ms": 5}
+
+
+@pytest.fixture
+def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
+    """The session's cluster, whole again afterwards."""
+    yield kafka_cluster
+    kafka_cluster.restore()
+
+
+def send(sending: Any, topic: str, numbers: range) -> list[int]:
+    """The partitions of records without a key, acknowledged."""
+    futures = [sending.send(topic, b"%0100d" % i) for i in numbers]
+    return [future.get(DEADLINE_S).partition for future in futures]
+
+
+def lie(cluster: Cluster, topic: str, placed: list[int]) -> bool:
+    """Record i lies on the partition that its acknowledgement named, once."""
+    found = sorted((int(value), partition) for partition, _, value in read_back(cluster, topic, len(placed)))
+    return found == list(enumerate(placed))
+
+
+def until(condition: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("chooser", [DefaultPartitioner, RoundRobinPartitioner])
+def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic, chooser):
+    """Retries stay on the record's partition; a keyed record's partition is the key's, whoever leads it."""
+    topic, keyed = kafka_cluster_topic(partitions=6, name="dies"), chooser is DefaultPartitioner
+    with producer(cluster, chooser(), enable_idempotence=True, **PATIENT) as sending:
+        futures = []
+        for i in range(900):
+            futures.append(sending.send(topic, b"%0100d" % i, key=b"k%d" % i if keyed else None))
+            if i == 300:
+                sending.flush(DEADLINE_S)
+                cluster.nodes[1].kill()
+        placed = [future.get(DEADLINE_S).partition for future in futures]
+
+    assert lie(cluster, topic, placed)
+    if keyed:
+        assert placed == [partition_for_key(b"k%d" % i, 6) for i in range(900)]
+
+
+@pytest.mark.source("KIP-794")
+def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterwards(cluster, kafka_cluster_topic):
+    """Node 3 leads a third of the partitions and freezes while the others go on acknowledging."""
+    topic = kafka_cluster_topic(placed=[[1], [2], [3]] * 2, name="stalls")
+    theirs, chooser = {2, 5}, UniformPartitioner(batch_bytes=500, seed=3)
+    with producer(cluster, chooser, batch_size=500, linger_ms=0) as sending:
+        chooser.attach(sending)
+        placed = send(sending, topic, range(600))
+        before = share(placed, theirs)
+        cluster.nodes[2].pause()
+        during = []
+        for i in range(600, 3000, 40):
+            during += [sending.send(topic, b"%0100d" % n) for n in range(i, i + 40)]
+            others = [future for future in during if future.partition not in theirs]
+            until(lambda waiting=others: all(f.is_done for f in waiting), "the others acknowledge")
+        cluster.nodes[2].resume()
+        placed += [future.get(DEADLINE_S).partition for future in during]
+        until(lambda: all(chooser.pending_bytes(topic, p) == 0 for p in range(6)), "no backlog is left")
+        placed += send(sending, topic, range(3000, 4200))
+
+    assert before > 1 / 6
+    assert share(placed[600:3000], theirs) < 1 / 6
+    assert share(placed[3000:], theirs) > 1 / 6
+    assert lie(cluster, topic, placed)
+
+
+def share(placed: list[int], partitions: set[int]) -> float:
+    return sum(partition in partitions for partition in placed) / len(placed)
+
+
+@pytest.mark.source("KIP-1123")
+@pytest.mark.parametrize(
+    "near",
+    [lambda: UniformPartitioner(batch_bytes=500, rack="b", seed=5), lambda: GeographicPartitioner("b")],
+    ids=["rack", "geographic"],
+)
+def test_records_go_to_leaders_in_the_rack_and_elsewhere_when_they_die(cluster, kafka_cluster_topic, near):
+    """Node 2 is rack b: it leads two partitions of six, and then nothing."""
+    topic = kafka_cluster_topic(placed=[[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2, name="near")
+    with producer(cluster, near(), enable_idempotence=True, **PATIENT) as sending:
+        placed = send(sending, topic, range(600))
+        assert set(placed) == {1, 4}
+        assert 0.35 < share(placed, {1}) < 0.65
+        cluster.nodes[1].kill()
+        placed += send(sending, topic, range(600, 900))
+        after = send(sending, topic, range(900, 1500))
+
+    assert set(after) == set(range(6)), "with no leader in rack b all partitions are as good"
+    assert lie(cluster, topic, placed + after)
+
+
+def test_a_partition_added_a_moment_ago_is_found(kafka_cluster, kafka_cluster_topic):
+    """The producer has seen two partitions; a record names the fourth."""
+    topic = kafka_cluster_topic(partitions=2, name="grows")
+    chooser = ExplicitPartitioner(lambda topic, key, value: int(key), policy="refresh", refresh_timeout_ms=20_000)
+    with producer(kafka_cluster, chooser, metadata_max_age_ms=300_000) as sending:
+        assert sending.send(topic, b"old", key=b"1").get(DEADLINE_S).partition == 1
+        with closing(KafkaAdminClient(bootstrap_servers=kafka_cluster.bootstrap)) as admin:
+            admin.create_partitions({topic: NewPartitions(total_count=4)})
+        assert sending.send(topic, b"new", key=b"3").get(DEADLINE_S).partition == 3
+    assert Counter(read_back(kafka_cluster, topic, 2)) == Counter([(1, b"1", b"old"), (3, b"3", b"new")])
