@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from integration.broker import start_broker
-from producers import DefaultPartitioner, RoundRobinPartitioner
+from producers import DefaultPartitioner, RoundRobinPartitioner, UniformPartitioner, murmur2_batch
+from producers.accelerated import fastest
+from producers.core.keyed import preset_named
 from producers.core.murmur2 import unsigned
 
 from .clusters import cluster
@@ -21,13 +25,15 @@ from .result import Result, WrongAnswer, cpu_ns, in_turns
 
 PEER = "kafka-python DefaultPartitioner"
 _SEED = 11
+HAS_C_HASH = fastest("java") is not preset_named("java").place
 
 
 def run(quick: bool) -> Iterator[Result]:
     """All results, the cheap ones first."""
     rounds, count = (3, 10_000) if quick else (9, 50_000)
     keys = _keys(count)
-    yield _hash(keys, rounds)
+    yield _hash(2_000 if quick else 10_000, rounds)
+    yield _batch(100_000 if quick else 1_000_000, rounds)
     for partitions in (12, 1000):
         metadata = cluster({"t": partitions})
         # The peer sorts all partitions for each record: at 1,000 a tenth of the keys says as much.
@@ -38,9 +44,12 @@ def run(quick: bool) -> Iterator[Result]:
         _choosing(lambda warm=warm: warm, metadata, keys)()  # type: ignore[misc]
         seen = _choosing(lambda warm=warm: warm, metadata, keys)  # type: ignore[misc]
         yield _result(f"seen-key-{partitions}", seen, theirs, rounds)
+        if HAS_C_HASH:  # what users get who do not have confluent_kafka
+            hashing = _choosing(_without_c, metadata, keys)
+            yield _result(f"new-key-{partitions}/pure", hashing, theirs, rounds)
         none: list[bytes | None] = [None] * len(keys)
         theirs = _choosing(KafkaPythonDefault, metadata, none[: len(fewer)])
-        yield _result(f"uniform-{partitions}", _choosing(DefaultPartitioner, metadata, none), theirs, rounds)
+        yield _result(f"uniform-{partitions}", _choosing(UniformPartitioner, metadata, none), theirs, rounds)
         yield _result(f"roundrobin-{partitions}", _choosing(RoundRobinPartitioner, metadata, none), theirs, rounds)
     yield _send_rate(quick)
 
@@ -51,8 +60,18 @@ def _keys(count: int) -> list[bytes | None]:
     return [b"user-%d-" % i + b"x" * rng.randrange(0, 22) for i in range(count)]
 
 
-def _hash(keys: list[bytes | None], rounds: int) -> Result:
-    given = [key for key in keys if key is not None]
+def _mixed(count: int) -> tuple[list[bytes], pa.Array]:
+    """Random keys of 8 to 100 bytes: some of them one by one, all as an Arrow column."""
+    rng = np.random.default_rng(_SEED)
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(rng.integers(8, 101, count), out=offsets[1:])
+    data = rng.integers(0, 256, int(offsets[-1]), np.uint8)
+    column = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return column.slice(0, 5_000).to_pylist(), column
+
+
+def _hash(count: int, rounds: int) -> Result:
+    given = _mixed(count)[0]
     differ = [key for key in given if unsigned(key) != kafka_python_murmur2(key)]
     if differ:
         raise WrongAnswer(f"the hashes differ on {differ[0]!r}: there is nothing to compare")
@@ -62,6 +81,24 @@ def _hash(keys: list[bytes | None], rounds: int) -> Result:
         rounds,
     )
     return Result("murmur2", ours, "ns/key", "kafka-python murmur2", peer, raw=raw)
+
+
+def _batch(count: int, rounds: int) -> Result:
+    some, column = _mixed(count)
+    if [kafka_python_murmur2(key) for key in some] != (murmur2_batch(column[: len(some)]).view(np.uint32)).tolist():
+        raise WrongAnswer("the batch form differs from kafka-python's murmur2: there is nothing to compare")
+    ours, peer, raw = in_turns(
+        lambda: cpu_ns(lambda: murmur2_batch(column), count),
+        lambda: cpu_ns(lambda: [kafka_python_murmur2(key) for key in some], len(some)),
+        rounds,
+    )
+    return Result("batch-mixed", ours, "ns/key", "kafka-python murmur2", peer, raw=raw)
+
+
+def _without_c() -> DefaultPartitioner:
+    chooser = DefaultPartitioner()
+    chooser._index = preset_named("java").place
+    return chooser
 
 
 def _choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:

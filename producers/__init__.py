@@ -10,6 +10,7 @@ The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner
 
 from __future__ import annotations
 
+from .batch import murmur2_batch, partitions_for_keys
 from .core.geographic import host_like, rack_is
 from .core.keyed import PRESETS, partition_for_key
 from .core.murmur2 import murmur2
@@ -59,7 +60,9 @@ __all__ = [
     "UnknownPartition",
     "host_like",
     "murmur2",
+    "murmur2_batch",
     "partition_for_key",
     "partitioner",
+    "partitions_for_keys",
     "rack_is",
 ]

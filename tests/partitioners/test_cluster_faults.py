@@ -81,18 +81,25 @@ def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster,
 def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterwards(cluster, kafka_cluster_topic):
     """Node 3 leads a third of the partitions and freezes while the others go on acknowledging."""
     topic = kafka_cluster_topic(placed=[[1], [2], [3]] * 2, name="stalls")
-    theirs, chooser = {2, 5}, UniformPartitioner(batch_bytes=500, seed=3)
+    theirs, said = {2, 5}, []
+    chooser = UniformPartitioner(
+        batch_bytes=500, seed=3, on_choice=lambda topic, key, partition: said.append(partition)
+    )
     with producer(cluster, chooser, batch_size=500, linger_ms=0) as sending:
         chooser.attach(sending)
         placed = send(sending, topic, range(600))
         before = share(placed, theirs)
+        during, others = [], []
         cluster.nodes[2].pause()
-        during = []
-        for i in range(600, 3000, 40):
-            during += [sending.send(topic, b"%0100d" % n) for n in range(i, i + 40)]
-            others = [future for future in during if future.partition not in theirs]
-            until(lambda waiting=others: all(f.is_done for f in waiting), "the others acknowledge")
-        cluster.nodes[2].resume()
+        try:
+            for i in range(600, 3000):
+                during.append(sending.send(topic, b"%0100d" % i))
+                if said[-1] not in theirs:
+                    others.append(during[-1])
+                if i % 40 == 39:
+                    until(lambda: all(future.is_done for future in others), "the others acknowledge")
+        finally:
+            cluster.nodes[2].resume()  # closing the producer waits for what it has
         placed += [future.get(DEADLINE_S).partition for future in during]
         until(lambda: all(chooser.pending_bytes(topic, p) == 0 for p in range(6)), "no backlog is left")
         placed += send(sending, topic, range(3000, 4200))

@@ -1,0 +1,158 @@
+"""Key hashes of whole columns, in NumPy: keys one behind the other in one buffer, and where each begins."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConfigError
+from .hashing import jump
+from .keyed import PRESETS, check_count, preset_named
+
+_M = np.uint32(0x5BD1E995)
+_SEED = np.uint32(0x9747B28C)
+_FNV_OFFSET, _FNV_PRIME = np.uint32(0x811C9DC5), np.uint32(0x01000193)
+_REST_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # bytes behind the last whole word -> what to keep
+_REST_FACTORS = np.array([1, _M, _M, _M], np.uint32)  # nothing is multiplied when there are none
+_CHUNK_KEYS = 1 << 14  # about a megabyte of keys: what a processor keeps near itself
+
+Hashes = NDArray[np.uint32]
+
+
+def murmur2_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    """`murmur2` of many keys, unsigned.
+
+    Args:
+        data: uint8[bytes].
+        offsets: integer[keys + 1], ascending; key i is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Cost: about 100 ns a key of 54 bytes and 50 ns a key of 16 (a hundredth of kafka-python's scalar hash).
+    """
+    return _in_chunks(_murmur2_chunk, data, offsets)
+
+
+def fnv1a_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    """FNV-1a of many keys; arguments as `murmur2_column`. Cost: about 5 ns a byte."""
+    return _in_chunks(_fnv1a_chunk, data, offsets)
+
+
+def crc32_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    """CRC-32 of many keys; arguments as `murmur2_column`. Cost: about 0.2 µs a key."""
+    whole, ends = data.tobytes(), offsets.tolist()
+    view = memoryview(whole)
+    return np.fromiter((zlib.crc32(view[a:b]) for a, b in pairwise(ends)), np.uint32, max(len(ends) - 1, 0))
+
+
+def partitions_column(
+    data: NDArray[np.uint8], offsets: NDArray[Any], n: int, preset: str = "java"
+) -> NDArray[np.int32]:
+    """`partition_for_key` of many keys.
+
+    Args:
+        data: uint8[bytes].
+        offsets: integer[keys + 1], ascending; key i is ``data[offsets[i]:offsets[i + 1]]``.
+        n: Number of partitions.
+        preset: One of `PRESETS`.
+
+    Returns:
+        int32[keys]; -1 for an empty key where the preset takes that for no key at all.
+
+    Raises:
+        ConfigError: `n` is not a positive int; UnknownName: no such preset.
+    """
+    known = preset_named(preset)
+    check_count(n)
+    if n > 0x7FFFFFFF:
+        raise ConfigError(f"n (number of partitions) must fit into an int32, not {n!r}")
+    if known.like_java:
+        placed = (murmur2_column(data, offsets) & np.uint32(0x7FFFFFFF)) % np.uint32(n)
+    elif preset == "librdkafka":
+        placed = crc32_column(data, offsets) % np.uint32(n)
+    elif preset == "sarama-reference":
+        placed = (fnv1a_column(data, offsets) & np.uint32(0x7FFFFFFF)) % np.uint32(n)
+    elif known is PRESETS["consistent"]:
+        hashes = murmur2_column(data, offsets).tolist()
+        placed = np.fromiter((jump(h, n) for h in hashes), np.uint32, len(hashes))
+    else:
+        h = fnv1a_column(data, offsets)
+        placed = np.where(h & np.uint32(0x80000000), np.uint32(0) - h, h) % np.uint32(n)
+    result: NDArray[np.int32] = placed.astype(np.int32)
+    if known.empty_is_null:
+        result[offsets[1:] == offsets[:-1]] = -1
+    return result
+
+
+def _in_chunks(chunk: Any, data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    keys = len(offsets) - 1
+    hashes = np.empty(max(keys, 0), np.uint32)
+    for at in range(0, keys, _CHUNK_KEYS):
+        until = min(at + _CHUNK_KEYS, keys)
+        hashes[at:until] = chunk(data, offsets[at : until + 1].astype(np.int64))
+    return hashes
+
+
+def _longest_first(steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An order of the keys by falling number of steps, and for each step how many of them still take part."""
+    order = np.argsort(steps.astype(np.uint16) if steps.max() < 1 << 16 else steps, kind="stable")[::-1]
+    rising = steps[order][::-1]
+    return order, len(steps) - np.searchsorted(rising, np.arange(1, rising[-1] + 1))
+
+
+def _murmur2_chunk(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Hashes:
+    """All keys take the same step at once: the longest come first, so those that have one more word are a prefix."""
+    first, last = int(offsets[0]), int(offsets[-1])
+    # The chunk's bytes as aligned words. A key begins inside of one, so each of its words is put together from two.
+    size = (last - first >> 2) + 3
+    padded = np.zeros(size * 4, np.uint8)
+    padded[: last - first] = data[first:last]
+    column: NDArray[np.uint32] = padded.view("<u4").astype(np.uint32, copy=False)
+    start, length = offsets[:-1] - first, np.diff(offsets)
+    order, counts = _longest_first(length >> 2)
+    start, length = start[order], length[order]
+    at, rest, shift = start >> 2, length & 3, (start & 3) << 3
+    right, left = shift.astype(np.uint32), (32 - shift).astype(np.uint32)  # NumPy shifts by 32 to 0
+
+    h = _SEED ^ length.astype(np.uint32)
+    low, high = np.take(column, at, mode="clip"), np.empty_like(h)
+    k, other = np.empty_like(h), np.empty_like(h)
+    for step, count in enumerate(counts.tolist()):
+        kk, oo, hh = k[:count], other[:count], h[:count]
+        np.take(column[step + 1 :], at[:count], out=high[:count], mode="clip")
+        np.right_shift(low[:count], right[:count], out=kk)
+        np.left_shift(high[:count], left[:count], out=oo)
+        np.bitwise_or(kk, oo, out=kk)
+        low, high = high, low
+        np.multiply(kk, _M, out=kk)
+        np.right_shift(kk, np.uint32(24), out=oo)
+        np.bitwise_xor(kk, oo, out=kk)
+        np.multiply(kk, _M, out=kk)
+        np.multiply(hh, _M, out=hh)
+        np.bitwise_xor(hh, kk, out=hh)
+    at += length >> 2
+    word = np.take(column, at, mode="clip") >> right | np.take(column, at + 1, mode="clip") << left
+    h ^= word & _REST_MASKS[rest]
+    h *= _REST_FACTORS[rest]
+    h ^= h >> np.uint32(13)
+    h *= _M
+    h ^= h >> np.uint32(15)
+    hashes: Hashes = np.empty_like(h)
+    hashes[order] = h
+    return hashes
+
+
+def _fnv1a_chunk(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Hashes:
+    start, length = offsets[:-1], np.diff(offsets)
+    order, counts = _longest_first(length)
+    at = start[order]
+    h = np.full(len(at), _FNV_OFFSET, np.uint32)
+    for step, count in enumerate(counts.tolist()):
+        hh = h[:count]
+        hh ^= np.take(data, at[:count] + step)
+        hh *= _FNV_PRIME
+    hashes: Hashes = np.empty_like(h)
+    hashes[order] = h
+    return hashes
