@@ -1,20 +1,26 @@
-"""The same keys through kafka-python and through Java's own producer, on three brokers in three racks.
+"""The same keys through every client and through Java's own producer, on three brokers in three racks.
 
 Everything is read back and compared record by record: what counts is where a record lies, not what a producer says.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
+from contextlib import closing
+from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 from scipy.stats import chisquare
 
-from producers import DefaultPartitioner, RoundRobinPartitioner, partition_for_key
+from integration.java import LiveJava
+from producers import DefaultPartitioner, RoundRobinPartitioner, aiokafka, confluent, partition_for_key
 
 from .naive import NaiveRoundRobin
-from .test_broker import producer, read_back
+from .reading import read_back
+from .test_broker import producer
 
 pytestmark = pytest.mark.broker
 DEADLINE_S = 60
@@ -33,26 +39,68 @@ def keys() -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("partitions", [7, 12])
-def test_python_and_java_place_every_key_alike(kafka_cluster, kafka_cluster_topic, kafka_java, partitions):
-    topic, sent = kafka_cluster_topic(partitions=partitions, name="keys"), keys()
-    with producer(kafka_cluster, DefaultPartitioner(), linger_ms=5) as ours:
-        told = {key: ours.send(topic, b"python", key=key) for key in sent}
-        acknowledged = {"python": {key: future.get(DEADLINE_S).partition for key, future in told.items()}}
-    theirs = kafka_java.producer(kafka_cluster.bootstrap, acks="all", linger_ms=5)
-    try:
-        record = kafka_java.classes.org.apache.kafka.clients.producer.ProducerRecord
-        futures = {key: theirs.send(record(topic, key, b"java")) for key in sent}
-        acknowledged["java"] = {key: future.get().partition() for key, future in futures.items()}
-    finally:
-        theirs.close()
+def with_kafka_python(bootstrap: str, topic: str, sent: list[bytes]) -> dict[bytes, int]:
+    """key -> partition, as acknowledged."""
+    with closing(KafkaProducer(bootstrap_servers=bootstrap, partitioner=DefaultPartitioner(), linger_ms=5)) as client:
+        futures = {key: client.send(topic, b"kafka-python", key=key) for key in sent}
+        return {key: future.get(DEADLINE_S).partition for key, future in futures.items()}
 
-    placed: dict[str, dict[bytes, int]] = {"python": {}, "java": {}}
-    for partition, key, value in read_back(kafka_cluster, topic, 2 * len(sent)):
+
+def with_confluent(bootstrap: str, topic: str, sent: list[bytes]) -> dict[bytes, int]:
+    placed = {}
+
+    def heard(error: object, message: Any) -> None:
+        assert error is None
+        placed[message.key() or b""] = message.partition()
+
+    client = confluent.PartitioningProducer({"bootstrap.servers": bootstrap, "linger.ms": 5}, DefaultPartitioner())
+    for key in sent:
+        client.produce(topic, b"confluent-kafka", key, on_delivery=heard)
+    assert client.flush(DEADLINE_S) == 0
+    return placed
+
+
+def with_aiokafka(bootstrap: str, topic: str, sent: list[bytes]) -> dict[bytes, int]:
+    async def work() -> dict[bytes, int]:
+        servers = bootstrap.split(",")
+        client = aiokafka.PartitioningProducer(bootstrap_servers=servers, partitioner=DefaultPartitioner(), linger_ms=5)
+        await client.start()
+        try:
+            futures = {key: await client.send(topic, b"aiokafka", key) for key in sent}
+            return {key: (await future).partition for key, future in futures.items()}
+        finally:
+            await client.stop()
+
+    return asyncio.run(asyncio.wait_for(work(), DEADLINE_S))
+
+
+def with_java(java: LiveJava, bootstrap: str, topic: str, sent: list[bytes]) -> dict[bytes, int]:
+    record = java.classes.org.apache.kafka.clients.producer.ProducerRecord
+    client = java.producer(bootstrap, acks="all", linger_ms=5)
+    try:
+        futures = {key: client.send(record(topic, key, b"java")) for key in sent}
+        return {key: future.get().partition() for key, future in futures.items()}
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("partitions", [7, 12])
+def test_every_client_places_every_key_as_java_does(kafka_cluster, kafka_cluster_topic, kafka_java, partitions):
+    topic, sent = kafka_cluster_topic(partitions=partitions, name="keys"), keys()
+    acknowledged = {
+        "kafka-python": with_kafka_python(kafka_cluster.bootstrap, topic, sent),
+        "confluent-kafka": with_confluent(kafka_cluster.bootstrap, topic, sent),
+        "aiokafka": with_aiokafka(kafka_cluster.bootstrap, topic, sent),
+        "java": with_java(kafka_java, kafka_cluster.bootstrap, topic, sent),
+    }
+
+    placed: dict[str, dict[bytes, int]] = {client: {} for client in acknowledged}
+    for partition, key, value in read_back(kafka_cluster, topic, len(placed) * len(sent)):
         assert key not in placed[value.decode()], "a record lies there twice"
         placed[value.decode()][key] = partition
     assert placed == acknowledged
-    assert placed["python"] == placed["java"] == {key: partition_for_key(key, partitions) for key in sent}
+    assert placed == dict.fromkeys(placed, placed["java"])
+    assert placed["java"] == {key: partition_for_key(key, partitions) for key in sent}
     assert set(placed["java"].values()) == set(range(partitions))
 
 

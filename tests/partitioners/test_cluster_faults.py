@@ -25,7 +25,8 @@ from producers import (
     partition_for_key,
 )
 
-from .test_broker import producer, read_back
+from .reading import read_back
+from .test_broker import producer
 
 pytestmark = pytest.mark.broker
 DEADLINE_S = 60
