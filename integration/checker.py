@@ -1,18 +1,4 @@
-"""History -> verdict. Pure: the same events give the same answer, with or without a broker.
-
-====  ======================================================================================================
-O1    one owner in time: intervals of one topic-partition at different processes never overlap
-O2    one owner per generation: no committed generation gives a topic-partition to two members
-O3    coverage: a generation that stays holds every partition of the subscribed topics, each at a subscriber
-G1    committed generations grow
-G2    agreement: what a member adopted is what the coordinator log gave it
-G3    the elected assignor is offered by all members, and is the one that the vote gives
-R1    revoke before assign: the old owner has given a partition up before the new one gets it
-A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
-C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
-K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
-====  ======================================================================================================
-"""
+"""History -> verdict. Pure: the same events give the same answer, with or without a broker. The laws are in `laws`."""
 
 from __future__ import annotations
 
@@ -25,13 +11,11 @@ from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
 
 from .history import History
-from .laws import GROUP_LAWS, Findings, Violation, nothing_lost, placement
+from .laws import LAWS, Findings, Violation, judge_group, judge_records
 from .ledger import Generation, GroupRecord, RunRecord
 from .timeline import Interval, intervals
 
 __all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]
-
-LAWS = ("O1", "O2", "O3", "G1", "G2", "G3", "R1", "A1", "C3", "K1")
 
 
 @dataclass(frozen=True)
@@ -79,10 +63,8 @@ def check(history: History) -> Verdict:
         if record.events["generation"] and not record.generations:
             found.unknown.append(f"group {record.group!r} has no generation from the coordinator log")
             continue
-        for law in GROUP_LAWS:
-            law(record, found)
-        nothing_lost(record, run.acks, found)
-    placement(run, found)
+        judge_group(record, run, found)
+    judge_records(run, found)
     if not any(found.checked.values()) and not found.unknown:
         found.unknown.append("nothing to judge: no generation, and no record that was sent")
     value: bool | None

@@ -105,9 +105,15 @@ class MemberGroup:
         """Names of the members that were started and neither stopped nor killed, sorted."""
         return tuple(sorted(self._processes))
 
-    def step(self, name: str) -> None:
-        """Begin a named step of the scenario: the next `wait_stable` counts from here."""
-        self._last_ns = self._writer.write("step", name=name).mono_ns
+    def step(self, name: str, gap_ms: int | None = None) -> None:
+        """Begin a named step of the scenario: the next `wait_stable` counts from here.
+
+        Args:
+            name: What happens in it.
+            gap_ms: How long a topic-partition may be without an owner in it, which law O4 judges; None: any time.
+        """
+        bound = {} if gap_ms is None else {"gap_ms": gap_ms}
+        self._last_ns = self._writer.write("step", name=name, **bound).mono_ns
 
     def start(
         self,

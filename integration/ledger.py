@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import decode_subscription
+from kafka_assignors.core.protocol import Subscription, decode_subscription
 from kafka_assignors.events import Event
 
 from .history import History
+from .names import is_ours
 from .timeline import Span, spans
 
 
@@ -51,8 +52,26 @@ class Generation:
         Raises:
             WireError: Its bytes aren't a subscription.
         """
+        return frozenset(self.subscription_of(member_id).topics)
+
+    def subscription_of(self, member_id: str) -> Subscription:
+        """What a member said when it joined.
+
+        Raises:
+            WireError: Its bytes aren't a subscription.
+        """
         row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
-        return frozenset(decode_subscription(bytes.fromhex(row["subscription"])).topics)
+        return decode_subscription(bytes.fromhex(row["subscription"]))
+
+    @cached_property
+    def identities(self) -> Mapping[str, str]:
+        """Member id -> what stays while a member stays: its instance id if it is static, else its member id."""
+        return {m["member_id"]: m.get("instance_id") or m["member_id"] for m in self.event.data["members"]}
+
+    @cached_property
+    def owners(self) -> dict[TopicPartition, str]:
+        """Topic-partition -> identity of the member that it was given to."""
+        return {tp: self.identities[m] for m, tps in self.assigned.items() for tp in tps}
 
 
 class GroupRecord:
@@ -75,6 +94,21 @@ class GroupRecord:
         """Committed generations by number; of one that was written again (a static member came back) the last."""
         return {g.number: g for g in self.generations}
 
+    def generation_of(self, number: int, member_id: str | None) -> Generation | None:
+        """The committed generation of a number; of one that was written again, the writing that has this member.
+
+        A static member that comes back gets a new member id in the same generation.
+        """
+        written = [g for g in self._writings[number] if member_id in g.assigned]
+        return written[-1] if written else self.by_number.get(number)
+
+    @cached_property
+    def _writings(self) -> dict[int, list[Generation]]:
+        found: dict[int, list[Generation]] = defaultdict(list)
+        for generation in self.generations:
+            found[generation.number].append(generation)
+        return found
+
     @cached_property
     def processes(self) -> dict[str, tuple[str | None, int]]:
         """Member id -> (member name, incarnation), as the members themselves say."""
@@ -89,6 +123,20 @@ class GroupRecord:
         """The ``start`` event of the process that had this member id; None for members that tell nothing."""
         process = self.processes.get(member_id)
         return None if process is None else self.starts.get(process)
+
+    def led_by_ours(self, generation: Generation) -> bool:
+        """Whether the leader of a generation ran this distribution's strategy of the elected name."""
+        start = self.start_of(generation.leader)
+        if start is None:
+            return False
+        asked = start.data.get("config", {}).get("assignors", ())
+        offered = zip(start.data["assignors"], asked, strict=False)
+        return any(name == generation.protocol and is_ours(given) for name, given in offered)
+
+    @cached_property
+    def views(self) -> dict[tuple[str | None, int], Event]:
+        """(leader's member id, generation) -> its ``assign_begin`` event."""
+        return {(e.member_id, e.data["generation"]): e for e in self.events["assign_begin"]}
 
     def count_of(self, topic: str, at_ns: int) -> int | None:
         """Partitions of a topic at a time: the last count known by then, else the first known later."""

@@ -139,7 +139,11 @@ class Member:
             "start",
             assignors=[tap.name for tap in self._taps],
             topics=list(config.topics),
-            config={"assignors": list(config.assignors), "session_timeout_ms": config.session_timeout_ms},
+            config={
+                "assignors": list(config.assignors),
+                "session_timeout_ms": config.session_timeout_ms,
+                "heartbeat_interval_ms": config.heartbeat_interval_ms,
+            },
         )
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)

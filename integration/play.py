@@ -70,7 +70,7 @@ def play(
 
 
 def _take(members: MemberGroup, scenario: Scenario, step: Step, timeout_s: float) -> StepRow:
-    members.step(step.name)
+    members.step(step.name, scenario.gap_ms)
     for action in step.actions:
         if isinstance(action, Join):
             topics = action.topics or tuple(scenario.topics)

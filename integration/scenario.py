@@ -66,6 +66,7 @@ class Scenario:
         assignors: The assignors of members that name none.
         rate_per_s: Records sent per second while the steps happen; 0: none, and the law that nothing acknowledged is
             lost has nothing to judge.
+        gap_ms: How long a topic-partition may be without an owner (law O4): a session, and what it takes to join.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Scenario:
     topics: Mapping[str, int] = field(default_factory=lambda: dict(DEMO_TOPICS))
     assignors: tuple[str, ...] = ("cooperative-sticky",)
     rate_per_s: int = 100
+    gap_ms: int = 8000
 
 
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}

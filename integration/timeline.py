@@ -59,6 +59,11 @@ class Span:
         """The process that owned it."""
         return self.interval.group, self.interval.member, self.interval.incarnation
 
+    @property
+    def tp(self) -> TopicPartition:
+        """What it owned."""
+        return TopicPartition(self.interval.topic, self.interval.partition)
+
 
 def intervals(history: History) -> list[Interval]:
     """The ownership intervals of a history, by (group, topic, partition, start_ns, member, incarnation).

@@ -22,7 +22,8 @@ commit_ok commit_fail        member  offsets[{topic partition offset}] error?
 error                        any     error fatal message
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
 admin_change                 harness change topics{topic: count} (create_topic, delete_records, …)
-step                         harness name                  (a named step of a scenario: joins, leaves, …); also
+step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
+                                     topic-partition may be without an owner in it); also
                                      stable: generation topics{topic: count} adopted_ns
                                      drained, read_back: offsets[{topic partition offset}] (ends)
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id

@@ -14,6 +14,7 @@ from kafka_assignors.core.userdata import encode_sticky
 from kafka_assignors.events import Event, partitions_json
 
 MS = 1_000_000
+SESSION_MS, HEARTBEAT_MS = 1000, 100
 Tps = Iterable[tuple[str, int]]
 
 
@@ -28,6 +29,9 @@ class Story:
         self._claims: dict[str, tuple[set[TopicPartition], int]] = {}
         self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
         self._offsets: dict[tuple[str, int], int] = {}
+        self._committed: dict[tuple[str, int], int] = {}
+        self._position: dict[tuple[str, tuple[str, int]], int] = {}  # member, topic-partition -> next offset
+        self._instances: dict[str, tuple[str, int]] = {}  # static member -> instance id, incarnation
         self._ids = 0
 
     @property
@@ -39,17 +43,51 @@ class Story:
         seq = self._seqs.get((src, member), 0)
         self._seqs[src, member] = seq + 1
         group = None if src == "producer" or kind == "read_back" else self.group
-        member_id = f"{member}-id" if src == "member" else None
+        instance, incarnation = self._instances.get(member or "", (None, 0))
+        member_id = self._id(member) if member is not None and src == "member" else None
+        told = instance if src == "member" else None
         self.events.append(
-            Event(kind, "run", src, seq, self._now, self._now, group, member, 0, 1, member_id, data=data)
+            Event(
+                kind, "run", src, seq, self._now, self._now, group, member, incarnation, 1, member_id, told, data=data
+            )
         )
         return self.events[-1]
 
-    def start(self, *members: str, assignors: Sequence[str] | None = None) -> Story:
+    def wait(self, ms: float) -> Story:
+        """Let time pass."""
+        self._now += round(ms * MS)
+        return self
+
+    def start(self, *members: str, assignors: Sequence[str] | None = None, static: bool = False) -> Story:
         names = list(assignors or [self.protocol])
+        config = {
+            "assignors": names,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+        }
         for name in members:
-            self.tell("start", "member", name, assignors=names, topics=[*self.topics], config={"assignors": names})
-            self.held[name] = set()
+            if static:
+                self._instances[name] = f"{name}-instance", self._instances.get(name, ("", -1))[1] + 1
+            self.tell("start", "member", name, assignors=names, topics=[*self.topics], config=config)
+            self.held.setdefault(name, set())
+        return self
+
+    def restart(self, name: str, *, after_ms: float = 100) -> Story:
+        """A static member dies and is back under the same generation, with what it had."""
+        self.tell("fault_begin", member=name, fault="kill", target=name)
+        self.tell("exit", member=name, code=-9, signal="SIGKILL")
+        return self.wait(after_ms).take_over(name)
+
+    def take_over(self, name: str) -> Story:
+        """Another process comes under a static member's instance id, and gets what that had."""
+        self.start(name, static=True)
+        last = next(e for e in reversed(self.events) if e.kind == "generation_committed")
+        rows = [
+            {**row, "member_id": self._id(name)} if row["client_id"] == name else row for row in last.data["members"]
+        ]
+        self.tell("generation_committed", "coordlog", **{**last.data, "members": rows})
+        self._adopt(name, self.held[name])
+        self._assigned(name, self.held[name])
         return self
 
     def stop(self, name: str) -> Story:
@@ -63,7 +101,7 @@ class Story:
         self.tell("exit", member=name, code=-9, signal="SIGKILL")
         self.tell("fault_end", member=name, fault="kill", target=name)
         del self.held[name]
-        return self
+        return self.wait(SESSION_MS)
 
     def round(self, stable: bool = True) -> Story:
         """One rebalance of the members that run; cooperative groups take as many rounds as they need."""
@@ -80,15 +118,14 @@ class Story:
         again = False
         for name in members:
             now = assigned[name]
-            self.tell("generation", "member", name, generation=self.generation, protocol=self.protocol,
-                      partitions=partitions_json(now))  # fmt: skip
+            self._adopt(name, now)
             gone = before[name] - now if cooperative else set()
             if gone:
                 self._callback(name, "revoke", gone)
                 again = True
             added = now - before[name] if cooperative else now
             if added or not cooperative:
-                self._callback(name, "assigned", added)
+                self._assigned(name, added)
             self.held[name] = now
             self._claims[name] = now, self.generation
         if again:
@@ -107,7 +144,7 @@ class Story:
             self._offsets[topic, partition] = offset + 1
             self._ids += 1
             self.tell("ack", "producer", partitioner=partitioner, topic=topic, partition=partition, offset=offset,
-                      value_id=str(self._ids), predicted=partition)  # fmt: skip
+                      value_id=f"p-{self._ids}", predicted=partition, key_hash=f"key-of-{partition}")  # fmt: skip
         return self
 
     def read_back(self) -> Story:
@@ -117,16 +154,32 @@ class Story:
         self.tell("step", name="read_back", offsets=self._ends())
         return self
 
+    def consume(self, *names: str, commit: bool = True) -> Story:
+        """Members consume what is new in what they own, and commit it; all that run unless named."""
+        for name in names or sorted(self.held):
+            starts = {tp: self._position[name, tp] for tp in sorted(self.held[name])}
+            rows = [
+                {"topic": tp.topic, "partition": tp.partition, "first": first, "last": end - 1, "count": end - first,
+                 "bytes": end - first}
+                for tp, first in starts.items()
+                if (end := self._offsets.get(tp, 0)) > first
+            ]  # fmt: skip
+            if not rows:
+                continue
+            self.tell("consume", "member", name, offsets=rows)
+            ends = [{"topic": r["topic"], "partition": r["partition"], "offset": r["last"] + 1} for r in rows]
+            self._position.update({(name, TopicPartition(e["topic"], e["partition"])): e["offset"] for e in ends})
+            if commit:
+                self.tell("commit_begin", "member", name, offsets=ends)
+                for end in ends:
+                    self.tell("offset_committed", "coordlog", **end)
+                    self._committed[end["topic"], end["partition"]] = end["offset"]
+                self.tell("commit_ok", "member", name, offsets=ends)
+        return self
+
     def drain(self) -> Story:
-        """Every member consumes what it owns, from the first record to the last; then nothing is left."""
-        for name, tps in sorted(self.held.items()):
-            runs = [(tp, self._offsets.get(tp, 0)) for tp in sorted(tps)]
-            offsets = [
-                {"topic": tp.topic, "partition": tp.partition, "first": 0, "last": n - 1, "count": n, "bytes": n}
-                for tp, n in runs
-                if n
-            ]
-            self.tell("consume", "member", name, offsets=offsets)
+        """Every member consumes what is left of what it owns."""
+        self.consume()
         self.tell("step", name="drained", offsets=self._ends())
         return self
 
@@ -163,25 +216,30 @@ class Story:
         bytes_of = {name: self._subscription(name) for name in members}
         leader = members[0]
         view = {"generation": self.generation, "protocol": self.protocol}
-        self.tell("assign_begin", "member", leader, members=[f"{m}-id" for m in members], topics=self.topics, racks={},
-                  **view)  # fmt: skip
+        self.tell("assign_begin", "member", leader, members=[self._id(m) for m in members],
+                  topics=self.topics, racks={}, **view)  # fmt: skip
         self.tell("assign_end", "member", leader, duration_us=100, **view)
-        answer = strategies.replay(self.protocol, [(f"{m}-id", None, bytes_of[m]) for m in members], self.topics)
+        answer = strategies.replay(
+            self.protocol,
+            [(self._id(m), self._instances.get(m, (None, 0))[0], bytes_of[m]) for m in members],
+            self.topics,
+        )
         assigned = {
-            m: {TopicPartition(t, p) for t, ps in answer[f"{m}-id"].items() for p in ps} for m in members
+            m: {TopicPartition(t, p) for t, ps in answer[self._id(m)].items() for p in ps} for m in members
         }  # fmt: skip
         rows = [
             {
-                "member_id": f"{m}-id",
+                "member_id": self._id(m),
+                **({"instance_id": self._instances[m][0]} if m in self._instances else {}),
                 "client_id": m,
                 "subscription": bytes_of[m].hex(),
-                "assignment": encode_assignment(AssignedPartitions(answer[f"{m}-id"])).hex(),
+                "assignment": encode_assignment(AssignedPartitions(answer[self._id(m)])).hex(),
                 "assigned": partitions_json(assigned[m]),
                 "owned": [],
             }
             for m in members
         ]
-        self.tell("generation_committed", "coordlog", leader=f"{leader}-id", ts_ms=0, members=rows, **view)
+        self.tell("generation_committed", "coordlog", leader=self._id(leader), ts_ms=0, members=rows, **view)
         return assigned
 
     def _subscription(self, name: str) -> bytes:
@@ -191,6 +249,19 @@ class Story:
             return encode_subscription(Subscription(tuple(self.topics), None, tuple(sorted(owned)), generation))
         data = encode_sticky(tuple(sorted(owned)), generation) if self.protocol == "sticky" and owned else None
         return encode_subscription(Subscription(tuple(self.topics), data))
+
+    def _id(self, name: str) -> str:
+        incarnation = self._instances.get(name, ("", 0))[1]
+        return f"{name}-id{incarnation or ''}"
+
+    def _adopt(self, name: str, now: Tps) -> None:
+        self.tell("generation", "member", name, generation=self.generation, protocol=self.protocol,
+                  partitions=partitions_json(now))  # fmt: skip
+
+    def _assigned(self, name: str, added: Iterable[TopicPartition]) -> None:
+        added = list(added)
+        self._callback(name, "assigned", added)
+        self._position.update({(name, tp): self._committed.get(tp, 0) for tp in added})
 
     def _callback(self, name: str, kind: str, partitions: Tps) -> None:
         for edge in ("begin", "end"):
@@ -206,12 +277,14 @@ class Story:
 
 
 def churn(protocol: str = "range") -> Story:
-    """Three members join, a fourth joins, one leaves, one is killed; records all the while."""
+    """Three members join, a fourth joins, one leaves, one is killed; records all the while, some read twice."""
     story = Story(protocol)
-    story.tell("step", name="three join")
-    story.start("a", "b", "c").round().records(30)
-    story.tell("step", name="a fourth joins")
-    story.start("d").round().records(20)
-    story.stop("b").round()
-    story.kill("c").round().records(15)
+    story.tell("step", name="three join", gap_ms=2000)
+    story.start("a", "b", "c").round().records(30).consume()
+    story.wait(300).tell("step", name="a fourth joins", gap_ms=2000)
+    story.start("d").round().records(20).consume(commit=False)
+    story.wait(300).tell("step", name="b leaves", gap_ms=2000)
+    story.stop("b").round().consume()
+    story.wait(300).tell("step", name="c is killed", gap_ms=2000)
+    story.kill("c").round().records(35)
     return story.drain().read_back()

@@ -11,13 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integration.checker import LAWS, Verdict, check
+from integration.checker import Verdict, check
 from integration.history import History
 from kafka_assignors.core.protocol import Subscription, encode_subscription
 
 from .story import Story, churn
 
 PROTOCOLS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+NOT_JUDGED = {
+    "range": {"R2", "R3", "R4", "S1", "S2"},
+    "roundrobin": {"R2", "R3", "R4", "S1", "S2"},
+    "sticky": {"R2", "R3", "S1", "S2"},
+    "cooperative-sticky": {"S1", "S2"},
+}
+"""What a run without static members can't tell: hand-overs are a cooperative affair, few moves a sticky one."""
 
 
 def laws_broken(verdict: Verdict) -> set[str]:
@@ -31,7 +38,7 @@ def test_a_lawful_run_is_true_and_every_law_was_judged(protocol: str) -> None:
     assert verdict.violations == ()
     assert verdict.unknown == ()
     assert verdict.value is True
-    assert {law for law, times in verdict.checked.items() if times} == set(LAWS)
+    assert {law for law, times in verdict.checked.items() if not times} == NOT_JUDGED[protocol]
 
 
 @given(
@@ -51,7 +58,7 @@ def test_any_lawful_run_is_true(protocol: str, counts: list[int], turns: list[tu
             story.stop(names[which % len(names)])
         else:
             story.kill(names[which % len(names)])
-        story.round().records(3)
+        story.round().records(3).consume(commit=which % 2 == 0)
 
     verdict = check(story.drain().read_back().history)
 
@@ -103,12 +110,13 @@ def without_last_consumed(data: dict[str, Any]) -> None:
 
 def without_first_consumed(data: dict[str, Any]) -> None:
     first, *rest = data["offsets"]
-    data["offsets"] = [{**first, "first": 1, "count": first["count"] - 1}, *rest]
+    data["offsets"] = [{**first, "first": first["first"] + 1, "count": first["count"] - 1}, *rest]
 
 
 def with_a_hole(data: dict[str, Any]) -> None:
     first, *rest = data["offsets"]
-    data["offsets"] = [{**first, "last": 2, "count": 3}, {**first, "first": 4}, *rest]
+    at = first["first"] + 2
+    data["offsets"] = [{**first, "last": at - 1, "count": 2}, {**first, "first": at + 1}, *rest]
 
 
 def without_a_partition(data: dict[str, Any]) -> None:
@@ -123,7 +131,7 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
     "a revoke named nothing": ("O1", lambda s: s.change("revoke_end", set_(partitions=[]), member="a", nth=1)),
     "a stopped member kept on": ("O1", lambda s: s.drop("revoke_end", member="b").drop("stop", member="b").drop(
         "exit", member="b")),
-    "a killed member lived on": ("O1", lambda s: s.shift("fault_begin", 400).shift("exit", 400, member="c")),
+    "a killed member lived on": ("O1", lambda s: s.shift("fault_begin", 1400).shift("exit", 1400, member="c")),
     "an assignment came early": ("R1", lambda s: s.shift("assigned_begin", -60, member="d", nth=0)),
     "a partition was given twice": ("O2", lambda s: s.change("generation_committed", give_also("d", "t", 0))),
     "a partition was given twice long ago": (
@@ -256,7 +264,7 @@ def test_an_empty_history_proves_nothing() -> None:
 
 
 def test_a_group_that_never_drained_is_not_judged_by_loss() -> None:
-    story = only(churn(), "consume")
+    story = churn()
     story.events = [e for e in story.events if e.data.get("name") != "drained"]
 
     verdict = check(story.history)
@@ -306,9 +314,8 @@ def test_a_hundred_thousand_events_are_judged_in_two_seconds() -> None:
         story.start(f"x{number}").round().records(700)
         story.stop(f"x{number}").round()
     story.drain().read_back()
-    consumed = next(e for e in story.events if e.kind == "consume")
     while len(story.events) < 100_000:
-        story.events.append(replace(consumed, seq=len(story.events)))
+        story.records(100).consume()
     history = story.history
 
     begun = time.process_time()

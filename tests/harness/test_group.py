@@ -27,7 +27,7 @@ MakeTopic = Callable[..., str]
 def test_members_join_leave_and_die_and_nothing_is_lost(
     assignor: str, kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    """The whole course of a group's life under load: ten laws hold, each judged at least once."""
+    """The whole course of a group's life under load: the laws hold, each that applies judged at least once."""
     topics = [kafka_topic(partitions=5, name="orders"), kafka_topic(partitions=3, name="audit")]
     everything = {TopicPartition(topics[0], p) for p in range(5)} | {TopicPartition(topics[1], p) for p in range(3)}
     group = kafka_group()
@@ -63,7 +63,10 @@ def test_members_join_leave_and_die_and_nothing_is_lost(
     history = History.load(tmp_path)
     verdict = check(history)
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
-    assert {law for law, times in verdict.checked.items() if not times} == set()
+    # The steps here name no bound for gaps, there is no static member, and nothing need be read twice.
+    cooperative, sticky = assignor == "cooperative-sticky", "sticky" in assignor
+    apart = {"O4", "S1", "S2", "C4"} | (set() if cooperative else {"R2", "R3"}) | (set() if sticky else {"R4"})
+    assert {law for law, times in verdict.checked.items() if not times} | {"C4"} == apart
     assert [step["name"] for step in verdict.measures["steps"]] == [
         "three join",
         "a fourth joins",

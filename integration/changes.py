@@ -1,0 +1,84 @@
+"""What happened between two rests of a group: who came, went or was hit, and the generations that followed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from kafka_assignors.events import Event
+
+from .ledger import Generation, GroupRecord
+
+_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A group from one rest (``stable`` step) to the next.
+
+    Args:
+        before: The generation in which it rested, None before the first rest.
+        rest: The step that says so.
+        after: The generation in which it rested again.
+        end: The step that says so.
+        generations: Committed after `before`, up to `after`.
+        triggers: What may have caused them.
+    """
+
+    record: GroupRecord
+    before: Generation | None
+    rest: Event | None
+    after: Generation
+    end: Event
+    generations: tuple[Generation, ...]
+    triggers: tuple[Event, ...]
+
+    @cached_property
+    def trigger(self) -> Event | None:
+        """The one thing that happened; None if there were none or several, or somebody came or went unasked.
+
+        One process's ``fault_begin`` (kill), ``stop`` and ``exit`` are one thing. Generations whose members are
+        neither those before nor those after tell of somebody else, such as a member that missed its session. A leader
+        that didn't see the topics as they are (a cold start) must assign again, so it counts as one more thing.
+        """
+        if self.before is None:
+            return None
+        of_processes = {(e.member, e.incarnation) for e in self.triggers if e.kind != "admin_change"}
+        if len(of_processes) + sum(e.kind == "admin_change" for e in self.triggers) != 1:
+            return None
+        rests = [frozenset(g.identities.values()) for g in (self.before, self.after)]
+        if any(frozenset(g.identities.values()) not in rests for g in self.generations):
+            return None
+        return self.triggers[0] if all(self._seen_whole(g) for g in self.generations) else None
+
+    @cached_property
+    def protocol(self) -> str | None:
+        """The assignor of all its generations and of the one before; None if it changed."""
+        names = {g.protocol for g in (self.before, *self.generations) if g is not None}
+        return names.pop() if len(names) == 1 else None
+
+    def _seen_whole(self, generation: Generation) -> bool:
+        view = self.record.views.get((generation.leader, generation.number))
+        topics = self.end.data.get("topics")
+        return view is not None and topics is not None and dict(view.data["topics"]) == dict(topics)
+
+
+def changes(record: GroupRecord) -> Iterator[Change]:
+    """The changes of a group, in order. Rests in generations that the coordinator log doesn't have bound none."""
+    index = {g.number: i for i, g in enumerate(record.generations)}
+    triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
+    rest: Event | None = None
+    before: Generation | None = None
+    for step in record.events["step"]:
+        if step.data["name"] != "stable" or step.data["generation"] not in index:
+            continue
+        after = record.by_number[step.data["generation"]]
+        first = 0 if before is None else index[before.number] + 1
+        since = 0 if rest is None else rest.mono_ns
+        yield Change(
+            record, before, rest, after, step,
+            tuple(record.generations[first : index[after.number] + 1]),
+            tuple(e for e in triggers if since < e.mono_ns <= step.mono_ns),
+        )  # fmt: skip
+        rest, before = step, after

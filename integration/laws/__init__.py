@@ -1,0 +1,83 @@
+"""The laws of a run, each a function of the run's record that tells what breaks it. Pure.
+
+====  ======================================================================================================
+O1    one owner in time: intervals of one topic-partition at different processes never overlap
+O2    one owner per generation: no committed generation gives a topic-partition to two members
+O3    coverage: a generation that stays holds every partition of the subscribed topics, each at a subscriber
+O4    no topic-partition is without an owner for longer than its step allows
+G1    committed generations grow
+G2    agreement: what a member adopted is what the coordinator log gave it
+G3    the elected assignor is offered by all members, and is the one that the vote gives
+R1    revoke before assign: the old owner has given a partition up before the new one gets it
+R2    cooperative hand-over: what a member says it owns, and does, is given to nobody else
+R3    no needless revoke: cooperative members keep through one trigger what they have before and after it
+R4    fewest moves: our sticky assignors move no more than balance needs
+R5    few rounds: one trigger takes one generation, two under a cooperative assignor
+C1    only owners consume
+C2    an owner begins at the committed offset, never goes back, leaves no record out
+C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
+C4    duplicates are bounded: what was committed isn't consumed again by the next owner
+C5    committed offsets never fall, aren't ahead of what was consumed, and come from owners
+S1    a static member that is back within its session has its partitions, and nobody else notices
+S2    a fenced static member consumes and commits nothing more
+T1    a dead member is missed when its session ends and not before, one that leaves at once
+A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
+K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
+K2    order: records of one key from one producer lie in the order in which they were sent
+====  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..changes import Change, changes
+from ..ledger import GroupRecord, RunRecord
+from . import generations, ownership, records, rests, static
+from .findings import Findings, Violation
+
+__all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
+
+LAWS = (
+    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5"),
+    *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "A1", "K1", "K2"),
+)
+
+_OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
+    ownership.one_owner_in_time,
+    generations.one_owner_per_generation,
+    generations.coverage,
+    ownership.gap,
+    generations.generations_grow,
+    generations.agreement,
+    generations.elected_protocol,
+    generations.replay,
+    ownership.handed_over,
+    records.consumed_by_owner,
+    records.commits,
+    static.unnoticed_restart,
+    static.fenced,
+)
+_OF_CHANGES: Sequence[Callable[[Change, Findings], None]] = (
+    rests.needless_revokes,
+    rests.fewest_moves,
+    rests.few_rounds,
+    rests.noticed_in_time,
+)
+
+
+def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
+    """All laws of one group."""
+    for law in _OF_GROUPS:
+        law(record, found)
+    for change in changes(record):
+        for rule in _OF_CHANGES:
+            rule(change, found)
+    records.contiguous(record, run.acks, found)
+    records.nothing_lost(record, run.acks, found)
+
+
+def judge_records(run: RunRecord, found: Findings) -> None:
+    """All laws of the records that were sent."""
+    records.placement(run, found)
+    records.in_order(run, found)

@@ -1,0 +1,175 @@
+"""Laws of committed generations: what the coordinator log says, by itself and against members and leader. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
+
+from kafka_assignors import election
+from kafka_assignors.core import invariants, strategies
+from kafka_assignors.core.group import Group, Member, TopicPartition
+from kafka_assignors.core.protocol import by_topic
+from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
+from kafka_assignors.events import Event
+
+from ..ledger import Generation, GroupRecord
+from ..timeline import partitions_of
+from .findings import MS, SHOWN, Findings, all_named
+
+SETTLED_MS = 5000
+"""A generation that stood this long, or that the harness found stable, must cover every partition."""
+
+
+def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
+    """O2: no committed generation gives a topic-partition to two members."""
+    for generation in record.generations:
+        found.judged("O2")
+        for _, texts in _breaches(generation, {}, {}, ("single-owner",)):
+            found.broken("O2", f"generation {generation.number}: {texts}", generation.event)
+
+
+def coverage(record: GroupRecord, found: Findings) -> None:
+    """O3: a generation that stays gives every partition of the subscribed topics to a subscriber."""
+    for number, (at_ns, witness) in sorted(_settled(record).items()):
+        generation = record.by_number.get(number)
+        if generation is None:
+            found.unknown.append(f"O3: group {record.group!r} settled in generation {number}, which wasn't committed")
+            continue
+        try:
+            topics = {m: generation.topics_of(m) for m in generation.assigned}
+        except WireError as error:
+            found.unknown.append(f"O3: a subscription of generation {number} can't be read: {error}")
+            continue
+        counts = {t: record.count_of(t, at_ns) for t in sorted(frozenset().union(*topics.values()))}
+        if missing := [t for t, count in counts.items() if count is None]:
+            found.unknown.append(f"O3: how many partitions {', '.join(missing)} had isn't in the history")
+            continue
+        found.judged("O3")
+        partitions = {t: count or 0 for t, count in counts.items()}
+        for _, texts in _breaches(generation, topics, partitions, ("covered", "subscribed", "exists")):
+            found.broken("O3", f"generation {number} stayed: {texts}", generation.event, witness)
+
+
+def generations_grow(record: GroupRecord, found: Findings) -> None:
+    """G1: the coordinator's generations grow. A number written twice is a static member that came back."""
+    for before, after in pairwise(record.generations):
+        found.judged("G1")
+        if after.number < before.number:
+            message = f"generation {after.number} was committed after generation {before.number}"
+            found.broken("G1", message, before.event, after.event)
+
+
+def agreement(record: GroupRecord, found: Findings) -> None:
+    """G2: what a member adopted is what the coordinator log gave it in that generation."""
+    for event in record.events["generation"]:
+        number = event.data["generation"]
+        generation = record.generation_of(number, event.member_id)
+        if generation is None:
+            found.unknown.append(
+                f"G2: {event.member} adopted generation {number}, of which the coordinator log has nothing"
+            )
+            continue
+        found.judged("G2")
+        adopted, given = frozenset(partitions_of(event)), generation.assigned.get(event.member_id or "")
+        if given is None:
+            message = f"{event.member} adopted generation {number}, whose committed members don't include it"
+            found.broken("G2", message, event, generation.event)
+        elif adopted != given:
+            message = (
+                f"{event.member} adopted {all_named(sorted(adopted))} in generation {number}, "
+                f"the coordinator committed {all_named(sorted(given))}"
+            )
+            found.broken("G2", message, event, generation.event)
+
+
+def elected_protocol(record: GroupRecord, found: Findings) -> None:
+    """G3: the elected assignor is offered by all members, and is the one that the vote gives."""
+    for generation in record.generations:
+        starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
+        told = {name: start for name, start in starts.items() if start is not None}
+        if len(told) < len(generation.names):
+            continue  # a member of another client: its list isn't known
+        found.judged("G3")
+        offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in told.items()}
+        without = [name for name, names in offers.items() if generation.protocol not in names]
+        if without:
+            message = f"generation {generation.number} elected {generation.protocol!r}, not offered by {without[0]}"
+            found.broken("G3", message, generation.event, told[without[0]])
+            continue
+        try:
+            winner = election.elect(offers).winner
+        except ElectionError as error:
+            winner = f"none ({error})"
+        if winner != generation.protocol:
+            message = f"generation {generation.number} elected {generation.protocol!r}, the vote gives {winner!r}"
+            found.broken("G3", message, generation.event, *told.values())
+
+
+def replay(record: GroupRecord, found: Findings) -> None:
+    """A1: a committed assignment is what our core computes from the same bytes, where the leader ran ours."""
+    for generation in record.generations:
+        if not record.led_by_ours(generation):
+            continue
+        view = record.views.get((generation.leader, generation.number))
+        if view is None:
+            name = generation.names[generation.leader]
+            found.unknown.append(f"A1: what {name} saw when it assigned generation {generation.number} is missing")
+            continue
+        rows = generation.event.data["members"]
+        members = [(m["member_id"], m.get("instance_id"), bytes.fromhex(m["subscription"])) for m in rows]
+        try:
+            ours = strategies.replay(generation.protocol, members, view.data["topics"], view.data.get("racks"))
+        except KafkaAssignorsError as error:
+            found.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
+            continue
+        found.judged("A1")
+        for member_id, given in sorted(generation.assigned.items()):
+            computed = {TopicPartition(t, p) for t, ps in ours.get(member_id, {}).items() for p in ps}
+            if computed != given:
+                message = (
+                    f"generation {generation.number} ({generation.protocol}) gives {generation.names[member_id]} "
+                    f"{all_named(sorted(given))}, the replay {all_named(sorted(computed))}"
+                )
+                found.broken("A1", message, generation.event, view)
+
+
+def _settled(record: GroupRecord) -> dict[int, tuple[int, Event | None]]:
+    """Generations that stayed: number -> (when that was known, the event that says so)."""
+    stayed: dict[int, tuple[int, Event | None]] = {}
+    ends = sorted(
+        e.mono_ns for kind in ("start", "stop", "exit", "fault_begin", "admin_change") for e in record.events[kind]
+    )
+    last_ns = max((e.mono_ns for events in record.events.values() for e in events), default=0)
+    for generation, after in pairwise([*record.generations, None]):
+        assert generation is not None
+        begun = generation.event.mono_ns
+        # Someone who comes or goes makes another generation due, whether or not it ever came.
+        until = min((ns for ns in ends if ns > begun), default=last_ns)
+        until = until if after is None else min(until, after.event.mono_ns)
+        if until - begun >= SETTLED_MS * MS:
+            stayed[generation.number] = until, None
+    for step in record.events["step"]:
+        if step.data["name"] == "stable":
+            stayed[step.data["generation"]] = step.mono_ns, step
+    return stayed
+
+
+def _breaches(
+    generation: Generation,
+    topics: Mapping[str, frozenset[str]],
+    partitions: Mapping[str, int],
+    laws: Collection[str],
+) -> Iterator[tuple[str, str]]:
+    """The invariants that a committed assignment breaks, told by members' names: law, first texts."""
+    # Two members with one client id can only be told apart by their member ids.
+    names = generation.names if len(set(generation.names.values())) == len(generation.names) else {}
+    members = [Member(names.get(m, m), topics.get(m, ())) for m in generation.assigned]
+    assignment = {names.get(m, m): by_topic(tps) for m, tps in generation.assigned.items()}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for violation in invariants.violations(Group(members, partitions), assignment):
+        if violation.law in laws:
+            texts[violation.law].append(violation.text)
+    for law, said in texts.items():
+        more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+        yield law, "; ".join(said[:SHOWN]) + more

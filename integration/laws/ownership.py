@@ -1,0 +1,120 @@
+"""Laws of who owns what in time. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from itertools import pairwise
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import WireError
+
+from ..ledger import Generation, GroupRecord
+from ..timeline import MemberKey, Span
+from .findings import MS, Findings, named
+
+COOPERATIVE = "cooperative-sticky"
+STATES = ("stable", "drained", "read_back")
+"""Steps that tell a state; the others begin a named step of a scenario."""
+
+
+def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
+    """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign."""
+    latest: Span | None = None
+    for before, span in pairwise([None, *record.spans]):
+        assert span is not None
+        if before is None or before.tp != span.tp:
+            latest = span
+            continue
+        assert latest is not None
+        if span.owner != latest.owner:
+            found.judged("O1")
+            if span.interval.start_ns < latest.interval.end_ns:
+                found.broken("O1", _overlap(latest, span), latest.start, span.start, latest.end)
+            if latest.interval.end_kind == "revoked":
+                found.judged("R1")
+                if span.interval.start_ns < latest.interval.end_ns:
+                    message = (
+                        f"{named(span.tp)} was assigned to {span.interval.member} "
+                        f"{(latest.interval.end_ns - span.interval.start_ns) / MS:.1f} ms before "
+                        f"{latest.interval.member} had given it up"
+                    )
+                    found.broken("R1", message, span.start, latest.end)
+        if span.interval.end_ns >= latest.interval.end_ns:
+            latest = span
+
+
+def gap(record: GroupRecord, found: Findings) -> None:
+    """O4: no topic-partition is without an owner for longer than the named step allows that ends the gap."""
+    steps = [step for step in record.events["step"] if step.data["name"] not in STATES]
+    begins = [step.mono_ns for step in steps]
+    for span in record.spans:
+        gap_ms = span.interval.gap_before_ms
+        at = bisect_right(begins, span.interval.start_ns) - 1
+        if gap_ms is None or at < 0 or "gap_ms" not in steps[at].data:
+            continue
+        step = steps[at]
+        found.judged("O4")
+        if gap_ms > step.data["gap_ms"]:
+            message = (
+                f"nobody owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
+                f"the step {step.data['name']!r} allows {step.data['gap_ms']} ms"
+            )
+            found.broken("O4", message, step, span.start)
+
+
+def handed_over(record: GroupRecord, found: Findings) -> None:
+    """R2: what a cooperative member says it owns, and does own, is given to nobody else in that generation.
+
+    A claim that isn't true (the member lost it) or whose topic the member left protects nothing.
+    """
+    held: dict[TopicPartition, list[Span]] = defaultdict(list)
+    for span in record.spans:
+        held[span.tp].append(span)
+    for generation in record.generations:
+        if generation.protocol != COOPERATIVE:
+            continue
+        owners = {tp: m for m, tps in generation.assigned.items() for tp in tps}
+        for member_id, tp in _claims(generation, found):
+            process = record.processes.get(member_id)
+            at_ns = generation.event.mono_ns
+            true = next((s for s in held[tp] if s.owner[1:] == process and _covers(s, at_ns)), None)
+            if true is None:
+                continue
+            found.judged("R2")
+            other = owners.get(tp, member_id)
+            if other != member_id:
+                message = (
+                    f"generation {generation.number} gives {named(tp)} to {generation.names[other]} "
+                    f"while {generation.names[member_id]} says that it owns it, and does"
+                )
+                found.broken("R2", message, generation.event, true.start)
+
+
+def own_intervals(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition], list[Span]]:
+    """(process, topic-partition) -> its intervals, in order."""
+    found: dict[tuple[MemberKey, TopicPartition], list[Span]] = defaultdict(list)
+    for span in record.spans:
+        found[span.owner, span.tp].append(span)
+    return found
+
+
+def _claims(generation: Generation, found: Findings) -> list[tuple[str, TopicPartition]]:
+    claims = []
+    for member_id in generation.assigned:
+        try:
+            subscription = generation.subscription_of(member_id)
+        except WireError as error:
+            found.unknown.append(f"R2: a subscription of generation {generation.number} can't be read: {error}")
+            continue
+        claims += [(member_id, tp) for tp in subscription.owned if tp.topic in subscription.topics]
+    return claims
+
+
+def _covers(span: Span, at_ns: int) -> bool:
+    return span.interval.start_ns < at_ns < span.interval.end_ns
+
+
+def _overlap(one: Span, other: Span) -> str:
+    shared = min(one.interval.end_ns, other.interval.end_ns) - other.interval.start_ns
+    return f"{named(one.tp)} was owned by {one.interval.member} and {other.interval.member} for {shared / MS:.1f} ms"

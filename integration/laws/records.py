@@ -1,0 +1,311 @@
+"""Laws of records: what was sent, where it lies, who consumed it, how far was committed. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.events import Event
+
+from ..ledger import GroupRecord, RunRecord
+from ..timeline import MemberKey, Span
+from .findings import MS, SHOWN, Findings, named
+from .ownership import own_intervals
+
+SLACK_MS = 100
+"""The coordinator log has whole milliseconds of the broker's clock; and what a poll has returned may be told just after
+a callback on the client's own thread."""
+_SLACK_NS = SLACK_MS * MS
+
+
+class _Run(NamedTuple):
+    """Contiguous offsets that one process consumed at once."""
+
+    first: int
+    last: int
+    event: Event
+
+
+class _Commit(NamedTuple):
+    """A committed offset, by the coordinator log."""
+
+    mono_ns: int
+    offset: int
+    event: Event
+
+
+def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
+    """C1: a member consumes what it owns, and not what another has got meanwhile."""
+    own = own_intervals(record)
+    starts: dict[TopicPartition, list[Span]] = defaultdict(list)
+    for each in record.spans:
+        starts[each.tp].append(each)
+    for owner, tp, run in _consumed(record):
+        found.judged("C1")
+        at_ns = run.event.mono_ns
+        span = _own_at(own[owner, tp], at_ns)
+        if span is not None:
+            if at_ns <= span.interval.end_ns:
+                continue
+            others = (s for s in starts[tp] if s.owner != owner)
+            if not any(span.interval.end_ns <= s.interval.start_ns <= at_ns for s in others):
+                continue
+        message = f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it doesn't own" + (
+            "" if span is None else f" since {(at_ns - span.interval.end_ns) / MS:.0f} ms"
+        )
+        found.broken("C1", message, run.event, None if span is None else span.end)
+
+
+def contiguous(record: GroupRecord, acks: Sequence[Event], found: Findings) -> None:
+    """C2 and C4: an owner begins at the committed offset and goes on without going back or leaving a record out; what
+    is read twice is only what was read and not yet committed when the topic-partition changed hands.
+
+    Where nothing was committed before, the reset policy decides, which isn't known. An offset that no acknowledged
+    record has may be left out: control records and compaction do that.
+    """
+    known = _Offsets(acks)
+    commits = _commits(record)
+    read: dict[TopicPartition, int] = {}  # highest offset that earlier intervals consumed
+    runs = _runs_in_spans(record)
+    for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
+        mine = runs.get((span.owner, span.tp, span.interval.start_ns))
+        if not mine:
+            continue
+        found.judged("C2")
+        allowed = _committed(commits[span.tp], span.interval.start_ns, mine[0].event.mono_ns)
+        if allowed:
+            if mine[0].first not in {c.offset for c in allowed}:
+                message = (
+                    f"{span.interval.member} began to consume {named(span.tp)} at offset {mine[0].first}, "
+                    f"{allowed[-1].offset} was committed"
+                )
+                found.broken("C2", message, mine[0].event, allowed[-1].event)
+            if span.tp in read and mine[0].first <= read[span.tp]:
+                found.judged("C4")
+                floor = min(allowed, key=lambda c: c.offset)
+                if mine[0].first < floor.offset:
+                    message = (
+                        f"{span.interval.member} consumed {named(span.tp)} again from offset {mine[0].first}, "
+                        f"though all below {floor.offset} was committed"
+                    )
+                    found.broken("C4", message, mine[0].event, floor.event)
+        for before, after in pairwise(mine):
+            if after.first <= before.last:
+                message = (
+                    f"{span.interval.member} went back in {named(span.tp)} from offset {before.last} to {after.first} "
+                    "while it owned it"
+                )
+                found.broken("C2", message, before.event, after.event)
+            elif ack := known.between(span.tp, before.last + 1, after.first):
+                message = (
+                    f"{span.interval.member} left out offset {ack.data['offset']} of {named(span.tp)} between "
+                    f"{before.last} and {after.first}"
+                )
+                found.broken("C2", message, before.event, after.event, ack)
+        read[span.tp] = max(read.get(span.tp, -1), *(run.last for run in mine))
+
+
+def commits(record: GroupRecord, found: Findings) -> None:
+    """C5: committed offsets never fall, aren't ahead of what was consumed, and are accepted from owners only.
+
+    The harness may set offsets back itself (``admin_change`` with change ``reset_offsets``); then a fall is its doing.
+    Where a member of a generation tells nothing, what was consumed isn't known, and the position isn't judged.
+    """
+    resets = any(e.data.get("change") == "reset_offsets" for e in record.events["admin_change"])
+    all_told = all(m in record.processes for g in record.generations for m in g.assigned)
+    reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
+    for _, tp, run in _consumed(record):
+        so_far = reached[tp][-1][1] if reached[tp] else 0
+        reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
+    for tp, rows in sorted(_commits(record).items()):
+        for before, after in pairwise([None, *rows]):
+            assert after is not None
+            found.judged("C5")
+            if before is not None and after.offset < before.offset and not resets:
+                message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
+                found.broken("C5", message, before.event, after.event)
+            at = bisect_right(reached[tp], (after.mono_ns + _SLACK_NS, 1 << 63)) - 1
+            position = reached[tp][at][1] if at >= 0 else 0
+            if all_told and after.offset > position and not resets:
+                message = f"offset {after.offset} of {named(tp)} was committed when only {position} had been consumed"
+                found.broken("C5", message, after.event)
+    _accepted_from_owners(record, found)
+
+
+def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
+    own = own_intervals(record)
+    begun: dict[tuple[str | None, int], Event] = {}
+    for event in sorted(record.events["commit_begin"] + record.events["commit_ok"], key=lambda e: (e.mono_ns, e.seq)):
+        process = event.member, event.incarnation
+        if event.kind == "commit_begin":
+            begun[process] = event
+            continue
+        begin = begun.get(process, event)
+        for row in event.data["offsets"]:
+            tp = TopicPartition(row["topic"], row["partition"])
+            found.judged("C5")
+            spans = own[(record.group, event.member or "", event.incarnation), tp]
+            span = _own_at(spans, event.mono_ns)
+            if span is None or span.interval.end_ns + _SLACK_NS < begin.mono_ns:
+                message = f"a commit of {event.member} for {named(tp)} was accepted, though it doesn't own it"
+                found.broken("C5", message, begin, event, None if span is None else span.end)
+
+
+def in_order(run: RunRecord, found: Findings) -> None:
+    """K2: records of one key that one producer sent lie in the order in which it sent them, in each partition."""
+    last: dict[tuple[str, str, int, str], tuple[int, Event]] = {}
+    for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
+        producer, _, number = ack.data["value_id"].rpartition("-")
+        if not number.isdigit():
+            continue
+        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"]
+        before = last.get(place)
+        last[place] = int(number), ack
+        if before is None:
+            continue
+        found.judged("K2")
+        if int(number) < before[0]:
+            message = (
+                f"two records of one key lie in {place[1]}-{place[2]} in the wrong order: number {number} at offset "
+                f"{ack.data['offset']}, after number {before[0]} at offset {before[1].data['offset']}"
+            )
+            found.broken("K2", message, before[1], ack)
+
+
+def nothing_lost(record: GroupRecord, acks: Iterable[Event], found: Findings) -> None:
+    """C3: once the group is drained, every acknowledged record below its end offsets was consumed."""
+    ends: dict[tuple[str, int], tuple[int, Event]] = {}
+    for step in record.events["step"]:
+        if step.data["name"] == "drained":
+            ends.update({(r["topic"], r["partition"]): (r["offset"], step) for r in step.data["offsets"]})
+    if not ends:
+        return
+    consumed: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for event in record.events["consume"]:
+        for run in event.data["offsets"]:
+            consumed[run["topic"], run["partition"]].append((run["first"], run["last"]))
+    due: dict[tuple[str, int], list[Event]] = defaultdict(list)
+    for ack in acks:
+        place = ack.data["topic"], ack.data["partition"]
+        if place in ends and ack.data["offset"] < ends[place][0]:
+            due[place].append(ack)
+    for place, waiting in sorted(due.items()):
+        found.judged("C3", len(waiting))
+        if lost := list(_outside(waiting, consumed[place])):
+            offsets = ", ".join(str(a.data["offset"]) for a in lost[:SHOWN])
+            message = (
+                f"{len(lost)} acknowledged record(s) of {place[0]}-{place[1]} never reached group {record.group!r}: "
+                f"offset {offsets}{', …' if len(lost) > SHOWN else ''}"
+            )
+            found.broken("C3", message, *lost[:SHOWN], ends[place][1])
+
+
+def placement(run: RunRecord, found: Findings) -> None:
+    """K1: promised = chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back."""
+    wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
+    ends = [
+        (step, seen, {(r["topic"], r["partition"]): r["offset"] for r in step.data["offsets"]})
+        for step, seen in run.passes
+    ]
+    for ack in run.acks:
+        data = ack.data
+        partitioner, topic = data["partitioner"], data["topic"]
+        judged = "predicted" in data or "expected" in data
+        if data.get("predicted", data["partition"]) != data["partition"]:
+            wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
+        if data.get("expected", data["partition"]) != data["partition"]:
+            wrong["lie on another partition than the partitioner's rule demands", partitioner, topic].append((ack,))
+        for step, seen, end in ends:
+            if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
+                continue
+            judged = True
+            there = seen.get((data["topic"], data["partition"], data["offset"]))
+            if there is None:
+                wrong["were acknowledged, and are missing from the read-back", partitioner, topic].append((ack, step))
+            elif there.data.get("value_id") != data["value_id"]:
+                wrong["were acknowledged where another record was read back", partitioner, topic].append((ack, there))
+        if judged:
+            found.judged("K1")
+    for (what, partitioner, topic), cases in wrong.items():
+        message = f"{len(cases)} record(s) of {topic} sent through {partitioner!r} {what}"
+        found.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))
+
+
+def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterator[Event]:
+    """Records in none of the ranges of offsets."""
+    ranges = sorted(ranges)
+    at, reached = 0, -1  # all ranges before `at` end at `reached` at most
+    for ack in sorted(acks, key=lambda a: a.data["offset"]):
+        offset = ack.data["offset"]
+        while at < len(ranges) and ranges[at][0] <= offset:
+            reached = max(reached, ranges[at][1])
+            at += 1
+        if offset > reached:
+            yield ack
+
+
+class _Offsets:
+    """Offsets of acknowledged records, looked up rarely: sorted when first asked for."""
+
+    def __init__(self, acks: Sequence[Event]) -> None:
+        self._acks = acks
+        self._by_place: dict[tuple[str, int], list[Event]] | None = None
+
+    def between(self, tp: TopicPartition, first: int, end: int) -> Event | None:
+        """An acknowledged record of the topic-partition with an offset from `first` to before `end`."""
+        if first >= end:
+            return None
+        if self._by_place is None:
+            self._by_place = defaultdict(list)
+            for ack in sorted(self._acks, key=lambda a: a.data["offset"]):
+                self._by_place[ack.data["topic"], ack.data["partition"]].append(ack)
+        acks = self._by_place.get((tp.topic, tp.partition), [])
+        at = bisect_left(acks, first, key=lambda a: a.data["offset"])
+        return acks[at] if at < len(acks) and acks[at].data["offset"] < end else None
+
+
+def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, _Run]]:
+    for event in record.events["consume"]:
+        owner = record.group, event.member or "", event.incarnation
+        for row in event.data["offsets"]:
+            yield owner, TopicPartition(row["topic"], row["partition"]), _Run(row["first"], row["last"], event)
+
+
+def _runs_in_spans(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[_Run]]:
+    """(process, topic-partition, start of its interval) -> what it consumed in that interval, in order."""
+    own = own_intervals(record)
+    runs: dict[tuple[MemberKey, TopicPartition, int], list[_Run]] = defaultdict(list)
+    for owner, tp, run in _consumed(record):
+        span = _own_at(own[owner, tp], run.event.mono_ns)
+        if span is not None and run.event.mono_ns <= span.interval.end_ns + _SLACK_NS:
+            runs[owner, tp, span.interval.start_ns].append(run)
+    return runs
+
+
+def _own_at(spans: Sequence[Span], at_ns: int) -> Span | None:
+    """The interval that began last before a time, if it was over for no longer than the slack."""
+    at = bisect_right(spans, at_ns, key=lambda s: s.interval.start_ns) - 1
+    return spans[at] if at >= 0 else None
+
+
+def _commits(record: GroupRecord) -> dict[TopicPartition, list[_Commit]]:
+    found: dict[TopicPartition, list[_Commit]] = defaultdict(list)
+    for event in sorted(record.events["offset_committed"], key=lambda e: e.seq):
+        tp = TopicPartition(event.data["topic"], event.data["partition"])
+        found[tp].append(_Commit(event.mono_ns, event.data["offset"], event))
+    return found
+
+
+def _committed(rows: Sequence[_Commit], start_ns: int, read_ns: int) -> list[_Commit]:
+    """What an owner may have found committed: the last before its interval, and all until it read, give or take.
+
+    Empty when nothing was known to be committed before.
+    """
+    known = bisect_left(rows, start_ns - _SLACK_NS, key=lambda c: c.mono_ns)
+    return (
+        [] if known == 0 else list(rows[known - 1 : bisect_right(rows, read_ns + _SLACK_NS, key=lambda c: c.mono_ns)])
+    )

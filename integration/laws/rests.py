@@ -1,0 +1,134 @@
+"""Laws of one change between two rests of a group: moves, rounds, needless revokes, and time. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from kafka_assignors.core.assignment import moves
+from kafka_assignors.errors import WireError
+from kafka_assignors.events import Event
+
+from ..changes import Change
+from ..ledger import Generation
+from .findings import MS, Findings, all_named, named
+from .ownership import COOPERATIVE
+
+ROUNDS = {"range": 1, "roundrobin": 1, "sticky": 1, COOPERATIVE: 2}
+"""Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
+EARLY_MS, LATE_MS = 500, 3000
+"""Beside the session: a busy member's last heartbeat may be late, and all others must join again."""
+
+
+def needless_revokes(change: Change, found: Findings) -> None:
+    """R3: under a cooperative assignor, what a member has before and after one trigger isn't revoked in between."""
+    if change.protocol != COOPERATIVE or change.trigger is None:
+        return
+    assert change.before is not None
+    assert change.rest is not None
+    after = change.after.owners
+    names = {change.after.identities[m]: name for m, name in change.after.names.items()}
+    kept = {tp: names[owner] for tp, owner in change.before.owners.items() if after.get(tp) == owner}
+    found.judged("R3", len(kept))
+    for span in change.record.spans:
+        ended = span.end is not None and change.rest.mono_ns < span.end.mono_ns <= change.end.mono_ns
+        if ended and span.interval.end_kind == "revoked" and kept.get(span.tp) == span.interval.member:
+            message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
+            found.broken("R3", message, span.start, span.end, change.trigger, change.after.event)
+
+
+def fewest_moves(change: Change, found: Findings) -> None:
+    """R4: our sticky assignors move no more than a balanced assignment needs.
+
+    Judged where all members subscribe alike and none has a rack (racks go before moves), for one trigger.
+    """
+    if change.protocol not in ("sticky", COOPERATIVE) or change.trigger is None:
+        return
+    assert change.before is not None
+    if not change.record.led_by_ours(change.after) or not _alike(change.before, change.after, found):
+        return
+    before, after = change.before.owners, change.after.owners
+    if set(before) != set(after):
+        return  # topics came, went or grew
+    moved = moves(before, after)
+    staying = [o for o in change.before.identities.values() if o in set(change.after.identities.values())]
+    held = Counter(before.values())
+    needed = len(before) - most_kept([held[o] for o in staying], len(change.after.assigned), len(before))
+    found.judged("R4")
+    if len(moved) > needed:
+        message = (
+            f"{len(moved)} partitions changed hands between generation {change.before.number} and "
+            f"{change.after.number}, {needed} had to: {all_named(sorted(moved))}"
+        )
+        found.broken("R4", message, change.before.event, change.trigger, change.after.event)
+
+
+def most_kept(held: Collection[int], members: int, partitions: int) -> int:
+    """The most partitions that may stay where they are, when `partitions` are spread evenly over `members`.
+
+    Args:
+        held: Partitions that each staying member has.
+        members: Members in all, staying and new.
+        partitions: Partitions in all.
+
+    >>> most_kept([4, 4], 3, 8)  # quotas 3, 3, 2
+    6
+    """
+    quota, extra = divmod(partitions, members)
+    return sum(min(count, quota) for count in held) + min(extra, sum(count > quota for count in held))
+
+
+def few_rounds(change: Change, found: Findings) -> None:
+    """R5: one trigger takes one generation, two under a cooperative assignor."""
+    limit = ROUNDS.get(change.protocol or "")
+    if limit is None or change.trigger is None:
+        return
+    found.judged("R5")
+    if len(change.generations) > limit:
+        message = (
+            f"one {_told(change.trigger)} took {len(change.generations)} generations, {limit} would do: "
+            f"{', '.join(str(g.number) for g in change.generations)}"
+        )
+        found.broken("R5", message, change.trigger, *(g.event for g in change.generations))
+
+
+def noticed_in_time(change: Change, found: Findings) -> None:
+    """T1: a dead member is missed when its session ends, not before; one that leaves, within two heartbeats."""
+    trigger = change.trigger
+    if trigger is None or trigger.kind not in ("fault_begin", "stop"):
+        return
+    assert change.before is not None
+    start = change.record.starts.get((trigger.member, trigger.incarnation))
+    config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
+    session, heartbeat = config.get("session_timeout_ms"), config.get("heartbeat_interval_ms")
+    without = next((g for g in change.generations if trigger.member not in g.names.values()), None)
+    if session is None or heartbeat is None or without is None or trigger.member not in change.before.names.values():
+        return
+    stops = trigger.kind == "stop" and start is not None and start.instance_id is None
+    after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
+    latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
+    earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
+    found.judged("T1")
+    if after_ms > latest or (earliest is not None and after_ms < earliest):
+        bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
+        message = (
+            f"the group went on without {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
+        )
+        found.broken("T1", message, trigger, without.event)
+
+
+def _alike(before: Generation, after: Generation, found: Findings) -> bool:
+    seen = set()
+    for generation in (before, after):
+        for member_id in generation.assigned:
+            try:
+                subscription = generation.subscription_of(member_id)
+            except WireError as error:
+                found.unknown.append(f"R4: a subscription of generation {generation.number} can't be read: {error}")
+                return False
+            seen.add((frozenset(subscription.topics), subscription.rack))
+    return len(seen) == 1 and next(iter(seen))[1] is None
+
+
+def _told(trigger: Event) -> str:
+    return str(trigger.data.get("fault") or trigger.data.get("change") or trigger.kind).replace("_", " ")
