@@ -107,6 +107,7 @@ class KeyHashPartitioner(StrategyPartitioner):
         self._empty_is_null = empty_is_null
         self._hot: dict[str, HotKeys] | None = None if hot_share is None else {}
         self._hot_lock = threading.Lock()
+        self._whole = hot_share is None and not empty_is_null  # each key lies where its hash says
         self._make_hot: Callable[[], HotKeys] = lambda: HotKeys(hot_share or 0.5, hot_ways)
         if hot_share is not None:
             HotKeys(hot_share, hot_ways)  # a bad argument is told now, not at the first record
@@ -134,8 +135,11 @@ class KeyHashPartitioner(StrategyPartitioner):
         try:  # the shortest way for a key seen before: nothing is called
             if seen is not None and seen.source is cluster._partitions[topic]:
                 found = seen.places.get(serialized_key)
-                if found is not None and not self._observed:
-                    return found
+                if not self._observed:
+                    if found is not None:
+                        return found
+                    if self._whole and type(serialized_key) is bytes:
+                        return seen.keys.learn(serialized_key)
             else:
                 seen = None
         except (AttributeError, KeyError, TypeError, ValueError):  # no such cluster, no such topic, no hashable key

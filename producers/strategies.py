@@ -186,14 +186,7 @@ class UniformStrategy(Strategy):
         """The partition of one record."""
         topic = self._topics.get(view.topic) or self._topic(view.topic)
         with topic.lock:
-            uniform = topic.state.uniform
-            stay = uniform.current(view)
-            if not view.is_candidate(stay.partition):
-                stay = uniform.leave(view)
-                if not view.is_candidate(stay.partition):  # the loads are older than the view
-                    uniform.set_loads([], 0)
-                    stay = uniform.leave(view)
-            uniform.produced(stay, size, view, boundary=False)
+            stay = topic.state.uniform.take(view, size)
         self._last.record = view.topic, stay, size
         return stay.partition
 

@@ -38,11 +38,13 @@ class Seen:
 
         Leaders also change by hints in produce responses (KIP-951): in place, without a metadata update.
         """
-        if not self.changes_in_place or self.source is None or not self.view.is_candidate(partition):
+        if not self.changes_in_place:
             return False
-        leader = self.source[partition].leader_id
+        leader = self.source[partition].leader_id  # type: ignore[index]
+        if leader == -1:
+            return self.view.is_candidate(partition)
         known = self.view.leaders.get(partition)
-        return leader == -1 or (known is not None and known.id != leader)
+        return known is not None and known.id != leader
 
 
 class Topics:
@@ -83,7 +85,9 @@ class Topics:
 
     def unkeyed(self, topic: str, cluster: Any) -> Seen:
         """The topic for a record without a key; raises and costs as `keyed`."""
-        seen = self.keyed(topic, cluster)
+        seen = self.seen.get(topic)
+        if seen is None or seen.source is None or seen.source is not getattr(cluster, "_partitions", {}).get(topic):
+            seen = self.read(topic, cluster)
         if not seen.whole:
             # A leader may come back without a metadata update. Reading costs O(n): once in n choices keeps that O(1).
             seen.uses += 1

@@ -137,8 +137,10 @@ class KeyMemo:
         if type(key) is not bytes:  # mutable, or a view of something mutable: nothing to remember it by
             key = as_bytes(key)
         found = self.seen.get(key)
-        if found is not None:
-            return found
+        return self.learn(key) if found is None else found
+
+    def learn(self, key: bytes) -> int:
+        """The partition of a key that was not seen before."""
         partition = self._ids[self._index(key, self._n)]
         if len(key) <= MEMO_KEY_BYTES:
             if len(self.seen) >= MEMO_KEYS:

@@ -86,6 +86,22 @@ class Uniform:
         self._stay: Stay | None = None
         self._loads: tuple[Sequence[tuple[int, int]], _Table] | None = None
 
+    def take(self, view: TopicView, size: int) -> Stay:
+        """Where a record goes that is appended for sure, its bytes counted: `current` and `produced` in one.
+
+        A partition that is gone or has lost its leader is left first.
+        """
+        stay = self._stay
+        if stay is None or not view.is_candidate(stay.partition):
+            stay = self.leave(view)
+            if not view.is_candidate(stay.partition):  # the loads are older than the view
+                self._loads = None
+                self._stay = stay = Stay(self._any(view.candidates))
+        stay.produced_bytes += size
+        if stay.produced_bytes >= 2 * self.batch_bytes:
+            self._stay = Stay(self._next(view))
+        return stay
+
     def current(self, view: TopicView) -> Stay:
         """Where the next record goes."""
         if self._stay is None:

@@ -1,0 +1,138 @@
+"""``python -m producers audit|growth``: which hash placed a topic's keys, and what more partitions would move."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Annotated, Any
+
+from .core.audit import Audit, Placed, audit, growth
+from .errors import NoPartitions, ProducersError
+
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit("error: python -m producers needs typer: pip install 'kafka-assignors[cli]'")
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+
+Bootstrap = Annotated[str, typer.Option("--bootstrap", help="host:port of a broker")]
+Records = Annotated[int, typer.Option("--records", min=1, help="records to read of each partition, from its beginning")]
+TIMEOUT_S = 30
+
+
+@app.command("audit")
+def audit_command(
+    topic: Annotated[str, typer.Argument(help="the topic to read")],
+    bootstrap: Bootstrap = "localhost:9092",
+    records: Records = 10_000,
+    strays: Annotated[int, typer.Option("--strays", min=0, help="records to list that lie elsewhere")] = 10,
+) -> None:
+    """Name the hash a topic's keys were placed with, and list the records that lie elsewhere.
+
+    The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
+    """
+    with _Told():
+        n, found = _read(topic, bootstrap, records)
+        result = audit(found, n, strays=strays)
+    typer.echo(_text(topic, result))
+    raise typer.Exit(0 if result.preset is not None and not result.stray_count else 1)
+
+
+@app.command("growth")
+def growth_command(
+    now: Annotated[int, typer.Option("--from", help="number of partitions now")],
+    then: Annotated[int, typer.Option("--to", help="number of partitions then")],
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="take this topic's keys; else 20,000 made-up ones")
+    ] = None,
+    bootstrap: Bootstrap = "localhost:9092",
+    records: Records = 10_000,
+) -> None:
+    """Tell the share of keys that another number of partitions would move, for each preset."""
+    with _Told():
+        keys = [b"user-%d" % i for i in range(20_000)] if topic is None else _keys(topic, bootstrap, records)
+        shares = growth(keys, now, then)
+    for name, share in shares.items():
+        typer.echo(f"{name:<18} {share:6.1%} of {len(keys)} keys move from {now} to {then} partitions")
+
+
+class _Told:
+    """Our errors and the client's become one line and exit code 2."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        known: tuple[type[BaseException], ...] = (ProducersError,)
+        try:
+            from kafka.errors import KafkaError
+        except ModuleNotFoundError:
+            pass
+        else:
+            known += (KafkaError,)
+        if isinstance(error, known):
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from error
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "kafka":
+            typer.echo(
+                "error: reading a topic needs kafka-python: pip install 'kafka-assignors[kafka-python]'", err=True
+            )
+            raise typer.Exit(2) from error
+
+
+def _keys(topic: str, bootstrap: str, records: int) -> list[bytes]:
+    return list(dict.fromkeys(key for _, key in _read(topic, bootstrap, records)[1]))
+
+
+def _read(topic: str, bootstrap: str, records: int) -> tuple[int, list[Placed]]:
+    """The topic's number of partitions, and (partition, key) of its first records with a key."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, enable_auto_commit=False, group_id=None, metrics_enabled=False
+    )
+    with closing(consumer):
+        ids = consumer.partitions_for_topic(topic)
+        if not ids:
+            raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
+        partitions = [TopicPartition(topic, p) for p in sorted(ids)]
+        begin, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+        until = {tp: min(end[tp], begin[tp] + records) for tp in partitions}
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        return len(ids), list(_placed(consumer, until))
+
+
+def _placed(consumer: Any, until: dict[Any, int]) -> Iterator[Placed]:
+    deadline = time.monotonic() + TIMEOUT_S
+    while any(consumer.position(tp) < last for tp, last in until.items()):
+        batches = consumer.poll(timeout_ms=500)
+        if batches:
+            deadline = time.monotonic() + TIMEOUT_S
+        elif time.monotonic() > deadline:
+            raise NoPartitions(f"no record came for {TIMEOUT_S} s; are all partitions' leaders up?")
+        for tp, batch in batches.items():
+            for record in batch:
+                if record.key is not None and record.offset < until[tp]:
+                    yield tp.partition, record.key
+
+
+def _text(topic: str, found: Audit) -> str:
+    lines = [f"{topic}: {found.keys} keys on {found.partitions} partitions"]
+    lines += [f"  {name:<18} {share:6.1%} lie where it says" for name, share in found.agreement.items()]
+    if found.preset is None:
+        lines.append(
+            "no single hash explains them: placed by several clients, by hand, before the topic grew, or too few"
+        )
+    else:
+        lines.append(f"placed by {found.preset}; {found.stray_count} elsewhere")
+    lines += [f"  stray: partition {partition}, key {key!r}" for partition, key in found.strays]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m producers")
