@@ -16,6 +16,7 @@ from producers import (
     ExplicitPartitioner,
     InvalidPartition,
     RoundRobinPartitioner,
+    UnknownPartition,
     partition_for_key,
     partitioner,
 )
@@ -111,3 +112,18 @@ def test_added_partitions_are_used_as_soon_as_the_producer_knows_them(kafka_brok
             assert time.monotonic() < deadline, "the producer's metadata did not grow"
             sending.send(topic, b"v").get(DEADLINE_S)
         assert sending.send(topic, b"v", key=key).get(DEADLINE_S).partition == partition_for_key(key, 7)
+
+
+def test_refresh_finds_a_partition_added_a_moment_ago_and_gives_up_in_time(kafka_broker, kafka_admin, kafka_topic):
+    topic = kafka_topic(partitions=2)
+    chooser = ExplicitPartitioner(lambda _t, _k, value: int(value), policy="refresh", refresh_timeout_ms=5000)
+    with producer(kafka_broker, chooser) as sending:
+        assert sending.send(topic, b"1").get(DEADLINE_S).partition == 1
+        kafka_admin.create_partitions({topic: NewPartitions(total_count=5)})
+        assert sending.send(topic, b"4").get(DEADLINE_S).partition == 4
+        assert {sending.send(topic, b"-1").get(DEADLINE_S).partition for _ in range(5)} == set(range(5))
+        chooser.refresh_timeout_s = 0.3
+        began = time.monotonic()
+        with pytest.raises(UnknownPartition, match=r"'explicit' answered 99 .*0\.\.4; waited 0\.3 s"):
+            sending.send(topic, b"99")
+        assert 0.3 <= time.monotonic() - began < 5
