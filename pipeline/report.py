@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 SHOWN_LOADS = 24
@@ -19,9 +19,11 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     Returns:
         ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
         and share of each partition that has any. ``groups``: per group its intervals, members, moves, longest gap
-        and overlap (ms). ``rejected``: reason -> lines. All sorted, all plain JSON values.
+        and overlap (ms). ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
+        moves over all rebalances, and the worst of its loads. ``rejected``: reason -> lines. All sorted, all plain
+        JSON values.
 
-    Cost: five small jobs; driver memory of O(partitions).
+    Cost: seven small jobs; driver memory of O(partitions + rebalances).
     """
     loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
     placed = tables["placement"].groupBy("run", "topic", "partition")
@@ -53,15 +55,41 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
             .collect()
         )
     ]
+    what_if = (
+        tables["assignor_what_if"]
+        .groupBy("run", "group", "assignor")
+        .agg(
+            sf.bool_or("elected").alias("elected"),
+            sf.sum("moves").alias("moves"),
+            sf.max("max_partitions").alias("max_partitions"),
+            sf.max(_ratio("max_load", "mean_load")).alias("max_over_mean"),
+            sf.count("*").alias("rebalances"),
+        )
+    )
+    assignors = [row.asDict() for row in sorted(what_if.collect())]
+    rebalances = [row.asDict() for row in tables["rebalances"].orderBy("run", "group", "rebalance").collect()]
     rejected = {row["reason"]: row["count"] for row in sorted(tables["rejected"].groupBy("reason").count().collect())}
     rows = {
         "placement": windows,
         "topic_load": len(topics),
         "group_timeline": sum(group["intervals"] for group in groups),
+        "rebalances": len(rebalances),
+        "assignor_what_if": sum(row["rebalances"] for row in assignors),
         "partition_weights": tables["partition_weights"].count(),
         "rejected": sum(rejected.values()),
     }
-    return {"rows": rows, "topics": topics, "groups": groups, "rejected": rejected}
+    return {
+        "rows": rows,
+        "topics": topics,
+        "groups": groups,
+        "rebalances": rebalances,
+        "assignors": assignors,
+        "rejected": rejected,
+    }
+
+
+def _ratio(part: str, whole: str) -> Column:
+    return sf.when(sf.col(whole) > 0, sf.col(part) / sf.col(whole)).otherwise(0.0)
 
 
 def show(said: dict[str, Any]) -> None:
@@ -91,6 +119,34 @@ def show(said: dict[str, Any]) -> None:
             for group in said["groups"]
         ],
     )
+    _table(
+        "Rebalances",
+        ("group", "generation", "elected", "members", "moves", "fewest", "longest stop ms", "downtime ms", "assign us"),
+        [
+            (
+                *(row[name] for name in ("group", "generation", "elected", "members", "moves")),
+                _known(row["min_moves"]),
+                f"{row['stop_ms']:.1f}",
+                f"{row['tp_downtime_ms']:.1f}",
+                _known(row["assign_us"]),
+            )
+            for row in said["rebalances"]
+        ],
+    )
+    _table(
+        "What each assignor would have done",
+        ("group", "assignor", "elected", "moves", "most partitions", "load max/mean"),
+        [
+            (
+                row["group"],
+                row["assignor"],
+                "yes" if row["elected"] else "",
+                *(row[name] for name in ("moves", "max_partitions")),
+                f"{row['max_over_mean']:.2f}",
+            )
+            for row in said["assignors"]
+        ],
+    )
     if "weights" in said and said["weights"]["file"]:
         weights = said["weights"]
         _table(
@@ -103,6 +159,10 @@ def show(said: dict[str, Any]) -> None:
         )
     if said["rejected"]:
         _table("Lines that are no events", ("reason", "lines"), list(said["rejected"].items()))
+
+
+def _known(value: Any) -> str:
+    return "?" if value is None else str(value)
 
 
 def _loads(topic: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import IO, Annotated, Any, NoReturn
@@ -28,16 +28,19 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError, MachineError
 from kafka_assignors.jvm import spark_jars, spark_java_home
 
-from . import options, read, report, schema, transform, weights
+from . import options, read, rebalances, report, schema, transform, weights
 
 BAD_INPUT = 3
 TABLES = {
     "placement": schema.PLACEMENT,
     "topic_load": schema.TOPIC_LOAD,
     "group_timeline": schema.GROUP_TIMELINE,
+    "rebalances": schema.REBALANCES,
+    "assignor_what_if": schema.ASSIGNOR_WHAT_IF,
     "partition_weights": schema.PARTITION_WEIGHTS,
     "rejected": schema.REJECTED,
 }
@@ -95,7 +98,7 @@ def report_(out: Out, json_: Json = False) -> None:
             if (folder := options.local(f"{out}/{table}")) and not folder.is_dir():
                 raise ConfigError(f"--out {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
         with session(steps) as spark, steps("summary"):
-            said = report.summary(_written(spark, out))
+            said = report.summary({table: _written(spark, out, table) for table in TABLES})
     _print({**said, "out": _paths(out), "seconds": steps.seconds}, json_)
 
 
@@ -133,10 +136,16 @@ def job(
         write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
     with steps("group_timeline"):
         write(transform.group_timeline(events), f"{out}/group_timeline")
+    with steps("rebalances"):
+        found = rebalances.collect(events)
+        gaps = rebalances.gaps(_written(spark, out, "group_timeline"))
+        write(_frame(spark, rebalances.per_rebalance(found, gaps), "rebalances"), f"{out}/rebalances")
+        replayed = rebalances.what_if(found, measured.loads, STRATEGIES)
+        write(_frame(spark, replayed, "assignor_what_if"), f"{out}/assignor_what_if")
     with steps("rejected"):
         write(read.rejected(parsed, run_id), f"{out}/rejected")
     with steps("summary"):  # of what was written, read again
-        said = report.summary(_written(spark, out))
+        said = report.summary({table: _written(spark, out, table) for table in TABLES})
     said["rows"] = {
         "records": sum(topic["records"] for topic in said["topics"]),
         "events": sum(counts.values()),
@@ -151,8 +160,12 @@ def write(frame: DataFrame, path: str) -> None:
     frame.write.mode("overwrite").partitionBy(*folders).parquet(path)
 
 
-def _written(spark: SparkSession, out: str) -> dict[str, DataFrame]:
-    return {table: spark.read.schema(columns).parquet(f"{out}/{table}") for table, columns in TABLES.items()}
+def _written(spark: SparkSession, out: str, table: str) -> DataFrame:
+    return spark.read.schema(TABLES[table]).parquet(f"{out}/{table}")
+
+
+def _frame(spark: SparkSession, rows: Iterable[tuple[Any, ...]], table: str) -> DataFrame:
+    return spark.createDataFrame(list(rows), TABLES[table])
 
 
 @contextlib.contextmanager

@@ -158,6 +158,41 @@ GROUP_TIMELINE = _table(
 intervals of the coordinator log and the table per rebalance come with the analysis of rebalances.
 """
 
+REBALANCES = _table(
+    ("run", STRING, NEVER),
+    ("group", STRING, NEVER),
+    ("rebalance", INT, NEVER),  # its place among the group's, from 0
+    ("generation", INT, NEVER),  # the last one of it
+    ("generations", INT, NEVER),  # how many were committed with the same members, subscriptions and partitions
+    ("begin_ns", LONG, NEVER),  # when the first was committed; monotonic, ns
+    ("elected", STRING, NEVER),  # the assignor
+    ("members", INT, NEVER),
+    ("moves", INT, NEVER),  # topic-partitions that had a holder before and have another one after it
+    ("min_moves", INT, OR_NULL),  # the fewest of any balanced assignment; null: bytes or partition counts not known
+    ("stop_ms", DOUBLE, NEVER),  # longest time that a topic-partition had no owner before this gave it one
+    ("tp_downtime_ms", DOUBLE, NEVER),  # sum of those times
+    ("assign_us", LONG, OR_NULL),  # µs that the leader took to assign, the longest round; null: it tells nothing
+)
+"""One row per rebalance, from the coordinator log; times without an owner are those of group_timeline."""
+
+ASSIGNOR_WHAT_IF = _table(
+    ("run", STRING, NEVER),
+    ("group", STRING, NEVER),
+    ("rebalance", INT, NEVER),  # as in the table of rebalances
+    ("generation", INT, NEVER),
+    ("assignor", STRING, NEVER),
+    ("elected", BOOLEAN, NEVER),  # it is the one that the group had elected
+    ("members", INT, NEVER),
+    ("moves", INT, NEVER),  # as in the table of rebalances, had this assignor decided from the first one on
+    ("max_partitions", INT, NEVER),  # topic-partitions of the member that has most
+    ("max_load", DOUBLE, NEVER),  # measured load of the member that has most, in the weights' unit
+    ("mean_load", DOUBLE, NEVER),
+)
+"""One row per rebalance and assignor: what it would have done with the same members, from the group's first record on.
+
+Load is measured over the whole of the records read. A topic that was not read loads nobody.
+"""
+
 PARTITION_WEIGHTS = _table(
     ("run", STRING, NEVER),
     ("topic", STRING, NEVER),

@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.weights import Weights, parse
 
@@ -63,6 +64,11 @@ class Measured:
     observed_to: datetime
     rates: Mapping[str, tuple[float, ...]]
     samples: Mapping[str, tuple[int, ...]]
+
+    @property
+    def loads(self) -> dict[TopicPartition, float]:
+        """The rate of each topic-partition."""
+        return {TopicPartition(t, p): rate for t, rates in self.rates.items() for p, rate in enumerate(rates)}
 
 
 def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "records_per_s") -> Measured:

@@ -113,6 +113,12 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
     assert {tp: row["weight"] for tp, row in weighed.items()} == weights.of({wide: 5, narrow: 2})
     assert {tp: row["samples"] for tp, row in weighed.items() if row["samples"]} == counts
     assert {row["version"] for row in weighed.values()} == {weights.version} == {said["weights"]["version"]}
+    rebalances = table(out, "rebalances")
+    assert [row["members"] for row in sorted(rebalances, key=lambda row: row["rebalance"])][-1] == 1
+    assert max(row["moves"] for row in rebalances) > 0  # those of the killed member
+    assert max(row["stop_ms"] for row in rebalances) == max(row["gap_before_ms"] or 0 for row in timeline) > 0
+    predicted = {row["generation"]: row["moves"] for row in table(out, "assignor_what_if") if row["elected"]}
+    assert predicted == {row["generation"]: row["moves"] for row in rebalances}
     for name, columns in run.TABLES.items():
         assert_written_as(out / name, columns)
 
