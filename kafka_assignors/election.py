@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .core.order import hash_order
 from .errors import ElectionError
 
 
@@ -74,33 +75,11 @@ def elect(members: Mapping[str, Sequence[str]]) -> Election:
         raise ElectionError(_no_common(offers))
 
     voted = {member_id: next(name for name in offered if name in common) for member_id, offered in offers.items()}
-    candidates = tuple(hash_order(common))
+    candidates = tuple(hash_order(sorted(common)))
     votes = {name: sum(vote == name for vote in voted.values()) for name in candidates}
     most = max(votes.values())
-    tied = tuple(name for name in hash_order({*voted.values()}) if votes[name] == most)
+    tied = tuple(name for name in hash_order(sorted({*voted.values()})) if votes[name] == most)
     return Election(tied[0], candidates, votes, voted, tied if len(tied) > 1 else ())
-
-
-def hash_order(names: set[str]) -> list[str]:
-    """Names as Java's HashMap iterates over them: by bucket; names that share one in sorted order.
-
-    Within a bucket Java keeps the order of insertion, here the order in which members joined, which nobody sees from
-    outside; none of Kafka's own names share a bucket.
-
-    Source: ``java.util.HashMap``: 16 buckets, doubled when more than three quarters full.
-    """
-    buckets = 16
-    while len(names) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(names, key=lambda name: (_spread(name) & (buckets - 1), name))
-
-
-def _spread(name: str) -> int:
-    value = 0
-    units = name.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[i : i + 2], "big")) & 0xFFFFFFFF
-    return value ^ (value >> 16)
 
 
 def _no_common(offers: Mapping[str, Mapping[str, None]]) -> str:

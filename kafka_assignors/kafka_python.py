@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .core import userdata
+from .core.assignment import Assignment
 from .core.group import NO_GENERATION, Partitions, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
-from .core.strategies import Fact, Strategy, read, strategy
+from .core.strategies import Fact, Reading, Strategy, read, strategy
 from .errors import ConfigError, UnknownName
 
 try:
@@ -138,11 +139,15 @@ class Assignor(AbstractPartitionAssignor):
         # Looking up racks takes a call per partition and broker: only where a member can use them.
         racked = any(subscription.rack for _, _, subscription in joined)
         reading = read(self._strategy.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
-        self._tell(reading.facts)
+        answer, facts = self._answer(reading)
+        self._tell((*reading.facts, *facts))
         return {
             member_id: ConsumerProtocolAssignment(VERSION, list(topics.items()), None)
-            for member_id, topics in self._strategy.answer(reading).items()
+            for member_id, topics in answer.items()
         }
+
+    def _answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
+        return self._strategy.answer(reading), ()
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         # A fact that goes on is not news; one that comes back is.
@@ -166,8 +171,35 @@ class RoundRobinAssignor(Assignor):
     _strategy = strategy("roundrobin")
 
 
-class StickyAssignor(Assignor):
-    """``sticky``: see `kafka_assignors.core.sticky.assign`. Claims travel in user data V1, as Java writes it."""
+class _Sticky(Assignor):
+    """What the two sticky assignors share.
+
+    Args:
+        rack: See `Assignor`.
+        parity: ``"java"`` answers exactly what Java's assignor of the same name answers, its hash order included. It is
+            often less balanced or moves more where subscriptions differ, and slow in large groups. Where Java throws,
+            comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
+            default, always answers the optimal assignment.
+
+    Raises:
+        ConfigError: `rack` is no string, or `parity` neither ``"java"`` nor None.
+    """
+
+    def __init__(self, *, rack: str | None = None, parity: str | None = None) -> None:
+        super().__init__(rack=rack)
+        if parity not in (None, "java"):
+            raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
+        self.parity = parity
+
+    def _answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
+        return self._strategy.java_answer(reading) if self.parity else super()._answer(reading)
+
+
+class StickyAssignor(_Sticky):
+    """``sticky``: see `kafka_assignors.core.sticky.assign`. Claims travel in user data V1, as Java writes it.
+
+    ``parity="java"`` is there for those who need Java's very answer: see `kafka_assignors.core.javasticky.assign`.
+    """
 
     name = "sticky"
     _strategy = strategy("sticky")
@@ -176,8 +208,8 @@ class StickyAssignor(Assignor):
         return None if self._owned is None else userdata.encode_sticky(self._owned, self._generation)
 
 
-class CooperativeStickyAssignor(Assignor):
-    """``cooperative-sticky``: see `kafka_assignors.core.cooperative.assign`.
+class CooperativeStickyAssignor(_Sticky):
+    """``cooperative-sticky``: see `kafka_assignors.core.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
     It supports the COOPERATIVE rebalance protocol alone. All assignors of one consumer must share a protocol: a list of
     this one and an eager one (the other three) ends in kafka-python's ``KafkaConfigurationError`` when the consumer is

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .group import Member
+from collections import Counter
+from collections.abc import Iterable
+
+from .group import Member, TopicPartition
 
 
 def utf16(name: str) -> bytes:
@@ -17,3 +20,59 @@ def static_first(member: Member) -> tuple[bool, bytes, bytes]:
     """
     member_id = utf16(member.member_id)
     return (True, member_id, b"") if member.instance_id is None else (False, utf16(member.instance_id), member_id)
+
+
+def hash_code(name: str) -> int:
+    """Java's ``String.hashCode``, as 32 bits without a sign."""
+    units = utf16(name)
+    code = 0
+    for i in range(0, len(units), 2):
+        code = (31 * code + units[i] * 256 + units[i + 1]) & 0xFFFFFFFF
+    return code
+
+
+def hash_order(names: Iterable[str]) -> list[str]:
+    """The order in which a Java ``HashMap`` lists its keys, put in as given (that matters inside a bucket alone)."""
+    kept = list(dict.fromkeys(names))
+    codes = [_spread(hash_code(name)) for name in kept]
+    buckets = 16
+    chains = Counter[int]()
+    for i, code in enumerate(codes):
+        # Doubled when three quarters full; also when a chain gets its ninth key while there are less than 64 buckets.
+        chains[code % buckets] += 1
+        if chains[code % buckets] > 8 and buckets < 64:
+            buckets *= 2
+            chains = Counter(each % buckets for each in codes[: i + 1])
+        while i + 1 > buckets * 3 // 4:
+            buckets *= 2
+            chains = Counter(each % buckets for each in codes[: i + 1])
+    return [kept[i] for i in sorted(range(len(kept)), key=lambda i: codes[i] % buckets)]
+
+
+class HashedSet:
+    """Topic-partitions of one topic in the order of a Java ``HashSet``."""
+
+    def __init__(self) -> None:
+        self._held: dict[TopicPartition, int] = {}  # in the order they came -> hash
+        self._buckets = 16
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, partition: TopicPartition) -> None:
+        """Add one that is not in it."""
+        self._held[partition] = _spread((31 * (31 + partition.partition) + hash_code(partition.topic)) & 0xFFFFFFFF)
+        if len(self._held) > self._buckets * 3 // 4:
+            self._buckets *= 2
+
+    def remove(self, partition: TopicPartition) -> None:
+        """Remove one; the buckets stay."""
+        del self._held[partition]
+
+    def first(self) -> TopicPartition:
+        """The one an iterator meets first."""
+        return min(self._held, key=lambda partition: self._held[partition] % self._buckets)
+
+
+def _spread(code: int) -> int:
+    return code ^ (code >> 16)

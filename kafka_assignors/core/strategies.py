@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import UnknownName
-from . import cooperative, flow, roundrobin, sticky, userdata
+from . import cooperative, flow, javasticky, roundrobin, sticky, userdata
 from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
 from .group import NO_GENERATION, Group, Member, TopicPartition
+from .invariants import violations
 from .order import utf16
 from .protocol import Subscription, decode_subscription
 
@@ -42,6 +43,30 @@ class Strategy:
         """The decision on what members sent."""
         return self.assign(reading.group, reading.claims) if self.claim else self.assign(reading.group)
 
+    def java_answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
+        """What Java's assignor of this name answers, also where that is not the best.
+
+        Returns:
+            The assignment and facts. Our own `answer` and the reason, where Java throws, comes to no end or assigns
+            what does not exist or is not subscribed to. What cooperative Java gives away while an older claimant may
+            still hold it, or withholds although nobody holds it, stays so and is told.
+        """
+        if not self.claim:
+            return self.answer(reading), ()  # range and roundrobin are Java's anyway
+        cooperative = self.name == "cooperative-sticky"
+        bearable = ("hand-over", "covered") if cooperative else ()
+        try:
+            assignment = javasticky.assign(reading.group, cooperative=cooperative, sent=reading.sent)
+        except javasticky.NoAnswer as error:
+            why = str(error)
+        else:
+            broken = violations(reading.group, assignment, cooperative=cooperative)
+            fatal = [violation for violation in broken if violation.law not in bearable]
+            if not fatal:
+                return assignment, tuple(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
+            why = f"Java's answer is unsound ({fatal[0]})"
+        return self.answer(reading), (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -49,7 +74,7 @@ class Fact:
 
     Args:
         kind: ``garbage-user-data``, ``topic-missing``, ``topic-empty``, ``claim-ghost``, ``claim-unsubscribed``,
-            ``claim-stale`` or ``claim-disputed``.
+            ``claim-stale``, ``claim-disputed``, ``no-parity`` or ``as-java``.
         subject: The member id or topic it is about.
         text: One sentence.
     """
@@ -64,11 +89,19 @@ class Fact:
 
 @dataclass(frozen=True)
 class Reading:
-    """The members' subscriptions as a group, what was dropped on the way, and the claims if the strategy has any."""
+    """The members' subscriptions as a group, and what was dropped on the way.
+
+    Args:
+        group: The group.
+        facts: What was dropped, and what is odd.
+        claims: The claims resolved, if the strategy has any.
+        sent: member id -> generation in its subscription, which need not be that of its claims.
+    """
 
     group: Group
     facts: tuple[Fact, ...]
     claims: Claims | None = None
+    sent: Mapping[str, int] = field(default_factory=dict)
 
 
 def _sticky_claim(subscription: Subscription) -> userdata.Claim:
@@ -130,7 +163,9 @@ def read(
     joined: list[Member] = []
     facts: list[Fact] = []
     subscriptions: dict[Sequence[str], frozenset[str]] = {}  # equal ones share one object: most groups have one
+    sent: dict[str, int] = {}
     for member_id, instance_id, subscription in members:
+        sent[member_id] = subscription.generation
         claimed = claim(subscription) if claim else userdata.Claim()
         topics = subscriptions.get(subscription.topics)
         if topics is None:
@@ -144,7 +179,7 @@ def read(
     if claims:
         facts += _claim_facts(claims)
     ordered = sorted(facts, key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))
-    return Reading(group, tuple(ordered), claims)
+    return Reading(group, tuple(ordered), claims, sent)
 
 
 def _topic_facts(group: Group) -> Iterable[Fact]:
