@@ -28,8 +28,8 @@ DEADLINE_S = 60
 OWNER = """
 import signal
 from integration.broker.cluster import start_cluster
-cluster = start_cluster(2)
-cluster.nodes[1].pause()
+cluster = start_cluster(1)
+cluster.nodes[0].pause()
 print(*cluster.pids(), flush=True)
 signal.pause()
 """
@@ -148,21 +148,20 @@ def test_a_restart_is_a_new_process_with_the_old_data(cluster, kafka_cluster_top
     assert read(node.bootstrap, topic, 1) == {b"kept"}
 
 
-def test_close_leaves_nothing_of_a_paused_and_a_killed_node():
-    with start_cluster(2) as cluster:
-        folders = [Path(psutil.Process(pid).cwd()) for pid in cluster.pids()]
+def test_close_leaves_nothing_of_a_paused_node():
+    with start_cluster(1) as cluster:
         pids = cluster.pids()
-        assert len(pids) == 4
+        folders = [Path(psutil.Process(pid).cwd()) for pid in pids]
+        assert len(pids) == 2, "a watchdog and a node"
         assert all(folder.exists() for folder in folders)
-        cluster.nodes[0].kill()
-        cluster.nodes[1].pause()
+        cluster.nodes[0].pause()
 
     cluster.close()
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
     assert [folder for folder in folders if folder.exists()] == []
 
 
-def test_sigkill_of_the_owner_leaves_no_node_not_even_a_paused_one():
+def test_sigkill_of_the_owner_leaves_not_even_a_paused_node():
     """SIGKILL runs no handler; the watchdogs end their nodes and remove their folders."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with owner:
@@ -170,7 +169,7 @@ def test_sigkill_of_the_owner_leaves_no_node_not_even_a_paused_one():
             assert owner.stdout is not None
             left = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
             folders = [Path(process.cwd()) for process in left]
-            assert len(left) == 4
+            assert len(left) == 2, "a watchdog and a node"
         finally:
             owner.kill()
 

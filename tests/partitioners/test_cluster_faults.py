@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -60,22 +60,26 @@ def until(condition: Callable[[], Any], what: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("chooser", [DefaultPartitioner, RoundRobinPartitioner])
-def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic, chooser):
+def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic):
     """Retries stay on the record's partition; a keyed record's partition is the key's, whoever leads it."""
-    topic, keyed = kafka_cluster_topic(partitions=6, name="dies"), chooser is DefaultPartitioner
-    with producer(cluster, chooser(), enable_idempotence=True, **PATIENT) as sending:
-        futures = []
+    keyed, unkeyed = (kafka_cluster_topic(partitions=6, name="dies") for _ in range(2))
+    patient = {"enable_idempotence": True, **PATIENT}
+    with (
+        producer(cluster, DefaultPartitioner(), **patient) as hashing,
+        producer(cluster, RoundRobinPartitioner(), **patient) as turning,
+    ):
+        by_key, in_turn = [], []
         for i in range(900):
-            futures.append(sending.send(topic, b"%0100d" % i, key=b"k%d" % i if keyed else None))
+            by_key.append(hashing.send(keyed, b"%0100d" % i, key=b"k%d" % i))
+            in_turn.append(turning.send(unkeyed, b"%0100d" % i))
             if i == 300:
-                sending.flush(DEADLINE_S)
+                hashing.flush(DEADLINE_S)
                 cluster.nodes[1].kill()
-        placed = [future.get(DEADLINE_S).partition for future in futures]
+        hashed, turned = ([future.get(DEADLINE_S).partition for future in futures] for futures in (by_key, in_turn))
 
-    assert lie(cluster, topic, placed)
-    if keyed:
-        assert placed == [partition_for_key(b"k%d" % i, 6) for i in range(900)]
+    assert hashed == [partition_for_key(b"k%d" % i, 6) for i in range(900)]
+    assert lie(cluster, keyed, hashed)
+    assert lie(cluster, unkeyed, turned)
 
 
 @pytest.mark.source("KIP-794")
@@ -116,24 +120,27 @@ def share(placed: list[int], partitions: set[int]) -> float:
 
 
 @pytest.mark.source("KIP-1123")
-@pytest.mark.parametrize(
-    "near",
-    [lambda: UniformPartitioner(batch_bytes=500, rack="b", seed=5), lambda: GeographicPartitioner("b")],
-    ids=["rack", "geographic"],
-)
-def test_records_go_to_leaders_in_the_rack_and_elsewhere_when_they_die(cluster, kafka_cluster_topic, near):
+def test_records_go_to_leaders_in_the_rack_and_elsewhere_when_they_die(cluster, kafka_cluster_topic):
     """Node 2 is rack b: it leads two partitions of six, and then nothing."""
-    topic = kafka_cluster_topic(placed=[[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2, name="near")
-    with producer(cluster, near(), enable_idempotence=True, **PATIENT) as sending:
-        placed = send(sending, topic, range(600))
-        assert set(placed) == {1, 4}
-        assert 0.35 < share(placed, {1}) < 0.65
+    choosers = {"rack": UniformPartitioner(batch_bytes=500, rack="b", seed=5), "geo": GeographicPartitioner("b")}
+    topics = {name: kafka_cluster_topic(placed=[[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2, name=name) for name in choosers}
+    placed: dict[str, list[int]] = {}
+    with ExitStack() as stack:
+        patient = {"enable_idempotence": True, **PATIENT}
+        sending = {name: stack.enter_context(producer(cluster, each, **patient)) for name, each in choosers.items()}
+        for name, topic in topics.items():
+            placed[name] = send(sending[name], topic, range(600))
+            assert set(placed[name]) == {1, 4}, name
+            assert 0.35 < share(placed[name], {1}) < 0.65, name
         cluster.nodes[1].kill()
-        placed += send(sending, topic, range(600, 900))
-        after = send(sending, topic, range(900, 1500))
+        for name, topic in topics.items():
+            placed[name] += send(sending[name], topic, range(600, 900))
+            after = send(sending[name], topic, range(900, 1500))
+            assert set(after) == set(range(6)), f"{name}: with no leader in rack b all partitions are as good"
+            placed[name] += after
 
-    assert set(after) == set(range(6)), "with no leader in rack b all partitions are as good"
-    assert lie(cluster, topic, placed + after)
+    for name, topic in topics.items():
+        assert lie(cluster, topic, placed[name]), name
 
 
 def test_a_partition_added_a_moment_ago_is_found(kafka_cluster, kafka_cluster_topic):
