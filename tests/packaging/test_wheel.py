@@ -65,20 +65,25 @@ def test_production_package_imports_alone(package: str) -> None:
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def test_without_kafka_python_the_error_names_the_extra() -> None:
-    """The core works without a client; asking for an adapter says what to install."""
+def test_without_a_client_the_error_names_the_extra() -> None:
+    """Cores and partitioners work without a client; asking for an adapter says what to install."""
     code = (
-        "import sys; sys.modules['kafka'] = None\n"
+        "import sys, importlib\n"
+        "for client in ('kafka', 'confluent_kafka', 'aiokafka', 'pyspark'): sys.modules[client] = None\n"
         "import kafka_assignors, producers\n"
         "from kafka_assignors.core import sticky\n"
-        "for module, name in ((kafka_assignors, 'RangeAssignor'), (producers, 'DefaultPartitioner')):\n"
-        "    try: getattr(module, name)\n"
-        "    except ImportError as e: print(e)\n"
+        "producers.DefaultPartitioner()\n"
+        "try: kafka_assignors.RangeAssignor\n"
+        "except ImportError as e: print(e)\n"
+        "for client in ('confluent', 'aiokafka', 'spark'):\n"
+        "    try: importlib.import_module('producers.' + client)\n"
+        "    except producers.ClientMissing as e: print(e)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
     lines = done.stdout.strip().splitlines()
-    assert len(lines) == 2, done.stderr
-    assert all("kafka-assignors[kafka-python]" in line for line in lines), lines
+    assert len(lines) == 4, done.stderr
+    for line, extra in zip(lines, ("kafka-python", "confluent", "aiokafka", "spark"), strict=True):
+        assert f"kafka-assignors[{extra}]" in line, line
 
 
 def test_nothing_reaches_outside_the_project() -> None:

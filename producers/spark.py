@@ -1,0 +1,91 @@
+"""Placement for Spark's Kafka sink: a ``partition`` column, which wins over every other partitioner there.
+
+>>> # frame.withColumn("partition", partition_column("key", 12)).write.format("kafka")...
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .batch import partitions_for_keys
+from .core.keyed import check_count, preset_named
+from .errors import ClientMissing
+
+try:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import IntegerType, StructField, StructType
+except ModuleNotFoundError as missing:
+    if missing.name is None or missing.name.partition(".")[0] != "pyspark":
+        raise
+    raise ClientMissing(
+        "producers.spark needs pyspark: pip install 'kafka-assignors[spark]'", name="pyspark"
+    ) from missing
+
+_MAX = 0x7FFFFFFF
+
+
+def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
+    """The ``partition`` column for Spark's Kafka sink.
+
+    Args:
+        key: The column of key bytes; text is hashed as UTF-8, as the sink writes it.
+        n: The topic's number of partitions. Too large a partition fails the write only after ``max.block.ms``, with a
+            message about something else.
+        preset: One of `PRESETS`.
+
+    Returns:
+        An int column; null for records without a key, which the sink's own partitioner then places.
+
+    Raises:
+        ConfigError: `n` is not a positive int; UnknownName: no such preset.
+
+    Cost: ``"librdkafka"`` is a SQL expression and needs no Python. The others are an Arrow-fed UDF, about 1 µs a row;
+    `with_partition` is faster.
+    """
+    preset_named(preset)
+    check_count(n)
+    column = F.col(key) if isinstance(key, str) else key
+    column = column.cast("binary")
+    if preset == "librdkafka":
+        return F.when(F.length(column) > 0, F.pmod(F.crc32(column), F.lit(n)).cast("int"))
+
+    import pandas as pd  # a need of Spark's UDFs
+
+    def place(keys: Any) -> Any:
+        placed = partitions_for_keys([None if k is None else bytes(k) for k in keys], n, preset)
+        return pd.Series(placed, dtype="Int32").mask(placed < 0)
+
+    place.__annotations__ = {"keys": pd.Series, "return": pd.Series}  # what Spark tells the kind of UDF by
+    return F.pandas_udf(place, "int")(column)
+
+
+def with_partition(frame: DataFrame, n: int, preset: str = "java", *, key: str = "key") -> DataFrame:
+    """The frame with a ``partition`` column, computed on Arrow batches as they stand.
+
+    Args:
+        frame: Has a column of key bytes (or text), and no ``partition``.
+        n: The topic's number of partitions.
+        preset: One of `PRESETS`.
+        key: The column's name.
+
+    Raises:
+        ConfigError: `n` is not a positive int; UnknownName: no such preset.
+
+    Cost: about 0.1 µs a row beside Arrow's transport.
+    """
+    preset_named(preset)
+    check_count(n)
+    place_at = frame.columns.index(key)
+    frame.schema[key]  # a missing column is told by Spark, now
+
+    def place(batches: Any) -> Any:
+        import pyarrow as pa
+
+        for batch in batches:
+            placed = partitions_for_keys(batch.column(place_at), n, preset)
+            column = pa.array(placed, pa.int32(), mask=placed < 0)
+            yield pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, "partition"])
+
+    schema = StructType([*frame.schema.fields, StructField("partition", IntegerType())])
+    return frame.mapInArrow(place, schema)
