@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import logging
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -141,9 +141,10 @@ class Assignor(AbstractPartitionAssignor):
         reading = read(self._strategy.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
         answer, facts = self._answer(reading)
         self._tell((*reading.facts, *facts))
+        del joined, reading  # in a large group they take as much as the answer, and that exists twice for a moment
         return {
-            member_id: ConsumerProtocolAssignment(VERSION, list(topics.items()), None)
-            for member_id, topics in answer.items()
+            member_id: ConsumerProtocolAssignment(VERSION, list(answer.pop(member_id).items()), None)
+            for member_id in list(answer)
         }
 
     def _answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
@@ -306,6 +307,8 @@ def _subscription(metadata: Any) -> Subscription:
     if isinstance(metadata, bytes | bytearray | memoryview):
         return decode_subscription(bytes(metadata))
     held = metadata.owned_partitions
-    ids = np.array([partition for each in held for partition in each.partitions], np.int64)
-    owned = Partitions([each.topic for each in held], [len(each.partitions) for each in held], ids)
+    owned: Sequence[TopicPartition] = ()
+    if held:
+        ids = np.array([partition for each in held for partition in each.partitions], np.int64)
+        owned = Partitions([each.topic for each in held], [len(each.partitions) for each in held], ids)
     return Subscription(tuple(metadata.topics), metadata.user_data, owned, metadata.generation_id, metadata.rack_id)

@@ -77,6 +77,9 @@ class Partitions(Sequence[TopicPartition]):
         return repr(tuple(self))
 
 
+_NOTHING = Partitions.of(())
+
+
 @dataclass(frozen=True)
 class Member:
     """One member as its JoinGroup request describes it.
@@ -112,7 +115,7 @@ class Member:
         set_(self, "topics", frozenset(topics))
         set_(self, "instance_id", instance_id)
         set_(self, "rack", rack or None)
-        set_(self, "owned", owned if isinstance(owned, Partitions) else Partitions.of(owned))
+        set_(self, "owned", owned if isinstance(owned, Partitions) else Partitions.of(owned) if owned else _NOTHING)
         set_(self, "generation", generation)
 
 

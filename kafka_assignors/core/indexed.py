@@ -99,7 +99,8 @@ class Indexed:
         order = order[np.searchsorted(owner[order], 0) :]
         if not len(order):
             return assignment
-        ids = (order - self.first[topic[order]]).tolist()
+        ids = order - self.first[topic[order]]
+        ids = np.arange(ids.max() + 1).astype(object)[ids].tolist()  # equal numbers are one object, not a million
         run = owner[order].astype(np.int64) * len(self.topics) + topic[order]  # one list per member and topic
         start = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1])
         having, of = np.divmod(run[start], len(self.topics))
