@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -181,7 +182,7 @@ class Cluster:
     """
 
     def __init__(self, producer: Producer, racks: _Racks | None, max_age_s: float, timeout_s: float) -> None:
-        self._producer = producer
+        self._producer = weakref.ref(producer)  # the producer has this: a circle would keep it connected for long
         self._racks = racks
         self._max_age_s, self._timeout_s = max_age_s, timeout_s
         self._partitions: dict[str, dict[int, _Leader]] = {}
@@ -224,7 +225,10 @@ class Cluster:
 
     def _ask(self, topic: str, timeout_s: float) -> None:
         self.asked += 1
-        answer = self._producer.list_topics(topic, timeout=timeout_s)
+        producer = self._producer()
+        if producer is None:  # only someone who kept the cluster alone gets here
+            return
+        answer = producer.list_topics(topic, timeout=timeout_s)
         found = answer.topics[topic].partitions
         racks = self._racks.of(timeout_s) if self._racks is not None else {}
         self._brokers = {b.id: _Broker(b.host, racks.get(b.id)) for b in answer.brokers.values()}

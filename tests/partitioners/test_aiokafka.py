@@ -131,7 +131,7 @@ def test_an_added_partition_is_found_by_refresh_and_an_absent_one_raises_in_time
     assert run(kafka_broker, work, partitioner=chooser) == 4
 
 
-@pytest.mark.parametrize("answer", [-1, 6, None, True, "1"])
+@pytest.mark.parametrize("answer", [6, None])
 def test_a_wrong_answer_raises_from_send(kafka_broker, kafka_topic, answer):
     topic = kafka_topic(partitions=6)
 

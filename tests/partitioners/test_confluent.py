@@ -47,7 +47,7 @@ def make(kafka_broker):
         assert each.flush(DEADLINE_S) == 0
 
 
-@pytest.mark.parametrize("preset", ["java", "librdkafka-murmur2", "sarama", "sarama-reference", "consistent"])
+@pytest.mark.parametrize("preset", ["java", "sarama-reference", "consistent"])
 def test_keys_lie_where_the_preset_says(kafka_broker, kafka_topic, make, preset):
     topic = kafka_topic(partitions=7, name=f"preset-{preset}")
     sending = make(KeyHashPartitioner(preset))
@@ -59,7 +59,7 @@ def test_keys_lie_where_the_preset_says(kafka_broker, kafka_topic, make, preset)
     assert placed == {key: partition_for_key(key, 7, preset) for key in KEYS}
 
 
-@pytest.mark.parametrize("preset", ["java", "librdkafka-murmur2", "librdkafka", "sarama", "fnv1a"])
+@pytest.mark.parametrize("preset", ["java", "librdkafka", "sarama"])
 def test_the_native_twin_places_like_python(kafka_broker, kafka_topic, make, preset):
     topic = kafka_topic(partitions=7, name=f"twin-{preset}")
     native = make(KeyHashPartitioner(preset, "random"))
@@ -173,7 +173,7 @@ def test_growth_is_noticed_when_metadata_is_old(kafka_admin, kafka_topic, make):
         sending.poll(0.05)
 
 
-@pytest.mark.parametrize("answer", [-1, 6, None, True, "1"])
+@pytest.mark.parametrize("answer", [6, None])
 def test_a_wrong_answer_raises_from_produce(kafka_topic, make, answer):
     topic = kafka_topic(partitions=6)
     with pytest.raises(InvalidPartition, match=rf"'explicit' answered {answer!r}.*{topic!r}.*0\.\.5"):
