@@ -30,7 +30,8 @@ class Verdict:
         facts: What a reader should know and no verdict depends on.
         measures: ``steps`` (per named step: group, name, generation, ms to stable, moves), ``generations`` (per
             committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
-            (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``assign_us`` (longest), ``acked``, ``nacked``.
+            (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a paused member
+            couldn't know what it had lost), ``assign_us`` (longest), ``acked``, ``nacked``.
         intervals: See `timeline.intervals`.
     """
 
@@ -104,6 +105,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
         "downtime_ms": dict(downtime),
         "overlap_ms": dict(overlap),
         "longest_gap_ms": max(gaps),
+        "zombie_ms": max((s.interval.zombie_ms for r in run.groups.values() for s in r.spans), default=0.0),
         "assign_us": max(assigned, default=0),
         "acked": len(run.acks),
         "nacked": run.nacks,

@@ -168,10 +168,12 @@ class MemberGroup:
         """Ask a member to leave the group and wait for the end of its process.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No such member is running, or it is paused.
             MemberDied: It didn't end within `timeout_s` (it is killed then), or not cleanly.
         """
         process = self._running(name)
+        if process.paused:
+            raise ConfigError(f"member {name!r} of group {self.group!r} is paused; resume or kill it")
         self._count_from_here()
         process.popen.terminate()
         self._ended(name, timeout_s)
@@ -197,6 +199,32 @@ class MemberGroup:
         self._ended(name, _STOP_S)
         self._writer.write("fault_end", **fields)
 
+    def pause(self, name: str) -> None:
+        """Make a member stand still (SIGSTOP): the coordinator evicts it when its session ends, unless it is resumed.
+
+        Raises:
+            ConfigError: No such member is running, or it is paused already.
+        """
+        process = self._running(name)
+        if process.paused:
+            raise ConfigError(f"member {name!r} of group {self.group!r} is paused already")
+        self._count_from_here()
+        self._writer.write("fault_begin", **_pause_of(process))
+        process.pause()
+
+    def resume(self, name: str) -> None:
+        """Let a paused member go on (SIGCONT).
+
+        Raises:
+            ConfigError: No such member is running, or it isn't paused.
+        """
+        process = self._running(name)
+        if not process.paused:
+            raise ConfigError(f"member {name!r} of group {self.group!r} isn't paused")
+        self._count_from_here()
+        process.resume()
+        self._writer.write("fault_end", **_pause_of(process))
+
     def wait_stable(
         self, members: Collection[str] | None = None, timeout_s: float = 30, complete: bool = True
     ) -> Stable:
@@ -207,7 +235,7 @@ class MemberGroup:
         leader saw the subscribed topics as they are, and every partition of those is owned.
 
         Args:
-            members: Names; default: all that run.
+            members: Names; default: all that run and aren't paused.
             timeout_s: Deadline.
             complete: False: partitions that nobody owns are no reason to wait.
 
@@ -215,7 +243,9 @@ class MemberGroup:
             NotStable: The deadline passed; tells the last committed generation, what each member holds, and errors.
             MemberDied: A member ended by itself.
         """
-        wanted = set(self._processes if members is None else members)
+        if members is None:
+            members = [name for name, process in self._processes.items() if not process.paused]
+        wanted = set(members)
         deadline = time.monotonic() + timeout_s
         while True:
             self._log.wait(_TICK_S)
@@ -265,6 +295,7 @@ class MemberGroup:
             for process in self._processes.values():
                 with suppress(OSError):
                     process.popen.terminate()
+                process.resume()
             deadline = time.monotonic() + _STOP_S
             for name in tuple(self._processes):
                 self._ended(name, max(0.1, deadline - time.monotonic()))
@@ -390,6 +421,11 @@ class MemberGroup:
             error = f"; last error: {process.last_error}" if process.last_error else ""
             lines.append(f"  {name}: generation {process.generation}, holds {brief(process.held)}{error}")
         return "\n".join(lines)
+
+
+def _pause_of(process: MemberProcess) -> dict[str, Any]:
+    config = process.config
+    return {"fault": "pause", "target": config.member, "member": config.member, "incarnation": config.incarnation}
 
 
 def _assigned(member: CommittedMember) -> set[TopicPartition]:

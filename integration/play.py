@@ -12,7 +12,7 @@ from .group import MemberGroup
 from .history import History
 from .records import Sender
 from .report import GroupResult, StepRow
-from .scenario import Join, Leave, Scenario, Step
+from .scenario import Join, Kill, Leave, Pause, Scenario, Step
 from .topics import create_topics
 
 OnStep = Callable[[StepRow], None]
@@ -51,7 +51,8 @@ def play(
         if scenario.rate_per_s
         else None
     )
-    with MemberGroup(broker.bootstrap, group, folder, run) as members:
+    timeouts = {"session_timeout_ms": scenario.session_timeout_ms}
+    with MemberGroup(broker.bootstrap, group, folder, run, **timeouts) as members:
         with sender or nullcontext():
             for step in scenario.steps:
                 steps.append(_take(members, scenario, step, timeout_s))
@@ -74,11 +75,20 @@ def _take(members: MemberGroup, scenario: Scenario, step: Step, timeout_s: float
     for action in step.actions:
         if isinstance(action, Join):
             topics = action.topics or tuple(scenario.topics)
-            members.start(action.member, list(topics), list(action.assignors or scenario.assignors))
+            members.start(
+                action.member,
+                list(topics),
+                list(action.assignors or scenario.assignors),
+                instance_id=action.member if action.static else None,
+            )
         elif isinstance(action, Leave):
             members.stop(action.member)
-        else:
+        elif isinstance(action, Kill):
             members.kill(action.member)
+        elif isinstance(action, Pause):
+            members.pause(action.member)
+        else:
+            members.resume(action.member)
     stable = members.wait_stable(timeout_s=timeout_s)
     return StepRow(
         step.name, stable.generation, stable.protocol, stable.owned, len(stable.moves), stable.seconds, stable.mono_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
@@ -37,6 +38,7 @@ class MemberProcess:
     view: tuple[int, Mapping[str, int]] | None = None
     last_error: str = ""
     _read: int = 0  # bytes of its history
+    _waker: subprocess.Popen[bytes] | None = None
 
     @classmethod
     def spawn(cls, config: MemberConfig, path: Path, log: Path) -> MemberProcess:
@@ -53,6 +55,25 @@ class MemberProcess:
             )  # fmt: skip
         return cls(config, popen, log)
 
+    @property
+    def paused(self) -> bool:
+        """Whether it was paused and not resumed."""
+        return self._waker is not None
+
+    def pause(self) -> None:
+        """SIGSTOP. A process that stands still can't notice that the harness is gone, so another waits to wake it."""
+        wake = 'read line; kill -CONT "$0"'
+        self._waker = subprocess.Popen(
+            ["/bin/sh", "-c", wake, str(self.popen.pid)], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self.popen.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT; nothing happens to one that isn't paused."""
+        if self._waker is not None:
+            self._waker.communicate()  # closes its input, on which it wakes the member and ends
+            self._waker = None
+
     def end(self, timeout_s: float) -> None:
         """Wait for its end, kill it at the deadline, read the rest of its history."""
         try:
@@ -60,6 +81,7 @@ class MemberProcess:
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()
+        self.resume()
         if self.popen.stdin is not None:
             self.popen.stdin.close()
         self.catch_up()

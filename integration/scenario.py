@@ -16,11 +16,13 @@ class Join:
         member: Its name in the run.
         assignors: Its ordered list of assignors; empty: the scenario's.
         topics: Its subscription; empty: all topics of the scenario.
+        static: It has an instance id (its name), so that it may restart without a rebalance.
     """
 
     member: str
     assignors: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    static: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,21 @@ class Kill:
     member: str
 
 
-Action = Join | Leave | Kill
+@dataclass(frozen=True)
+class Pause:
+    """A member's process gets SIGSTOP; the coordinator evicts it when its session ends."""
+
+    member: str
+
+
+@dataclass(frozen=True)
+class Resume:
+    """A paused member's process gets SIGCONT."""
+
+    member: str
+
+
+Action = Join | Leave | Kill | Pause | Resume
 
 
 @dataclass(frozen=True)
@@ -48,10 +64,14 @@ class Step:
     actions: tuple[Action, ...]
 
     def members_after(self, before: frozenset[str]) -> frozenset[str]:
-        """The members alive once this step is done, given those alive before it."""
-        joined = {a.member for a in self.actions if isinstance(a, Join)}
-        gone = {a.member for a in self.actions if not isinstance(a, Join)}
-        return (before | joined) - gone
+        """The members in the group once this step is done, given those in it before."""
+        members = set(before)
+        for action in self.actions:
+            if isinstance(action, Join | Resume):
+                members.add(action.member)
+            else:
+                members.discard(action.member)
+        return frozenset(members)
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,7 @@ class Scenario:
         rate_per_s: Records sent per second while the steps happen; 0: none, and the law that nothing acknowledged is
             lost has nothing to judge.
         gap_ms: How long a topic-partition may be without an owner (law O4): a session, and what it takes to join.
+        session_timeout_ms: How long the coordinator waits for a silent member.
     """
 
     name: str
@@ -76,6 +97,7 @@ class Scenario:
     assignors: tuple[str, ...] = ("cooperative-sticky",)
     rate_per_s: int = 100
     gap_ms: int = 8000
+    session_timeout_ms: int = 2000
 
 
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
@@ -86,6 +108,15 @@ CHURN = (
     Step("m2 leaves", (Leave("m2"),)),
     Step("m3 is killed", (Kill("m3"),)),
 )
+
+_BOTH = ("sticky", "range")
+_ROLLED = ("m1", "m2", "m3")
+
+
+def _rolling(assignors: tuple[str, ...], what: str) -> tuple[Step, ...]:
+    """Each member is stopped and started again, one after the other."""
+    return tuple(Step(f"{m} restarts with {what}", (Leave(m), Join(m, assignors))) for m in _ROLLED)
+
 
 _SCENARIOS = (
     Scenario("churn", "Three members join, a fourth joins, one leaves, one is killed.", CHURN),
@@ -140,6 +171,34 @@ _SCENARIOS = (
         topics={"kip54b-t0": 1, "kip54b-t1": 2, "kip54b-t2": 3},
         assignors=("sticky",),
         rate_per_s=0,
+    ),
+    Scenario(
+        "pause",
+        "Three members join, one stands still beyond its session, and goes on: it must notice what it has lost.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m2 is paused", (Pause("m2"),)),
+            Step("m2 goes on", (Resume("m2"),)),
+        ),
+    ),
+    Scenario(
+        "static",
+        "Three static members join, one is killed and comes back within its session: nobody else notices.",
+        (
+            Step("three static members join", tuple(Join(m, static=True) for m in _ROLLED)),
+            Step("m2 is killed and comes back", (Kill("m2"), Join("m2", static=True))),
+        ),
+        session_timeout_ms=10_000,
+        gap_ms=15_000,
+    ),
+    Scenario(
+        "rolling-assignors",
+        "From range to sticky without a stop: each member restarts with both, then each with sticky alone.",
+        (
+            Step("three members join with range", tuple(Join(m, ("range",)) for m in _ROLLED)),
+            *_rolling(_BOTH, "both"),
+            *_rolling(("sticky",), "sticky alone"),
+        ),
     ),
 )
 

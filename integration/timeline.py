@@ -11,6 +11,9 @@ from kafka_assignors.events import Event
 
 from .history import History
 
+ZOMBIE_MS = 5000
+"""A resumed member must notice within this time what it has lost; after that an overlap is its fault."""
+
 MemberKey = tuple[str, str, int]
 """group, member name, incarnation: one process."""
 
@@ -27,6 +30,7 @@ class Interval:
         gap_before_ms: Time without an owner before; None for the first interval of the topic-partition.
         overlap_prev_ms: Time shared with earlier intervals; 0 when lawful.
         moved: The interval before was another process's.
+        zombie_ms: Time of it that its process was paused, or had not yet noticed what happened meanwhile.
     """
 
     group: str
@@ -44,15 +48,25 @@ class Interval:
     gap_before_ms: float | None = None
     overlap_prev_ms: float = 0.0
     moved: bool = False
+    zombie_ms: float = 0.0
 
 
 @dataclass(frozen=True)
 class Span:
-    """An interval with the events that bound it; `end` is None while it is open."""
+    """An interval with the events that bound it; `end` is None while it is open.
+
+    Args:
+        zombie: From when to when (monotonic ns) its process could not know what it had lost.
+    """
 
     interval: Interval
     start: Event
     end: Event | None
+    zombie: tuple[int, int] | None = None
+
+    def excuses(self, from_ns: int, to_ns: int) -> bool:
+        """Whether a time that it shares with another owner is a zombie's."""
+        return self.zombie is not None and self.zombie[0] <= from_ns and to_ns <= self.zombie[1]
 
     @property
     def owner(self) -> MemberKey:
@@ -79,6 +93,9 @@ def intervals(history: History) -> list[Interval]:
     4. Per (group, topic, partition), in order of (start_ns, member, incarnation), with E the greatest end_ns of the
        rows before: ``gap_before_ms`` = max(0, start_ns - E) / 10⁶, None in the first row; ``overlap_prev_ms`` =
        max(0, E - start_ns) / 10⁶, 0 in the first row; ``moved`` = (member, incarnation) differs from the row before.
+    5. A paused process is a zombie from its ``fault_begin`` (fault = pause) to its first ``revoke_end``, ``lost_begin``
+       or ``assigned_begin`` after the ``fault_end``, `ZOMBIE_MS` later at most. ``zombie_ms`` is the part of that in
+       the interval. No other column depends on it, so the Spark job's timeline, which lacks it, is the same.
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
@@ -90,6 +107,7 @@ def spans(history: History) -> list[Span]:
     found: list[Span] = []
     open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
     last_ns: dict[str, int] = {}
+    pauses = _pauses(history)
     for event in history.events:
         if event.group is None:
             continue
@@ -109,6 +127,8 @@ def spans(history: History) -> list[Span]:
             held.clear()
     for (group, _, _), held in open_.items():
         found += (_span(tp, start, None, "open", last_ns[group]) for tp, start in held.items())
+    if pauses:
+        found = [_with_zombie(span, pauses.get(span.owner, ())) for span in found]
     found.sort(key=lambda s: (*_place(s), s.interval.start_ns, s.interval.member, s.interval.incarnation))
     return [span for _, rows in groupby(found, _place) for span in _with_neighbours(rows)]
 
@@ -116,6 +136,38 @@ def spans(history: History) -> list[Span]:
 def partitions_of(event: Event) -> list[TopicPartition]:
     """The topic-partitions that an event lists."""
     return [TopicPartition(row["topic"], row["partition"]) for row in event.data.get("partitions", ())]
+
+
+def _pauses(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
+    """Per process, from when to when it could not know what it had lost."""
+    found: dict[MemberKey, list[tuple[int, int]]] = {}
+    paused: dict[MemberKey, int] = {}
+    resumed: dict[MemberKey, tuple[int, int]] = {}
+    for event in history.events:
+        if event.group is None or event.member is None:
+            continue
+        key = event.group, event.member, event.incarnation
+        if event.data.get("fault") == "pause" and event.kind == "fault_begin":
+            paused[key] = event.mono_ns
+        elif event.data.get("fault") == "pause" and event.kind == "fault_end" and key in paused:
+            resumed[key] = paused.pop(key), event.mono_ns + ZOMBIE_MS * 1_000_000
+        elif key in resumed and event.kind in ("revoke_end", "lost_begin", "assigned_begin"):
+            begin, latest = resumed.pop(key)
+            found.setdefault(key, []).append((begin, min(latest, event.mono_ns)))
+    for key, window in resumed.items():
+        found.setdefault(key, []).append(window)
+    for key, begin in paused.items():
+        found.setdefault(key, []).append((begin, 1 << 63))
+    return found
+
+
+def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
+    interval = span.interval
+    for begin, end in pauses:
+        if interval.start_ns <= begin < interval.end_ns:
+            zombie_ms = (min(end, interval.end_ns) - begin) / 1e6
+            return replace(span, interval=replace(interval, zombie_ms=zombie_ms), zombie=(begin, end))
+    return span
 
 
 def _ends_all(event: Event) -> str | None:
@@ -158,5 +210,5 @@ def _with_neighbours(rows: Iterable[Span]) -> Iterator[Span]:
                 overlap_prev_ms=max(0, latest_ns - interval.start_ns) / 1e6,
                 moved=span.owner != before.owner,
             )
-        yield Span(interval, span.start, span.end)
+        yield replace(span, interval=interval)
         before, latest_ns = span, max(latest_ns, interval.end_ns)

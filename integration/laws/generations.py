@@ -108,8 +108,12 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
 
 def replay(record: GroupRecord, found: Findings) -> None:
     """A1: a committed assignment is what our core computes from the same bytes, where the leader ran ours."""
+    written: set[int] = set()
     for generation in record.generations:
-        if not record.led_by_ours(generation):
+        # Written again as a static member came back, with its new subscription, which the leader never saw.
+        again = generation.number in written
+        written.add(generation.number)
+        if again or not record.led_by_ours(generation):
             continue
         view = record.views.get((generation.leader, generation.number))
         if view is None:

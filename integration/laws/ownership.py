@@ -19,7 +19,10 @@ STATES = ("stable", "drained", "read_back")
 
 
 def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
-    """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign."""
+    """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign.
+
+    A member that was paused can't know what it lost, until its first callback once it goes on, or for a bounded time.
+    """
     latest: Span | None = None
     for before, span in pairwise([None, *record.spans]):
         assert span is not None
@@ -29,11 +32,13 @@ def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
         assert latest is not None
         if span.owner != latest.owner:
             found.judged("O1")
-            if span.interval.start_ns < latest.interval.end_ns:
+            shared = span.interval.start_ns, min(span.interval.end_ns, latest.interval.end_ns)
+            excused = latest.excuses(*shared) or span.excuses(*shared)
+            if span.interval.start_ns < latest.interval.end_ns and not excused:
                 found.broken("O1", _overlap(latest, span), latest.start, span.start, latest.end)
             if latest.interval.end_kind == "revoked":
                 found.judged("R1")
-                if span.interval.start_ns < latest.interval.end_ns:
+                if span.interval.start_ns < latest.interval.end_ns and not excused:
                     message = (
                         f"{named(span.tp)} was assigned to {span.interval.member} "
                         f"{(latest.interval.end_ns - span.interval.start_ns) / MS:.1f} ms before "

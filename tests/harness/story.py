@@ -31,6 +31,7 @@ class Story:
         self._offsets: dict[tuple[str, int], int] = {}
         self._committed: dict[tuple[str, int], int] = {}
         self._position: dict[tuple[str, tuple[str, int]], int] = {}  # member, topic-partition -> next offset
+        self._zombies: dict[str, set[TopicPartition]] = {}
         self._instances: dict[str, tuple[str, int]] = {}  # static member -> instance id, incarnation
         self._ids = 0
 
@@ -82,9 +83,12 @@ class Story:
         """Another process comes under a static member's instance id, and gets what that had."""
         self.start(name, static=True)
         last = next(e for e in reversed(self.events) if e.kind == "generation_committed")
-        rows = [
-            {**row, "member_id": self._id(name)} if row["client_id"] == name else row for row in last.data["members"]
-        ]
+        # Its new subscription: it claims nothing yet.
+        anew = {
+            "member_id": self._id(name),
+            "subscription": encode_subscription(Subscription(tuple(self.topics))).hex(),
+        }
+        rows = [{**row, **anew} if row["client_id"] == name else row for row in last.data["members"]]
         self.tell("generation_committed", "coordlog", **{**last.data, "members": rows})
         self._adopt(name, self.held[name])
         self._assigned(name, self.held[name])
@@ -102,6 +106,20 @@ class Story:
         self.tell("fault_end", member=name, fault="kill", target=name)
         del self.held[name]
         return self.wait(SESSION_MS)
+
+    def pause(self, name: str) -> Story:
+        """A member stands still beyond its session, and owns what it had: it can't know better."""
+        self.tell("fault_begin", member=name, fault="pause", target=name)
+        self._zombies[name] = self.held.pop(name)
+        return self.wait(SESSION_MS)
+
+    def resume(self, name: str, *, notice_ms: float = 10) -> Story:
+        """It goes on, is told what it lost, and joins again."""
+        self.tell("fault_end", member=name, fault="pause", target=name)
+        self.wait(notice_ms)._callback(name, "lost", self._zombies.pop(name))
+        self.held[name] = set()
+        self._claims.pop(name, None)
+        return self
 
     def round(self, stable: bool = True) -> Story:
         """One rebalance of the members that run; cooperative groups take as many rounds as they need."""

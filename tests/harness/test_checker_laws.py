@@ -98,6 +98,18 @@ def restarted_loudly() -> Story:
     return story.shift("revoke_begin", -20, member="a")
 
 
+def paused(notice_ms: float = 10) -> Story:
+    """b stands still, is evicted, goes on, and joins again."""
+    return Story().start("a", "b").round().pause("b").round().resume("b", notice_ms=notice_ms).round()
+
+
+def never_noticed() -> Story:
+    story = Story().start("a", "b").round().pause("b").round()
+    story.tell("fault_end", member="b", fault="pause", target="b")
+    story.wait(9000).tell("step", name="long after")
+    return story
+
+
 def taken_over(wait_ms: float, kind: str) -> Story:
     """b's instance id is taken by another process, and the old one goes on for some time."""
     story = static()
@@ -158,6 +170,9 @@ BROKEN: dict[str, tuple[str, Callable[[], Story]]] = {
         "generation", set_(partitions=[]), member="b")),
     "a fenced member consumed": ("S2", lambda: taken_over(5000, "consume")),
     "a fenced member committed": ("S2", lambda: taken_over(5000, "commit_ok")),
+    "a resumed member never noticed": ("O1", never_noticed),
+    "a resumed member noticed late": ("O1", lambda: paused(notice_ms=6000)),
+    "a paused member was missed too early": ("T1", lambda: paused().shift("fault_begin", 900)),
     "a key's records lie in the wrong order": ("K2", lambda: churn().change("ack", set_(value_id="p-0"))),
     "a key's records lie in the wrong order, two in a row": (
         "K2", lambda: churn().change("ack", set_(value_id="p-999"), nth=0)),
@@ -182,6 +197,8 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "a static restart in time": ({"S1": True, "S2": False, "T1": False}, lambda: static().restart("b")),
     "a cooperative static restart": ({"S1": True}, lambda: static(COOPERATIVE).restart("b")),
     "a static restart after its session": ({"S1": False}, lambda: static().restart("b", after_ms=SESSION_MS)),
+    "a paused member noticed once it went on": ({"O1": True, "T1": True}, lambda: paused()),
+    "a paused member that never went on": ({"O1": True}, lambda: Story().start("a", "b").round().pause("b").round()),
     "no records": ({"C1": False, "C2": False, "C5": False, "K2": False}, lambda: Story().start("a").round()),
     "two things at once": (
         {"R4": False, "R5": False},

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from integration.checker import Interval, intervals
 from integration.history import History
+from integration.timeline import ZOMBIE_MS
 from kafka_assignors.events import Event, partitions_json
 
 from .story import churn
@@ -81,6 +82,31 @@ def test_neighbours_gap_overlap_and_move() -> None:
         (0, 5, True),
         (10, 0, False),
     ]
+
+
+def test_a_paused_owner_is_a_zombie_until_its_first_callback_after_it_goes_on() -> None:
+    """Owned 10-70, paused at 20, resumed at 50, told at 70: 50 ms; the interval itself is as without a pause."""
+    ms = 1_000_000
+    told = [
+        event(10 * ms, "assigned_begin", "a", 0), event(70 * ms, "lost_begin", "a", 0),
+        event(90 * ms, "assigned_begin", "a", 0), event(95 * ms, "revoke_end", "a", 0),
+    ]  # fmt: skip
+    pause = [event(20 * ms, "fault_begin", "a", fault="pause"), event(50 * ms, "fault_end", "a", fault="pause")]
+
+    found = intervals(History(told + pause))
+
+    assert [i.zombie_ms for i in found] == [50, 0]
+    assert brief(found) == brief(intervals(History(told)))
+
+
+def test_a_zombie_that_notices_nothing_is_one_for_a_bounded_time() -> None:
+    ms = 1_000_000
+    history = History([
+        event(10 * ms, "assigned_begin", "a", 0), event(20 * ms, "fault_begin", "a", fault="pause"),
+        event(50 * ms, "fault_end", "a", fault="pause"), event(60_000 * ms, "revoke_end", "a", 0),
+    ])  # fmt: skip
+
+    assert [i.zombie_ms for i in intervals(history)] == [30 + ZOMBIE_MS]
 
 
 def test_a_restarted_member_is_another_owner() -> None:

@@ -1,0 +1,152 @@
+"""Scenarios with faults, static members and a change of assignor, played by real members on a real broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from integration.broker import Broker
+from integration.group import MemberGroup
+from integration.history import History
+from integration.play import play
+from integration.report import GroupResult
+from integration.scenario import SCENARIOS, Join, Kill, Pause, Resume, Step, scenario
+from kafka_assignors.errors import ConfigError
+
+from .test_member import gone, until
+
+broker = pytest.mark.broker
+
+
+def stands_still(process: psutil.Process) -> None:
+    until(lambda: process.status() == psutil.STATUS_STOPPED, "the member stands still")
+
+
+def played(name: str, kafka_broker: Broker, folder: Path, *assignors: str) -> GroupResult:
+    what = scenario(name)
+    what = replace(what, assignors=assignors or what.assignors)
+    result = play(what, kafka_broker, folder, "run", group=f"{name}-{folder.name}")
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    return result
+
+
+@broker
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_a_paused_member_is_evicted_in_time_and_notices_when_it_goes_on(
+    assignor: str, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    result = played("pause", kafka_broker, tmp_path, assignor)
+
+    joined, without, again = result.steps
+    assert sorted(joined.owned) == sorted(again.owned) == ["m1", "m2", "m3"]
+    assert sorted(without.owned) == ["m1", "m3"]
+    assert result.verdict.checked["T1"] == 1
+    # Its session of 2 s ended while it stood still, so for some time it owned what others had got.
+    assert result.verdict.measures["zombie_ms"] > 1500
+    assert {i.end_kind for i in result.intervals if i.zombie_ms} == {"lost"}
+    assert {i.member for i in result.intervals if i.zombie_ms} == {"m2"}
+
+
+@broker
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_nobody_notices_that_a_static_member_restarts(assignor: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    result = played("static", kafka_broker, tmp_path, assignor)
+
+    before, after = result.steps
+    assert result.verdict.checked["S1"] == 1
+    assert after.generation == before.generation
+    assert after.owned == before.owned
+
+
+@broker
+def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_path: Path) -> None:
+    """The elected name switches with the last member that learns the new one, and never back."""
+    result = played("rolling-assignors", kafka_broker, tmp_path)
+
+    assert [step.protocol for step in result.steps] == ["range"] * 3 + ["sticky"] * 4
+
+
+@broker
+def test_pausing_and_resuming_what_cannot_be(
+    kafka_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    group = kafka_group()
+    group.start("m1", [kafka_topic()], ["range"])
+    group.wait_stable()
+    with pytest.raises(ConfigError, match=r"'m1' .* isn't paused"):
+        group.resume("m1")
+    group.pause("m1")
+    with pytest.raises(ConfigError, match=r"'m1' .* is paused already"):
+        group.pause("m1")
+    with pytest.raises(ConfigError, match=r"'m1' .* is paused; resume or kill it"):
+        group.stop("m1")
+    with pytest.raises(ConfigError, match="no member 'm9'"):
+        group.pause("m9")
+    (pid,) = {e.pid for e in History.load(tmp_path).events if e.src == "member"}
+    stands_still(psutil.Process(pid))
+
+    group.close()
+
+    assert not psutil.pid_exists(pid)
+    faults = [e for e in History.load(tmp_path).events if e.kind == "fault_begin"]
+    assert [(e.data["fault"], e.member) for e in faults] == [("pause", "m1")]
+
+
+@broker
+def test_no_paused_member_outlives_its_harness(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """The harness gets SIGKILL while a member stands still, which can't notice by itself."""
+    program = textwrap.dedent(f"""
+        import signal
+        from pathlib import Path
+        from integration.group import MemberGroup
+        with MemberGroup({kafka_broker.bootstrap!r}, "paused-orphan", Path({str(tmp_path)!r}), "run") as group:
+            group.start("m1", [{kafka_topic()!r}], ["range"])
+            group.wait_stable()
+            group.pause("m1")
+            print("paused", flush=True)
+            signal.pause()
+    """)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
+        try:
+            assert harness.stdout is not None
+            assert harness.stdout.readline() == "paused\n"
+            (pid,) = {e.pid for e in History.load(tmp_path).events if e.src == "member"}
+            member = psutil.Process(pid)
+            stands_still(member)
+        finally:
+            harness.kill()
+
+    until(lambda: gone(pid), "the paused member of a dead harness ends")
+
+
+def test_who_is_in_the_group_after_a_step() -> None:
+    before = frozenset({"a", "b"})
+
+    assert Step("", (Kill("a"), Join("a"))).members_after(before) == {"a", "b"}
+    assert Step("", (Pause("a"),)).members_after(before) == {"b"}
+    assert Step("", (Resume("c"), Join("d"))).members_after(before) == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_names_members_that_are_there(name: str) -> None:
+    members: frozenset[str] = frozenset()
+    paused: set[str] = set()
+    for step in scenario(name).steps:
+        for action in step.actions:
+            if isinstance(action, Resume):
+                assert action.member in paused
+            else:
+                assert isinstance(action, Join) != (action.member in members), action
+            paused |= {action.member} if isinstance(action, Pause) else set()
+            members = Step("", (action,)).members_after(members)
+    assert members
