@@ -15,7 +15,8 @@ from .accelerated import fastest
 from .checked import CheckedPartitioner, is_partitioner
 from .core.keyed import preset_named
 from .errors import ClientMissing, ConfigError, InvalidPartition, NoPartitions, UnknownPartition
-from .partitioners import DefaultPartitioner, UniformPartitioner, draw_from
+from .keyhash import DefaultPartitioner, UniformPartitioner
+from .partitioners import draw_from
 from .placed import ExplicitPartitioner
 
 try:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from .checked import CheckedPartitioner, is_partitioner
 from .errors import ClientMissing, ConfigError
-from .partitioners import DefaultPartitioner, KeyHashPartitioner, RandomPartitioner, UniformPartitioner
+from .keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner
+from .partitioners import RandomPartitioner
 
 try:
     from confluent_kafka import KafkaError, KafkaException, Producer

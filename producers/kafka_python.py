@@ -10,14 +10,8 @@ from typing import Any
 
 from .checked import CheckedPartitioner, OnChoice, Record
 from .errors import ConfigError, UnknownName
-from .partitioners import (
-    DefaultPartitioner,
-    KeyHashPartitioner,
-    RandomPartitioner,
-    RoundRobinPartitioner,
-    StickyPartitioner,
-    UniformPartitioner,
-)
+from .keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner
+from .partitioners import RandomPartitioner, RoundRobinPartitioner, StickyPartitioner
 from .placed import ExplicitPartitioner, GeographicPartitioner
 
 PARTITIONERS: dict[str, type[CheckedPartitioner]] = {

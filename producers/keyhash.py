@@ -1,0 +1,332 @@
+"""The partitioners that place by key; records without one go by bytes, by batch, in turn or by chance.
+
+Arguments that all have in common are told in `producers.partitioners`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from typing import Any, Literal
+
+from .accelerated import fastest
+from .checked import OnChoice, Record, StrategyPartitioner, size_of
+from .core.hotkeys import HotKeys
+from .core.keyed import KeyMemo, check_count, preset_named
+from .core.topic import TopicView
+from .counters import Counters
+from .errors import ConfigError, UnknownName
+from .partitioners import draw_from
+from .strategies import BATCH_BYTES, RandomStrategy, RoundRobinStrategy, StickyStrategy, Strategy, UniformStrategy
+
+log = logging.getLogger(__name__)
+
+NullKeys = Literal["uniform", "sticky", "round_robin", "random"]
+
+
+class KeyHashPartitioner(StrategyPartitioner):
+    """Records with a key by a hash, as the clients of one ecosystem do it; records without one by `null_keys`.
+
+    Args:
+        preset: Whose placement: ``"java"``, ``"librdkafka"`` (its default: CRC-32, an empty key is no key),
+            ``"librdkafka-murmur2"``, ``"sarama"`` (also ``"fnv1a"``), ``"sarama-reference"``, or ``"consistent"``: jump
+            hash, which moves few keys when a topic grows but **places like no other client**; a warning says so.
+        null_keys: ``"uniform"`` (KIP-794, Java since 3.3): the same number of bytes everywhere. ``"sticky"`` (KIP-480,
+            Java 2.4 to 3.2): another partition with each batch. ``"round_robin"`` (Java up to 2.3): one after the other
+            from a random start. ``"random"``. An empty key is a key, except to ``"librdkafka"``.
+        modulus: Place keys as if the topic had this many partitions, however many it has by now: a topic that grows
+            keeps its keys where they are, and the new partitions get records without a key only.
+        hot_share: Split keys that have more than this share (0 to 1) of a topic's recent records. **Their records lose
+            their order.** None: every key stays whole.
+        hot_ways: Partitions a hot key is split over.
+        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"``.
+        rng, seed, on_choice, counters: See `producers.partitioners`.
+
+    Raises:
+        ConfigError: An argument is out of range; UnknownName lists the values of `preset` or `null_keys`. From
+            ``send()``: the topic has fewer partitions than `modulus`.
+        InvalidPartition, NoPartitions: From ``send()``, see `CheckedPartitioner`.
+
+    Cost: a seen key one look-up, whatever the number of partitions; a new one its hash, in C where confluent_kafka is
+    installed.
+    Source: see `partition_for_key`.
+    """
+
+    name = "keyhash"
+    plain = False
+    """Whether `preset` and `null_keys` say all about it: no source of random numbers, hook or mode of the user's."""
+
+    def __init__(
+        self,
+        preset: str = "java",
+        null_keys: NullKeys = "uniform",
+        *,
+        modulus: int | None = None,
+        hot_share: float | None = None,
+        hot_ways: int = 2,
+        batch_bytes: int = BATCH_BYTES,
+        rng: random.Random | None = None,
+        seed: int | None = None,
+        on_choice: OnChoice | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        known = preset_named(preset)
+        draw = draw_from(rng, seed)
+        strategies: dict[str, Callable[[], Strategy]] = {
+            "uniform": lambda: UniformStrategy(draw, batch_bytes),
+            "sticky": lambda: StickyStrategy(draw),
+            "round_robin": lambda: RoundRobinStrategy(draw),
+            "random": lambda: RandomStrategy(draw),
+        }
+        if null_keys not in strategies:
+            raise UnknownName("value of null_keys", null_keys, strategies)
+        UniformStrategy(draw, batch_bytes)  # a bad batch_bytes is refused whatever null_keys is
+        self._by_hash(preset, known.empty_is_null, modulus, hot_share, hot_ways)
+        super().__init__(strategies[null_keys](), on_choice=on_choice, counters=counters)
+        self.null_keys = null_keys
+        self.plain = not (self._observed or modulus or hot_share or rng is not None or seed is not None)
+        if preset == "consistent":
+            log.warning(
+                "preset 'consistent' places keys like no other client: Java, librdkafka or Sarama will disagree"
+            )
+
+    def _by_hash(
+        self,
+        preset: str,
+        empty_is_null: bool = False,
+        modulus: int | None = None,
+        hot_share: float | None = None,
+        hot_ways: int = 2,
+    ) -> None:
+        self.preset = preset
+        self.modulus = None if modulus is None else check_count(modulus, "modulus")
+        self._index = fastest(preset)
+        self._empty_is_null = empty_is_null
+        self._hot: dict[str, HotKeys] | None = None if hot_share is None else {}
+        self._hot_lock = threading.Lock()
+        self._whole = hot_share is None and not empty_is_null  # each key lies where its hash says
+        self._make_hot: Callable[[], HotKeys] = lambda: HotKeys(hot_share or 0.5, hot_ways)
+        if hot_share is not None:
+            HotKeys(hot_share, hot_ways)  # a bad argument is told now, not at the first record
+
+    def choose(self, view: TopicView, record: Record) -> object:
+        """By the key, else by the strategy."""
+        key = record.serialized_key
+        if key is None or (self._empty_is_null and not len(key)):
+            return super().choose(view, record)
+        return self._by_key(self._keys(view), view, key)
+
+    def partition(
+        self,
+        topic: str,
+        key: Any,
+        serialized_key: bytes | None,
+        value: Any,
+        serialized_value: bytes | None,
+        cluster: Any,
+    ) -> int:
+        """The partition of one record: kafka-python's interface."""
+        if serialized_key is None:
+            return super().partition(topic, key, None, value, serialized_value, cluster)
+        seen = self._topics.seen.get(topic)
+        try:  # the shortest way for a key seen before: nothing is called
+            if seen is not None and seen.source is cluster._partitions[topic]:
+                found = seen.places.get(serialized_key)
+                if not self._observed:
+                    if found is not None:
+                        return found
+                    if self._whole and type(serialized_key) is bytes:
+                        return seen.keys.learn(serialized_key)
+            else:
+                seen = None
+        except (AttributeError, KeyError, TypeError, ValueError):  # no such cluster, no such topic, no hashable key
+            seen = None
+        if self._empty_is_null and not len(serialized_key):
+            return super().partition(topic, key, serialized_key, value, serialized_value, cluster)
+        if seen is None:
+            seen = self._topics.keyed(topic, cluster)
+        chosen = self._by_key(seen.keys, seen.view, serialized_key)
+        if self._observed:
+            self._note(topic, serialized_key, serialized_value, chosen)
+        return chosen
+
+    def _by_key(self, keys: KeyMemo, view: TopicView, key: bytes) -> int:
+        if self._hot is None:
+            return keys.partition(key)
+        key = bytes(key)
+        ids = keys.partitions
+        home = self._index(key, len(ids))
+        with self._hot_lock:
+            hot = self._hot.get(view.topic) or self._hot.setdefault(view.topic, self._make_hot())
+            return ids[hot.place(key, home, len(ids))]
+
+    def _keys(self, view: TopicView) -> KeyMemo:
+        over = view.partitions
+        if self.modulus is not None:
+            if len(over) < self.modulus:
+                raise ConfigError(
+                    f"modulus={self.modulus} places keys over {self.modulus} partitions, but topic {view.topic!r} has "
+                    f"{len(over)}; give the number it had when its keys were placed first"
+                )
+            over = over[: self.modulus]
+        old = self._topics.seen.get(view.topic)
+        return old.keys if old is not None and old.keys.partitions == over else KeyMemo(over, self._index)
+
+
+class DefaultPartitioner(KeyHashPartitioner):
+    """Java's default: records with a key by murmur2 over all partitions, records without one by `null_keys`.
+
+    Args:
+        null_keys: See `KeyHashPartitioner`; ``"uniform"`` is what Java does since 3.3. An empty key is a key.
+        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"``.
+        rng, seed, on_choice, counters: See `producers.partitioners`.
+
+    Raises:
+        ConfigError: An argument is out of range; UnknownName lists the values of `null_keys`.
+        InvalidPartition, NoPartitions: From ``send()``, see `CheckedPartitioner`.
+
+    Cost: a seen key one look-up, whatever the number of partitions; a new one its hash.
+    Source: apache/kafka ``KafkaProducer#partition``, ``BuiltInPartitioner``. Unlike Java's, backlog does not weigh in
+    (`UniformPartitioner` does that), and headers do not count as bytes.
+    """
+
+    name = "default"
+
+    def __init__(
+        self,
+        null_keys: NullKeys = "uniform",
+        *,
+        batch_bytes: int = BATCH_BYTES,
+        rng: random.Random | None = None,
+        seed: int | None = None,
+        on_choice: OnChoice | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        super().__init__(
+            "java", null_keys, batch_bytes=batch_bytes, rng=rng, seed=seed, on_choice=on_choice, counters=counters
+        )
+
+
+class UniformPartitioner(KeyHashPartitioner):
+    """The same number of bytes for each partition, fewer where records queue: Java's built-in partitioner in full.
+
+    Args:
+        batch_bytes: The producer's ``batch_size`` in bytes: a partition is left after so many bytes at a new batch, or
+            after twice as many.
+        adaptive: Weigh partitions by backlog: the more batches wait, the less it gets. Backlog is what was sent and is
+            not yet acknowledged; only `attach` tells of it (the wrappers of other clients tell by themselves).
+        availability_timeout_ms: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0:
+            none. They come back with its first acknowledgement.
+        ignore_keys: Place records with a key like the others, Java's ``partitioner.ignore.keys``; otherwise they go
+            where Java's default puts them.
+        rack: Place records without a key on leaders of this rack as long as it has any (KIP-1123, ``client.rack``).
+        local_share: The most that goes to the rack, of the bytes; the rest goes to the other racks. Below 1 it keeps
+            the partitions of a zone with many producers from filling alone.
+        rng, seed, on_choice, counters: See `producers.partitioners`.
+
+    Raises:
+        ConfigError: An argument is out of range; a blank rack is one.
+        NoPartitions: From ``send()``.
+
+    Cost: O(1) a record, on average also with backlog.
+    Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``. Unlike Java: backlog counts what is in flight too;
+    the timeout leaves out idle partitions of a late leader as well; headers do not count as bytes.
+    """
+
+    name = "uniform"
+
+    def __init__(
+        self,
+        *,
+        batch_bytes: int = BATCH_BYTES,
+        adaptive: bool = True,
+        availability_timeout_ms: float = 0,
+        ignore_keys: bool = False,
+        rack: str | None = None,
+        local_share: float = 1.0,
+        rng: random.Random | None = None,
+        seed: int | None = None,
+        on_choice: OnChoice | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        timeout = availability_timeout_ms
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout < float("inf"):
+            raise ConfigError(f"availability_timeout_ms must be a number of at least 0, not {timeout!r}")
+        if timeout and not adaptive:
+            raise ConfigError("availability_timeout_ms needs adaptive=True: without it nothing is known of leaders")
+        self._uniform = UniformStrategy(
+            draw_from(rng, seed),
+            batch_bytes,
+            rack=rack,
+            local_share=local_share,
+            availability_timeout_s=timeout / 1000,
+        )
+        self._by_hash("java")
+        self.sees_leaders = rack is not None or timeout > 0
+        StrategyPartitioner.__init__(self, self._uniform, on_choice=on_choice, counters=counters)
+        self.null_keys = "uniform"
+        self.adaptive, self.ignore_keys = adaptive, ignore_keys
+        self._sending = threading.local()  # .placed: (topic, partition, bytes) of the record being sent
+
+    def choose(self, view: TopicView, record: Record) -> object:
+        """By the key unless keys are ignored, else by bytes."""
+        return StrategyPartitioner.choose(self, view, record) if self.ignore_keys else super().choose(view, record)
+
+    def partition(
+        self,
+        topic: str,
+        key: Any,
+        serialized_key: bytes | None,
+        value: Any,
+        serialized_value: bytes | None,
+        cluster: Any,
+    ) -> int:
+        """The partition of one record: kafka-python's interface."""
+        if serialized_key is not None and not self.ignore_keys:
+            return super().partition(topic, key, serialized_key, value, serialized_value, cluster)
+        return StrategyPartitioner.partition(self, topic, key, serialized_key, value, serialized_value, cluster)
+
+    def attach(self, producer: Any) -> None:
+        """Count backlog from a `KafkaProducer`'s sends and their acknowledgements.
+
+        Args:
+            producer: The producer that has this partitioner. Its ``send`` is replaced, on this object alone, by one
+                that counts and then does the same. Records sent to a partition named in ``send`` do not count.
+
+        Raises:
+            ConfigError: `adaptive` is False.
+
+        Cost: about 5 µs a record.
+        """
+        if not self.adaptive:
+            raise ConfigError("attach counts backlog, which adaptive=False does not weigh; leave one of them out")
+        send = producer.send
+        self.counts_sends()
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self._sending.placed = None
+            future = send(*args, **kwargs)
+            placed = self._sending.placed
+            if placed is not None:
+                future.add_both(self.sent(*placed))
+            return future
+
+        producer.send = counted
+
+    def counts_sends(self) -> None:
+        """From now on each choice is noted: a wrapper will tell of what it sends."""
+        self._observed = True
+
+    def sent(self, topic: str, partition: int, size: int) -> Callable[..., None]:
+        """A record of so many bytes was sent; what it gives must be called (any arguments) once that is over."""
+        return self._uniform.sent(topic, partition, size)
+
+    def pending_bytes(self, topic: str, partition: int) -> int:
+        """Backlog of a partition in bytes, as far as it was counted."""
+        return self._uniform.pending_bytes(topic, partition)
+
+    def _note(self, topic: str, key: bytes | None, value: bytes | None, chosen: int) -> None:
+        super()._note(topic, key, value, chosen)
+        self._sending.placed = topic, chosen, size_of(key, value)
