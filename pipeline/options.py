@@ -64,6 +64,15 @@ def out_folder(out: str) -> str:
     return absolute(out)
 
 
+def partition_counts(counts: str | None) -> list[int]:
+    """The partition counts in ``--what-if``, each once."""
+    words = [word.strip() for word in (counts or "").split(",") if word.strip()]
+    for word in words:
+        if not re.fullmatch(r"[1-9]\d{0,4}", word):
+            raise ConfigError(f"--what-if {counts!r}: {word!r} is no partition count from 1 to 99999; write 12,24,48")
+    return sorted(set(map(int, words)))
+
+
 def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
     """``--weights`` and what belongs to it."""
     if unit not in weights.COUNTED:

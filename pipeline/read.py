@@ -105,7 +105,16 @@ def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> Da
 
     Cost: lazy; one task per topic-partition.
     """
-    return from_kafka(
+    return from_kafka(_source(spark, bootstrap, topics), run, topics.cluster)
+
+
+def keys(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> DataFrame:
+    """The keys of the same records -> ``run, topic, partition, key binary, bytes long``, as `what_if` takes them."""
+    return keys_from_kafka(_source(spark, bootstrap, topics), run)
+
+
+def _source(spark: SparkSession, bootstrap: str, topics: Topics) -> DataFrame:
+    return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", ",".join(topics.partitions))
@@ -117,20 +126,13 @@ def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> Da
         # A broker that goes away during the job is an error soon, not after the client's minutes.
         .option("kafka.request.timeout.ms", str(TIMEOUT_MS))
         .option("kafka.default.api.timeout.ms", str(2 * TIMEOUT_MS))
-        .load(),
-        run,
-        topics.cluster,
+        .load()
     )
 
 
 def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
     """Rows as Spark's Kafka source gives them -> `schema.RECORDS`."""
-    headers = sf.coalesce("headers", sf.array().cast("array<struct<key string, value binary>>"))
-    header_bytes = sf.aggregate(
-        headers,
-        sf.lit(0),
-        lambda total, h: total + sf.octet_length(h["key"]) + sf.coalesce(sf.octet_length(h["value"]), sf.lit(0)),
-    )
+    headers = _headers()
 
     def header(name: str) -> Column:
         return sf.get(sf.filter(headers, lambda h: h["key"] == name), 0)["value"].cast("string")
@@ -148,7 +150,7 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
             sf.when(sf.col("key").isNotNull(), sf.xxhash64("key")).alias("key_hash"),
             sf.octet_length("key").alias("key_bytes"),
             sf.octet_length("value").alias("value_bytes"),
-            header_bytes.alias("header_bytes"),
+            _header_bytes().alias("header_bytes"),
             # integration/records.py puts the header and a JSON value with an id; other values are not looked at
             sf.when(
                 header("partitioner").isNotNull(), sf.get_json_object(sf.col("value").cast("string"), "$.id")
@@ -157,6 +159,25 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
         ),
         schema.RECORDS,
         strict=False,  # Kafka has no records without these
+    )
+
+
+def keys_from_kafka(rows: DataFrame, run: str) -> DataFrame:
+    """Rows as Spark's Kafka source gives them -> what `keys` returns."""
+    sizes = [sf.coalesce(sf.octet_length(name), sf.lit(0)) for name in ("key", "value")]
+    size = (sizes[0] + sizes[1] + _header_bytes()).cast("long")
+    return rows.select(sf.lit(run).alias("run"), "topic", "partition", "key", size.alias("bytes"))
+
+
+def _headers() -> Column:
+    return sf.coalesce("headers", sf.array().cast("array<struct<key string, value binary>>"))
+
+
+def _header_bytes() -> Column:
+    return sf.aggregate(
+        _headers(),
+        sf.lit(0),
+        lambda total, h: total + sf.octet_length(h["key"]) + sf.coalesce(sf.octet_length(h["value"]), sf.lit(0)),
     )
 
 

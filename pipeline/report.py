@@ -20,10 +20,11 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
         and share of each partition that has any. ``groups``: per group its intervals, members, moves, longest gap
         and overlap (ms). ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
-        moves over all rebalances, and the worst of its loads. ``rejected``: reason -> lines. All sorted, all plain
+        moves over all rebalances, and the worst of its loads. ``partitioners``: per topic, rule and partition count its
+        `schema.PARTITIONER_WHAT_IF` but for the lists. ``rejected``: reason -> lines. All sorted, all plain
         JSON values.
 
-    Cost: seven small jobs; driver memory of O(partitions + rebalances).
+    Cost: eight small jobs; driver memory of O(partitions + rebalances).
     """
     loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
     placed = tables["placement"].groupBy("run", "topic", "partition")
@@ -68,6 +69,8 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     )
     assignors = [row.asDict() for row in sorted(what_if.collect())]
     rebalances = [row.asDict() for row in tables["rebalances"].orderBy("run", "group", "rebalance").collect()]
+    tried = tables["partitioner_what_if"].drop("records_per_partition")
+    partitioners = [row.asDict() for row in tried.orderBy("run", "topic", "partitions", "rule").collect()]
     rejected = {row["reason"]: row["count"] for row in sorted(tables["rejected"].groupBy("reason").count().collect())}
     rows = {
         "placement": windows,
@@ -75,6 +78,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "group_timeline": sum(group["intervals"] for group in groups),
         "rebalances": len(rebalances),
         "assignor_what_if": sum(row["rebalances"] for row in assignors),
+        "partitioner_what_if": len(partitioners),
         "partition_weights": tables["partition_weights"].count(),
         "rejected": sum(rejected.values()),
     }
@@ -84,6 +88,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "groups": groups,
         "rebalances": rebalances,
         "assignors": assignors,
+        "partitioners": partitioners,
         "rejected": rejected,
     }
 
@@ -147,6 +152,21 @@ def show(said: dict[str, Any]) -> None:
             for row in said["assignors"]
         ],
     )
+    if said["partitioners"]:
+        _table(
+            "Where records would lie",
+            ("topic", "partitions", "rule", "max/mean", "cv", "keys elsewhere", "records elsewhere"),
+            [
+                (
+                    *(row[name] for name in ("topic", "partitions", "rule")),
+                    f"{row['max_over_mean']:.3f}",
+                    f"{row['cv']:.3f}",
+                    "-" if row["moved_key_share"] is None else f"{row['moved_key_share']:.1%}",
+                    "-" if row["moved_records"] is None else row["moved_records"],
+                )
+                for row in said["partitioners"]
+            ],
+        )
     if "weights" in said and said["weights"]["file"]:
         weights = said["weights"]
         _table(

@@ -32,7 +32,7 @@ from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError, MachineError
 from kafka_assignors.jvm import spark_jars, spark_java_home
 
-from . import options, read, rebalances, report, schema, transform, weights
+from . import options, read, rebalances, report, schema, transform, weights, what_if
 
 BAD_INPUT = 3
 TABLES = {
@@ -41,6 +41,7 @@ TABLES = {
     "group_timeline": schema.GROUP_TIMELINE,
     "rebalances": schema.REBALANCES,
     "assignor_what_if": schema.ASSIGNOR_WHAT_IF,
+    "partitioner_what_if": schema.PARTITIONER_WHAT_IF,
     "partition_weights": schema.PARTITION_WEIGHTS,
     "rejected": schema.REJECTED,
 }
@@ -69,6 +70,9 @@ def run(
     out: Out,
     window: Annotated[str, typer.Option(help="Length of the windows of placement.")] = "1 minute",
     run_id: Annotated[str | None, typer.Option("--run", help="Id for placement; the history's if it has one.")] = None,
+    what_if_counts: Annotated[
+        str | None, typer.Option("--what-if", help="Comma-separated partition counts to try every rule with.")
+    ] = None,
     weights_file: Annotated[
         str | None, typer.Option("--weights", help="File to keep the weights for the next assignment in.")
     ] = None,
@@ -81,11 +85,12 @@ def run(
         names = options.topic_names(topics)
         options.check_window(window)
         history, out = options.history_folder(history), options.out_folder(out)
+        other_counts = options.partition_counts(what_if_counts)
         target = options.weights_target(weights_file, weights_unit, weights_minutes)
         with steps("topics"):
             found = read.topics(bootstrap, names)
         with session(steps) as spark:
-            said = job(spark, bootstrap, found, history, out, window, run_id, target, steps)
+            said = job(spark, bootstrap, found, history, out, window, run_id, other_counts, target, steps)
     _print({**said, "seconds": steps.seconds}, json_)
 
 
@@ -110,6 +115,7 @@ def job(
     out: str,
     window: str,
     run_id: str | None,
+    other_counts: list[int],
     target: weights.Target,
     steps: Steps,
 ) -> dict[str, Any]:
@@ -130,6 +136,12 @@ def job(
         write(placement, f"{out}/placement")
     with steps("topic_load"):
         write(transform.topic_load(placement, topics.partitions), f"{out}/topic_load")
+    with steps("partitioner_what_if"):
+        # A second pass over the topics, with the keys: for those who asked.
+        tried = _frame(spark, [], "partitioner_what_if")
+        if other_counts:
+            tried = what_if.partitioners(read.keys(spark, bootstrap, topics, run_id), topics.partitions, other_counts)
+        write(tried, f"{out}/partitioner_what_if")
     with steps("partition_weights"):
         measured = weights.measure(placement, topics.partitions, target.unit)
         settled, changes = weights.update(measured, target)
@@ -201,6 +213,8 @@ def _start(work: str, log: Path, sink: IO[bytes]) -> tuple[Any, SparkSession]:
     os.environ["JAVA_HOME"] = str(spark_java_home())
     # Another Spark on this machine is not the one that this pyspark speaks to.
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    # Workers are started by this name, whatever the setting says; another python3 has no pyarrow.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = SparkConf(loadDefaults=False).setAll(_local_settings(work))
     with _plain_errors(log):
         try:
@@ -220,7 +234,6 @@ def _local_settings(work: str) -> list[tuple[str, str]]:
         ("spark.master", "local[*]"),
         ("spark.app.name", "kafka-assignors pipeline"),
         ("spark.jars", ",".join(map(str, spark_jars()))),
-        ("spark.pyspark.python", sys.executable),
         ("spark.driver.host", "127.0.0.1"),
         ("spark.driver.bindAddress", "127.0.0.1"),
         ("spark.ui.enabled", "false"),

@@ -193,6 +193,29 @@ ASSIGNOR_WHAT_IF = _table(
 Load is measured over the whole of the records read. A topic that was not read loads nobody.
 """
 
+PARTITIONER_WHAT_IF = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("rule", STRING, NEVER),  # a preset for keys, or roundrobin: keys are not looked at
+    ("partitions", INT, NEVER),  # the partition count tried
+    ("current", BOOLEAN, NEVER),  # it is the topic's own count
+    ("records", LONG, NEVER),
+    ("bytes", LONG, NEVER),  # B of keys, values and headers
+    ("keys", LONG, NEVER),  # different keys, exact; an empty key is one
+    ("moved_keys", LONG, OR_NULL),  # keys with records on another partition than this rule's; null: keys have no place
+    ("moved_key_share", DOUBLE, OR_NULL),  # of the keys, 0..1; null as before
+    (
+        "moved_records",
+        LONG,
+        OR_NULL,
+    ),  # records with a key that lie on another partition than this rule's; null as before
+    ("max_over_mean", DOUBLE, NEVER),  # of bytes per partition; 1: even
+    ("cv", DOUBLE, NEVER),  # standard deviation (of the population) / mean of bytes per partition; 0: even
+    ("records_per_partition", ArrayType(DOUBLE), NEVER),  # index = partition; records without a key in equal parts
+)
+"""One row per topic, rule and partition count. With the topic's own count, `moved_records` of the rule that its
+producers keep are its misplaced records: 0 in a healthy topic."""
+
 PARTITION_WEIGHTS = _table(
     ("run", STRING, NEVER),
     ("topic", STRING, NEVER),
@@ -227,6 +250,12 @@ _LITERALS = {
 }
 
 
+def _literal(type_: DataType) -> Column:
+    if type_ in _LITERALS:
+        return sf.lit(_LITERALS[type_])
+    return sf.array() if isinstance(type_, ArrayType) else sf.create_map()
+
+
 def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> DataFrame:
     """The table's columns in its order, with its types and nullability; other columns are dropped.
 
@@ -245,7 +274,7 @@ def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> Data
         if field.nullable:
             return sf.col(field.name)
         # The literal is never reached, but without it Spark would call every computed column nullable.
-        literal = sf.lit(_LITERALS[field.dataType]) if field.dataType in _LITERALS else sf.create_map()
+        literal = _literal(field.dataType)
         null = [sf.raise_error(sf.lit(f"column {field.name} has a null")).cast(field.dataType)] if strict else []
         return sf.coalesce(field.name, *null, literal.cast(field.dataType)).alias(field.name)
 

@@ -1,0 +1,137 @@
+"""Where records would lie under other rules and other partition counts, from their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from producers.batch import partitions_for_keys
+
+from . import schema
+
+KEYED = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
+"""The presets that differ from each other; see `producers.PRESETS`."""
+
+KEYLESS = "roundrobin"
+"""The rule that does not look at keys: each partition gets as many records as any other."""
+
+_COUNTED = ("records", "bytes", "keys", "moved_keys", "moved_records")
+_PLACED = "run string, topic string, rule string, partitions int, placed int, " + ", ".join(
+    f"{name} long" for name in _COUNTED
+)
+
+
+def partitioners(keys: DataFrame, partitions: Mapping[str, int], counts: Collection[int]) -> DataFrame:
+    """Load and moved keys of each topic under each rule and partition count.
+
+    Records without a key, and those with an empty key where a rule takes that for none, are spread evenly: what round
+    robin, random, sticky and uniform come to in the long run.
+
+    Args:
+        keys: ``run, topic, partition, key binary, bytes long``, a row per record; see `read.keys`.
+        partitions: topic -> partition count.
+        counts: Other partition counts to try, beside each topic's own.
+
+    Returns:
+        `schema.PARTITIONER_WHAT_IF`.
+
+    Cost: lazy. Each record is read once and each different key hashed once per rule and count, as whole columns; two
+    shuffles of (topic, partition, key) counts, two of rules x counts x partitions rows.
+    """
+    tried = {topic: sorted({own, *counts}) for topic, own in partitions.items()}
+    same_key = Window.partitionBy("run", "topic", "key")
+    different = (
+        keys.groupBy("run", "topic", "partition", "key")
+        .agg(sf.count("*").alias("records"), sf.sum("bytes").alias("bytes"))
+        .withColumn("low", sf.min("partition").over(same_key))
+        .withColumn("high", sf.max("partition").over(same_key))
+    )
+    place = ["run", "topic", "rule", "partitions"]
+    parts = (
+        different.mapInArrow(_placing(tried), _PLACED)
+        .groupBy(*place, "placed")
+        .agg(*(sf.sum(name).alias(name) for name in _COUNTED))
+    )
+    topics = parts.groupBy(*place).agg(
+        *(sf.sum(name).alias(name) for name in _COUNTED),
+        sf.map_from_entries(sf.collect_list(sf.struct("placed", sf.struct("records", "bytes")))).alias("at"),
+    )
+    n, keyed = sf.col("partitions"), sf.col("rule") != KEYLESS
+    own = sf.create_map(*(sf.lit(x) for item in partitions.items() for x in item))[sf.col("topic")]
+
+    def loads(name: str) -> Column:
+        spread = sf.coalesce(sf.try_element_at("at", sf.lit(-1))[name], sf.lit(0)) / n
+        every = sf.sequence(sf.lit(0), n - 1)
+        return sf.transform(every, lambda p: sf.coalesce(sf.try_element_at("at", p)[name], sf.lit(0)) + spread)
+
+    mean = sf.col("bytes") / n
+    squares = sf.aggregate("load", sf.lit(0.0), lambda total, x: total + (x - mean) * (x - mean))
+    share = sf.when(sf.col("keys") > 0, sf.col("moved_keys") / sf.col("keys")).otherwise(0.0)
+    return schema.conform(
+        topics.withColumn("load", loads("bytes")).select(
+            *place,
+            (n == own).alias("current"),
+            "records",
+            "bytes",
+            "keys",
+            sf.when(keyed, sf.col("moved_keys")).alias("moved_keys"),
+            sf.when(keyed, share).alias("moved_key_share"),
+            sf.when(keyed, sf.col("moved_records")).alias("moved_records"),
+            sf.when(mean > 0, sf.array_max("load") / mean).otherwise(0.0).alias("max_over_mean"),
+            sf.when(mean > 0, sf.sqrt(squares / n) / mean).otherwise(0.0).alias("cv"),
+            loads("records").alias("records_per_partition"),
+        ),
+        schema.PARTITIONER_WHAT_IF,
+    )
+
+
+def _placing(
+    tried: Mapping[str, Collection[int]],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Batches of different keys -> batches of `_PLACED`, already summed: a batch leaves few rows, however many keys."""
+
+    def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            for group in table.group_by(["run", "topic"]).aggregate([]).to_pylist():
+                run, topic = group["run"], group["topic"]
+                yield _sums(run, topic, table.filter((pc.field("run") == run) & (pc.field("topic") == topic)), tried)
+
+    return place
+
+
+def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[int]]) -> pa.RecordBatch:
+    """One topic's keys, placed by every rule over every count: a row per rule, count and partition (-1: spread)."""
+    keys = rows.column("key")
+    now, low, high, records, size = (
+        rows.column(name).to_numpy() for name in ("partition", "low", "high", "records", "bytes")
+    )
+    first = (now == low) & ~np.asarray(keys.is_null())  # a key is counted in one of its rows
+    found: list[dict[str, Any]] = []
+    for n in tried[topic]:
+        for rule in (*KEYED, KEYLESS):
+            placed = np.full(len(rows), -1, np.int32) if rule == KEYLESS else partitions_for_keys(keys, n, rule)
+            elsewhere = placed >= 0
+            moved_keys = first & elsewhere & ((low != placed) | (high != placed))
+            moved_records = np.where(elsewhere & (now != placed), records, 0)
+            sums = [_per_partition(placed, n, x) for x in (records, size, first, moved_keys, moved_records)]
+            found += (
+                {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
+                 **{name: int(total[at]) for name, total in zip(_COUNTED, sums, strict=True)}}
+                for at in np.flatnonzero(sums[0]).tolist()
+            )  # fmt: skip
+    types = {"run": pa.string(), "topic": pa.string(), "rule": pa.string(), "partitions": pa.int32(),
+             "placed": pa.int32(), **dict.fromkeys(_COUNTED, pa.int64())}  # fmt: skip
+    return pa.RecordBatch.from_pylist(found, schema=pa.schema(types))
+
+
+def _per_partition(placed: NDArray[np.int32], n: int, values: NDArray[Any]) -> NDArray[np.float64]:
+    # Sums in float64 are exact up to 2**53, far beyond what one batch holds.
+    return np.bincount(placed + 1, weights=values, minlength=n + 1).astype(np.float64)
