@@ -20,11 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .core import userdata
-from .core.assignment import Assignment
 from .core.group import NO_GENERATION, Partitions, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
-from .core.strategies import Fact, Reading, Strategy, read, strategy
+from .core.strategies import Fact, Strategy, read, strategy
 from .errors import ConfigError, UnknownName
 
 try:
@@ -46,16 +45,18 @@ class Assignor(AbstractPartitionAssignor):
 
     Args:
         rack: This member's rack (KIP-881), sent with its subscription; kafka-python does not pass on ``client_rack``.
+        options: Those of the strategy (`core.strategies.Strategy.settings`).
 
     Raises:
-        ConfigError: `rack` is no string.
+        ConfigError: `rack` is no string, or an option that the strategy does not have, or not with that value.
     """
 
     name: str
     _consumer: weakref.ref[Any] | None = None
     _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
 
-    def __init__(self, *, rack: str | None = None) -> None:
+    def __init__(self, *, rack: str | None = None, **options: Any) -> None:
+        self._strategy = type(self)._strategy.having(**options)
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.rack = rack or None
@@ -139,16 +140,13 @@ class Assignor(AbstractPartitionAssignor):
         # Looking up racks takes a call per partition and broker: only where a member can use them.
         racked = any(subscription.rack for _, _, subscription in joined)
         reading = read(self._strategy.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
-        answer, facts = self._answer(reading)
+        answer, facts = self._strategy.answer(reading)
         self._tell((*reading.facts, *facts))
         del joined, reading  # in a large group they take as much as the answer, and that exists twice for a moment
         return {
             member_id: ConsumerProtocolAssignment(VERSION, list(answer.pop(member_id).items()), None)
             for member_id in list(answer)
         }
-
-    def _answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
-        return self._strategy.answer(reading), ()
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         # A fact that goes on is not news; one that comes back is.
@@ -187,13 +185,7 @@ class _Sticky(Assignor):
     """
 
     def __init__(self, *, rack: str | None = None, parity: str | None = None) -> None:
-        super().__init__(rack=rack)
-        if parity not in (None, "java"):
-            raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
-        self.parity = parity
-
-    def _answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
-        return self._strategy.java_answer(reading) if self.parity else super()._answer(reading)
+        super().__init__(rack=rack, parity=parity)
 
 
 class StickyAssignor(_Sticky):

@@ -171,7 +171,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
             instance_id = holder if holder != member_id else None
             members.append((member_id, instance_id, replace(said, user_data=data, owned=owned, generation=claimed)))
         reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks)
-        assigned = strategies.strategy(protocol).answer(reading)
+        assigned, _ = strategies.strategy(protocol).answer(reading)
         holders = {member_id: holder for member_id, holder, _ in rebalance.members}
         after = {
             TopicPartition(topic, partition): holders[member_id]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any
 
-from ..errors import UnknownName
+from ..errors import ConfigError, UnknownName
 from . import cooperative, flow, javasticky, roundrobin, sticky, userdata
 from . import range as range_
 from .assignment import Assignment
@@ -23,25 +25,56 @@ from .protocol import Subscription, decode_subscription
 Racks = Mapping[str, Sequence[Collection[str]]]
 
 
+def _no_settings() -> Mapping[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True)
 class Strategy:
     """One assignor.
 
     Args:
         name: Its protocol name, as members offer it in JoinGroup.
-        assign: The decision; with `claim`, it also takes the group's resolved claims.
+        assign: The decision: group, with `claim` the group's resolved claims, and what `settings` returned by name.
         claim: What a member's subscription claims; None when the strategy does not care.
         load: Imports what the decision needs and takes long to import; to be called before the first join.
+        settings: Takes the options that the strategy knows as keyword arguments, each with a default; raises
+            `ConfigError` for a wrong value; returns what they mean as further arguments of `assign`.
+        options: The options chosen, all JSON values; see `having`.
     """
 
     name: str
     assign: Callable[..., Assignment]
     claim: Callable[[Subscription], userdata.Claim] | None = None
     load: Callable[[], None] = lambda: None
+    settings: Callable[..., Mapping[str, Any]] = _no_settings
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def answer(self, reading: Reading) -> Assignment:
-        """The decision on what members sent."""
-        return self.assign(reading.group, reading.claims) if self.claim else self.assign(reading.group)
+    def having(self, **options: Any) -> Strategy:
+        """This strategy with options.
+
+        Raises:
+            ConfigError: It has no such option, or not with that value.
+        """
+        known = signature(self.settings).parameters
+        for option in options:
+            if option not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
+        self.settings(**options)
+        return replace(self, options=options)
+
+    def answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
+        """The decision on what members sent, and what is to be told about it."""
+        if self.options.get("parity") == "java":
+            return self.java_answer(reading)
+        return self._decided(reading), ()
+
+    def _decided(self, reading: Reading) -> Assignment:
+        chosen = self.settings(**self.options)
+        return (
+            self.assign(reading.group, reading.claims, **chosen) if self.claim else self.assign(reading.group, **chosen)
+        )
 
     def java_answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
         """What Java's assignor of this name answers, also where that is not the best.
@@ -52,7 +85,7 @@ class Strategy:
             still hold it, or withholds although nobody holds it, stays so and is told.
         """
         if not self.claim:
-            return self.answer(reading), ()  # range and roundrobin are Java's anyway
+            return self._decided(reading), ()  # range and roundrobin are Java's anyway
         cooperative = self.name == "cooperative-sticky"
         bearable = ("hand-over", "covered") if cooperative else ()
         try:
@@ -65,7 +98,7 @@ class Strategy:
             if not fatal:
                 return assignment, tuple(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
             why = f"Java's answer is unsound ({fatal[0]})"
-        return self.answer(reading), (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
+        return self._decided(reading), (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
 
 
 @dataclass(frozen=True)
@@ -117,26 +150,33 @@ def _cooperative_claim(subscription: Subscription) -> userdata.Claim:
     return userdata.Claim(subscription.owned, told.generation, told.garbage)
 
 
+def _sticky_settings(parity: str | None = None) -> Mapping[str, Any]:
+    if parity not in (None, "java"):
+        raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
+    return {}
+
+
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
         Strategy("range", range_.assign),
         Strategy("roundrobin", roundrobin.assign),
-        Strategy("sticky", sticky.assign, _sticky_claim, flow.load),
-        Strategy("cooperative-sticky", cooperative.assign, _cooperative_claim, flow.load),
+        Strategy("sticky", sticky.assign, _sticky_claim, flow.load, _sticky_settings),
+        Strategy("cooperative-sticky", cooperative.assign, _cooperative_claim, flow.load, _sticky_settings),
     )
 }
 
 
-def strategy(name: str) -> Strategy:
-    """The strategy of a protocol name.
+def strategy(name: str, **options: Any) -> Strategy:
+    """The strategy of a protocol name, with options.
 
     Raises:
         UnknownName: No strategy has that name; the message lists the known ones.
+        ConfigError: It has no such option, or not with that value.
     """
     if name not in STRATEGIES:
         raise UnknownName("assignor", name, STRATEGIES)
-    return STRATEGIES[name]
+    return STRATEGIES[name].having(**options) if options else STRATEGIES[name]
 
 
 def read(
@@ -220,6 +260,7 @@ def replay(
     members: Iterable[tuple[str, str | None, bytes]],
     partitions: Mapping[str, int],
     racks: Racks | None = None,
+    **options: Any,
 ) -> Assignment:
     """What our leader answers to these bytes.
 
@@ -228,13 +269,16 @@ def replay(
         members: (member id, instance id or None, ConsumerProtocolSubscription bytes), in any order.
         partitions: topic -> partition count, as the leader saw the cluster.
         racks: topic -> per partition its replicas' racks, as the leader saw them.
+        options: The options its assignor was made with.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
     Raises:
         UnknownName: No strategy has the name.
+        ConfigError: It has no such option, or not with that value.
         WireError: A subscription that is none.
     """
     decoded = [(member_id, instance_id, decode_subscription(data)) for member_id, instance_id, data in members]
-    return strategy(protocol).answer(read(protocol, decoded, partitions, racks))
+    assignment, _ = strategy(protocol, **options).answer(read(protocol, decoded, partitions, racks))
+    return assignment
