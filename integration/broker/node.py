@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 from kafka_assignors.jvm.cache import one_at_a_time
 
 from ..errors import BrokerNotReady
+from ..watched import Watched
 from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
 
-_WATCHDOG = Path(__file__).with_name("watchdog.py")
 _KILL_TIMEOUT_S = 10
 
 
@@ -42,8 +39,7 @@ class NodeProcess:
         self._command = [str(self.java.executable), *jvm_flags, *LOGGER_FLAGS, "-cp", class_path]
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
-        self._watchdog: subprocess.Popen[bytes] | None = None
-        self._jvm_pid: int | None = None
+        self._jvm: Watched | None = None
         self._address = ""
 
     @property
@@ -59,13 +55,11 @@ class NodeProcess:
     @property
     def runs(self) -> bool:
         """Whether the JVM is there, paused or not."""
-        return self._watchdog is not None and self._watchdog.poll() is None
+        return self._jvm is not None and self._jvm.runs
 
     def pids(self) -> list[int]:
         """The watchdog and the JVM; empty when they ended."""
-        if not self.runs or self._watchdog is None or self._jvm_pid is None:
-            return []
-        return [self._watchdog.pid, self._jvm_pid]
+        return [] if self._jvm is None else self._jvm.pids()
 
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of `log_path`."""
@@ -101,23 +95,10 @@ class NodeProcess:
             address: What its settings say, for messages.
         """
         self._address = address
-        watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
-        if self._temporary:
-            watchdog += ["--remove", str(self.directory)]
-        self._close_pipes()
-        with self.log_path.open("ab") as log:
-            # a pipe would fill up when nobody reads it, and freeze the JVM
-            self._watchdog = subprocess.Popen(
-                [*watchdog, *self._command, "kafka.Kafka", str(self.directory / "server.properties")],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                # out of the terminal's process group: Ctrl-C is for this process, which then ends the node in order
-                start_new_session=True,
-                cwd=self.directory,
-            )
-        line = _pipe(self._watchdog.stdout).readline()
-        self._jvm_pid = int(line) if line else None
+        if self._jvm is not None:
+            self._jvm.close()
+        command = [*self._command, "kafka.Kafka", str(self.directory / "server.properties")]
+        self._jvm = Watched(command, self.log_path, folder=self.directory, remove=self._temporary)
 
     def check_alive(self) -> None:
         """Say that it ended.
@@ -125,7 +106,7 @@ class NodeProcess:
         Raises:
             BrokerNotReady: It did; the end of its log is in the message.
         """
-        if self._watchdog is not None and (code := self._watchdog.poll()) is not None:
+        if self._jvm is not None and (code := self._jvm.returncode) is not None:
             raise BrokerNotReady(
                 f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})",
                 self.log_tail(),
@@ -137,9 +118,12 @@ class NodeProcess:
         Returns:
             False: It had not ended after `timeout_s` seconds, and got SIGKILL.
         """
+        if self._jvm is None:
+            return True
         self.resume()  # a paused one would not hear it
+        self._jvm.terminate()
         try:
-            self._order(b"stop\n", timeout_s)
+            self._jvm.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             return False
@@ -147,22 +131,25 @@ class NodeProcess:
 
     def kill(self) -> None:
         """SIGKILL to the JVM; returns when it is gone."""
-        self._order(b"kill\n", _KILL_TIMEOUT_S)
+        if self._jvm is not None:
+            self._jvm.kill()
+            self._jvm.wait(_KILL_TIMEOUT_S)
 
     def pause(self) -> None:
         """SIGSTOP to the JVM: its sockets stay open and nothing answers."""
-        self._signal(signal.SIGSTOP)
+        if self._jvm is not None:
+            self._jvm.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT to the JVM; nothing happens to one that runs."""
-        self._signal(signal.SIGCONT)
+        if self._jvm is not None:
+            self._jvm.signal(signal.SIGCONT)
 
     def close(self) -> None:
         """SIGKILL to the JVM, as Kafka recovers its log and nothing needs a clean end; away with a temporary folder."""
-        if self._watchdog is not None:
-            self._close_pipes()
-            self._watchdog.wait()
-            self._watchdog = None
+        if self._jvm is not None:
+            self._jvm.close()
+            self._jvm = None
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -189,31 +176,3 @@ class NodeProcess:
             shutil.copy(data / "bootstrap.checkpoint", part)
             part.replace(template / "bootstrap.checkpoint")
         return template
-
-    def _order(self, order: bytes, timeout_s: float) -> None:
-        """Send the watchdog an order that ends the JVM, and wait until both are gone."""
-        if self._watchdog is None or not self.runs:
-            return
-        with contextlib.suppress(BrokenPipeError):  # it ended on its own just now
-            pipe = _pipe(self._watchdog.stdin)
-            pipe.write(order)
-            pipe.flush()
-        self._watchdog.wait(timeout_s)
-
-    def _signal(self, number: signal.Signals) -> None:
-        # The pid is still this JVM's: its watchdog reaps it only when it ends itself.
-        if self.runs and self._jvm_pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._jvm_pid, number)
-
-    def _close_pipes(self) -> None:
-        if self._watchdog is None:
-            return
-        for pipe in (self._watchdog.stdin, self._watchdog.stdout):
-            with contextlib.suppress(BrokenPipeError):
-                _pipe(pipe).close()
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe

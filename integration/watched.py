@@ -1,0 +1,100 @@
+"""A program that ends with this process, however that ends: started, told to end, paused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+_WATCHDOG = Path(__file__).with_name("watchdog.py")
+
+
+class Watched:
+    """A program under a `watchdog` of its own, which ends it when this process is gone.
+
+    Args:
+        command: Program and arguments.
+        output: The file to which both of its outputs are appended: a pipe that nobody reads would fill up and
+            freeze it.
+        folder: Its working directory; default: this process's.
+        remove: Remove `folder` when this process is gone.
+    """
+
+    def __init__(
+        self, command: Sequence[str], output: Path, *, folder: Path | None = None, remove: bool = False
+    ) -> None:
+        watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
+        if remove:
+            watchdog += ["--remove", str(folder)]
+        with output.open("ab") as log:
+            self._watchdog = subprocess.Popen(
+                [*watchdog, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # out of the terminal's process group: Ctrl-C is for this process, which then ends the program in order
+                start_new_session=True,
+                cwd=folder,
+            )
+        line = _pipe(self._watchdog.stdout).readline()
+        self.pid = int(line) if line else None  # None: it couldn't be started; the output says why
+
+    @property
+    def runs(self) -> bool:
+        """Whether the program is there, paused or not."""
+        return self._watchdog.poll() is None
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, 128 + n after signal n; None while it runs."""
+        return self._watchdog.poll()
+
+    def pids(self) -> list[int]:
+        """The watchdog and the program; empty when they ended."""
+        return [self._watchdog.pid, self.pid] if self.runs and self.pid is not None else []
+
+    def terminate(self) -> None:
+        """SIGTERM; doesn't wait. A paused program doesn't hear it."""
+        self._order(b"stop\n")
+
+    def kill(self) -> None:
+        """SIGKILL; doesn't wait."""
+        self._order(b"kill\n")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal that doesn't end it."""
+        # The pid is still this program's: its watchdog reaps it only when it ends itself.
+        if self.runs and self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for its end.
+
+        Raises:
+            subprocess.TimeoutExpired: It runs on.
+        """
+        self._watchdog.wait(timeout_s)
+
+    def close(self) -> None:
+        """End it by SIGKILL, wait for that; may be called twice."""
+        for pipe in (self._watchdog.stdin, self._watchdog.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                _pipe(pipe).close()
+        self._watchdog.wait()
+
+    def _order(self, order: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError, ValueError):  # it ended on its own just now, or was closed
+            pipe = _pipe(self._watchdog.stdin)
+            pipe.write(order)
+            pipe.flush()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
