@@ -127,19 +127,23 @@ class Group:
         members: In any order; no strategy's answer depends on it.
         partitions: topic -> partition count. A subscribed topic that is missing here, or has 0, is assigned to nobody.
         racks: topic -> per partition its replicas' racks (index = partition). Topics may be missing: racks unknown.
+        leaders: topic -> per partition its leader's rack, None where that is unknown. Topics may be missing.
     """
 
     members: tuple[Member, ...]
     partitions: Mapping[str, int]
     racks: Mapping[str, Sequence[frozenset[str]]] = field(default_factory=dict)
+    leaders: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
     def __init__(
         self,
         members: Collection[Member],
         partitions: Mapping[str, int],
         racks: Mapping[str, Sequence[Collection[str]]] | None = None,
+        leaders: Mapping[str, Sequence[str | None]] | None = None,
     ) -> None:
         set_ = object.__setattr__
         set_(self, "members", tuple(members))
         set_(self, "partitions", dict(partitions))
         set_(self, "racks", {t: tuple(frozenset(r) for r in rows) for t, rows in (racks or {}).items()})
+        set_(self, "leaders", {t: tuple(rack or None for rack in rows) for t, rows in (leaders or {}).items()})
