@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.protocol import decode_assignment, decode_subscription
@@ -19,6 +19,19 @@ from kafka_assignors.events import EventWriter, partitions_json
 from .coordlog import COORDINATOR_TOPIC, CommittedMember, Decoded, GroupCommitted, OffsetCommitted, decode, partition_of
 from .errors import BrokerUnreachable
 from .reach import require_broker
+
+
+class Joined(NamedTuple):
+    """The generation that a client was in at a time, as far as the coordinator log tells.
+
+    Args:
+        gone: A newer one was committed by then without it.
+    """
+
+    generation: int
+    protocol: str
+    member_id: str
+    gone: bool
 
 
 class CoordinatorLog:
@@ -42,10 +55,11 @@ class CoordinatorLog:
         self._group, self._writer = group, writer
         self._consumer = _open(bootstrap, group, timeout_s)
         self._changed = threading.Condition()
-        self._generation: GroupCommitted | None = None
+        self._generations: list[tuple[int, GroupCommitted]] = []  # ms of the broker's clock
         self._offsets: dict[TopicPartition, int] = {}
         self._error: BaseException | None = None
         self._closing = False
+        self._asked = self._caught_up = 0  # calls of `catch_up`, and how many of them are answered
         self._wall_minus_mono_ns = time.time_ns() - time.monotonic_ns()
         self._thread = threading.Thread(target=self._follow, name=f"coordinator-log-{group}", daemon=True)
         self._thread.start()
@@ -60,13 +74,36 @@ class CoordinatorLog:
         with self._changed:
             if self._error is not None:
                 raise RuntimeError(f"the reader of the coordinator log failed: {self._error}") from self._error
-            return self._generation
+            return self._generations[-1][1] if self._generations else None
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
         """The last committed offset per topic-partition."""
         with self._changed:
             return dict(self._offsets)
+
+    def joined(self, client_id: str, at_ms: int) -> Joined | None:
+        """The last generation with a client that was committed by a time (wall clock, ms); None before its first."""
+        with self._changed:
+            committed = [generation for ms, generation in self._generations if ms <= at_ms]
+        for generation in reversed(committed):
+            for member in generation.members:
+                if member.client_id == client_id:
+                    gone = committed[-1] is not generation
+                    return Joined(generation.generation, generation.protocol or "", member.member_id, gone)
+        return None
+
+    def mono_ns(self, ts_ns: int) -> int:
+        """A time of the wall clock on the monotonic clock."""
+        return ts_ns - self._wall_minus_mono_ns
+
+    def catch_up(self, timeout_s: float = 5) -> bool:
+        """Read all that is in the log when this is called; False: that didn't succeed in time."""
+        with self._changed:
+            self._asked += 1
+            mine = self._asked
+            done = self._changed.wait_for(lambda: self._caught_up >= mine or self._error is not None, timeout_s)
+            return done and self._error is None
 
     def wait(self, timeout_s: float) -> None:
         """Return when something new was read, or after `timeout_s`."""
@@ -83,11 +120,16 @@ class CoordinatorLog:
         try:
             while True:
                 # Asked before the poll, so that what was written before `close` is still read after it.
-                closing = self._closing
-                polled = self._consumer.poll(timeout_ms=100)
+                closing, asked = self._closing, self._asked
+                end = self._end() if asked > self._caught_up else None
+                polled = self._consumer.poll(timeout_ms=100) if end is None or self._position() < end else {}
                 for records in polled.values():
                     for record in records:
                         self._take(decode(record.key, record.value), record.timestamp)
+                if end is not None and self._position() >= end:
+                    with self._changed:
+                        self._caught_up = asked
+                        self._changed.notify_all()
                 if closing and not polled:
                     return
         except BaseException as error:  # told to whoever asks for the generation
@@ -97,11 +139,22 @@ class CoordinatorLog:
         finally:
             self._consumer.close()
 
+    def _end(self) -> int | None:
+        """The end offset of the log; None if the broker doesn't tell it now."""
+        (at,) = self._consumer.assignment()
+        with suppress(KafkaError):
+            return int(self._consumer.end_offsets([at], timeout_ms=1000)[at])
+        return None
+
+    def _position(self) -> int:
+        (at,) = self._consumer.assignment()
+        return int(self._consumer.position(at))
+
     def _take(self, decoded: Decoded, record_ms: int) -> None:
         if not isinstance(decoded, GroupCommitted | OffsetCommitted) or decoded.group != self._group:
             return
         ts_ns = record_ms * 1_000_000
-        stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": ts_ns - self._wall_minus_mono_ns}
+        stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": self.mono_ns(ts_ns)}
         if isinstance(decoded, GroupCommitted):
             self._writer.write("generation_committed", **stamp, **generation_json(decoded))
         else:
@@ -109,7 +162,7 @@ class CoordinatorLog:
             self._writer.write("offset_committed", **stamp, **fields)
         with self._changed:
             if isinstance(decoded, GroupCommitted):
-                self._generation = decoded
+                self._generations.append((record_ms, decoded))
             else:
                 self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
             self._changed.notify_all()

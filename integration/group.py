@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,40 +15,24 @@ from kafka import TopicPartition as KafkaTopicPartition
 
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.errors import ConfigError, WireError
+from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.events import EventWriter
 
-from .coordlog import CommittedMember, GroupCommitted
-from .coordreader import CoordinatorLog, assigned
+from .coordlog import GroupCommitted
+from .coordreader import CoordinatorLog
 from .errors import MemberDied, NotDrained, NotStable
-from .member import MemberConfig
-from .process import MemberProcess, brief
+from .member import CLIENT, MemberConfig
+from .process import MemberProcess, PythonProcess
+from .rest import Stable, assigned_to, due, seen
+from .verifiable import CLIENT as JAVA
+from .verifiable import JavaProcess
 
+__all__ = ["CLIENTS", "MemberGroup", "Stable"]
+
+CLIENTS = (CLIENT, JAVA)
+"""What members may run."""
 _TICK_S = 0.02
 _STOP_S = 15
-
-
-@dataclass(frozen=True)
-class Stable:
-    """A group at rest.
-
-    Args:
-        generation: The last committed one.
-        protocol: The elected assignor.
-        leader: Name of the member that assigned.
-        owned: member name -> topic -> ascending partition ids.
-        moves: What changed hands since the `Stable` before: topic-partition -> (old, new member name).
-        seconds: From the step that caused it to the last member's adoption.
-        mono_ns: When that step began.
-    """
-
-    generation: int
-    protocol: str
-    leader: str
-    owned: Mapping[str, Mapping[str, list[int]]]
-    moves: Mapping[TopicPartition, tuple[str, str]]
-    seconds: float
-    mono_ns: int
 
 
 class MemberGroup:
@@ -121,6 +104,7 @@ class MemberGroup:
         topics: Collection[str],
         assignors: Sequence[str],
         *,
+        client: str = CLIENT,
         instance_id: str | None = None,
         rack: str | None = None,
         **consumer: Any,
@@ -130,13 +114,16 @@ class MemberGroup:
         Args:
             name: Its name in the run; free again once it was stopped or killed.
             topics: Its subscription.
-            assignors: Names, most wanted first.
+            assignors: Names, most wanted first; of a Java member Java's own.
+            client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
-            **consumer: Settings for ``KafkaConsumer``; they win over the harness's own.
+            **consumer: Settings for the client, named as kafka-python names them; they win over the harness's own.
 
         Raises:
-            ConfigError: The name is taken, or there are no topics or assignors.
+            ConfigError: The name is taken, there are no topics or assignors, or several topics for a Java member.
+            UnknownName: No such client, or no such assignor of Java.
+            MachineError: Java or jars are missing and cannot be fetched.
         """
         if name in self._processes:
             raise ConfigError(
@@ -144,6 +131,8 @@ class MemberGroup:
             )
         if isinstance(topics, str) or isinstance(assignors, str) or not topics or not assignors:
             raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
+        if client not in CLIENTS:
+            raise UnknownName("client", client, CLIENTS)
         incarnation = self._incarnations.get(name, -1) + 1
         self._incarnations[name] = incarnation
         stem = f"{self.group}.{name}.{incarnation}"
@@ -158,11 +147,12 @@ class MemberGroup:
             incarnation=incarnation,
             instance_id=instance_id,
             rack=rack,
+            client=client,
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,
         )
         self._count_from_here()
-        self._processes[name] = MemberProcess.spawn(config, self.folder / f"{stem}.json", self.folder / f"{stem}.log")
+        self._processes[name] = self._spawn(config, self.folder / stem)
 
     def stop(self, name: str, timeout_s: float = _STOP_S) -> None:
         """Ask a member to leave the group and wait for the end of its process.
@@ -175,9 +165,9 @@ class MemberGroup:
         if process.paused:
             raise ConfigError(f"member {name!r} of group {self.group!r} is paused; resume or kill it")
         self._count_from_here()
-        process.popen.terminate()
+        process.terminate()
         self._ended(name, timeout_s)
-        if process.popen.returncode != 0:
+        if not process.clean:
             raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
     def kill(self, name: str) -> None:
@@ -195,7 +185,7 @@ class MemberGroup:
             "incarnation": process.config.incarnation,
         }
         self._writer.write("fault_begin", **fields)
-        process.popen.kill()
+        process.kill()
         self._ended(name, _STOP_S)
         self._writer.write("fault_end", **fields)
 
@@ -253,11 +243,11 @@ class MemberGroup:
             committed = self._log.generation
             for process in self._processes.values():
                 process.catch_up()
-            due = self._due(committed, wanted, complete)
-            if not due and committed is not None:
+            left = due(committed, self._processes, wanted, self._partitions, complete)
+            if not left and committed is not None:
                 return self._stable(committed)
             if time.monotonic() > deadline:
-                raise NotStable(self._unstable(due, committed, timeout_s))
+                raise NotStable(self._unstable(left, committed, timeout_s))
 
     def drain(self, timeout_s: float = 30) -> dict[TopicPartition, int]:
         """Wait until the group has consumed every record that its topics hold now; then say so in the history.
@@ -269,7 +259,7 @@ class MemberGroup:
             NotDrained: The deadline passed; tells what is left.
             MemberDied: A member ended by itself.
         """
-        tps = [KafkaTopicPartition(t, p) for t, n in self._partitions(self._topics()).items() for p in range(n)]
+        tps = [KafkaTopicPartition(t, p) for t, n in self._partitions().items() for p in range(n)]
         ends, begins = self._metadata.end_offsets(tps), self._metadata.beginning_offsets(tps)
         # Where everything was deleted there is nothing to read, and so nothing will be committed.
         left = {TopicPartition(*tp): end for tp, end in ends.items() if end > begins[tp]}
@@ -294,14 +284,14 @@ class MemberGroup:
         try:
             for process in self._processes.values():
                 with suppress(OSError):
-                    process.popen.terminate()
+                    process.terminate()
                 process.resume()
             deadline = time.monotonic() + _STOP_S
             for name in tuple(self._processes):
                 self._ended(name, max(0.1, deadline - time.monotonic()))
         finally:
             for process in self._processes.values():
-                process.popen.kill()
+                process.kill()
             self._log.close()
             self._metadata.close()
             self._writer.close()
@@ -316,6 +306,12 @@ class MemberGroup:
         if self._last_ns is None:
             self._last_ns = time.monotonic_ns()
 
+    def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
+        if config.client == JAVA:
+            return JavaProcess(config, self._log, stem)
+        endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
+        return PythonProcess(config, "integration.member", *endings)
+
     def _running(self, name: str) -> MemberProcess:
         if name not in self._processes:
             raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {', '.join(self.running)}")
@@ -326,7 +322,8 @@ class MemberGroup:
         process = self._processes[name]
         process.end(timeout_s)
         del self._processes[name]
-        code = process.popen.returncode
+        code = process.returncode
+        assert code is not None
         fields: dict[str, Any] = {"member": name, "incarnation": process.config.incarnation, "code": code}
         if code < 0:
             fields["signal"] = signal.Signals(-code).name
@@ -334,64 +331,20 @@ class MemberGroup:
 
     def _check_alive(self) -> None:
         for name, process in tuple(self._processes.items()):
-            if process.popen.poll() is not None:
+            if process.returncode is not None:
                 self._ended(name, _STOP_S)
                 raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
-    def _partitions(self, topics: Collection[str]) -> dict[str, int]:
+    def _partitions(self) -> dict[str, int]:
+        topics = {topic for process in self._processes.values() for topic in process.config.topics}
         return {topic: len(self._metadata.partitions_for_topic(topic)) for topic in sorted(topics)}
-
-    def _due(self, committed: GroupCommitted | None, wanted: Collection[str], complete: bool) -> list[str]:
-        """What is still to happen before the group is at rest; empty when it is."""
-        if committed is None:
-            return ["the first generation"]
-        due = []
-        present = sorted(m.client_id for m in committed.members)
-        if present != sorted(wanted):
-            due.append(f"generation {committed.generation} has {present}, not {sorted(wanted)}")
-        for member in committed.members:
-            process = self._processes.get(member.client_id)
-            if process is None:
-                continue
-            assignment = _assigned(member)
-            if process.generation != committed.generation:
-                due.append(f"{member.client_id} is in generation {process.generation}")
-            elif process.held != assignment:
-                due.append(f"{member.client_id} holds {brief(process.held)}, was assigned {brief(assignment)}")
-            elif process.revoked_in == committed.generation:
-                due.append(
-                    f"{member.client_id} gave up partitions in generation {committed.generation} and will rejoin"
-                )
-        if not due:
-            due += self._blind_leader(committed)
-        if not due and complete:
-            owned = {tp for member in committed.members for tp in _assigned(member)}
-            missing = self._all() - owned
-            if missing:
-                due.append(f"nobody owns {brief(missing)}")
-        return due
-
-    def _blind_leader(self, committed: GroupCommitted) -> list[str]:
-        """A leader that assigned before its metadata had every topic (a cold start) rejoins once they have."""
-        names = {member.member_id: member.client_id for member in committed.members}
-        leader = self._processes.get(names.get(committed.leader or "", ""))
-        if leader is None or leader.view is None or leader.view[0] != committed.generation:
-            return []
-        unseen = [t for t, n in self._partitions(self._topics()).items() if leader.view[1].get(t, 0) != n]
-        return [f"{leader.config.member} assigned without having seen {', '.join(unseen)} as now"] if unseen else []
-
-    def _topics(self) -> set[str]:
-        return {topic for process in self._processes.values() for topic in process.config.topics}
-
-    def _all(self) -> set[TopicPartition]:
-        return {TopicPartition(t, p) for t, n in self._partitions(self._topics()).items() for p in range(n)}
 
     def _stable(self, committed: GroupCommitted) -> Stable:
         names = {m.member_id: m.client_id for m in committed.members}
         owned: dict[str, dict[str, list[int]]] = {}
         for member in committed.members:
             topics: dict[str, list[int]] = {}
-            for topic, partition in sorted(_assigned(member)):
+            for topic, partition in sorted(assigned_to(member)):
                 topics.setdefault(topic, []).append(partition)
             owned[member.client_id] = topics
         owners = {TopicPartition(t, p): m for m, topics in owned.items() for t, ps in topics.items() for p in ps}
@@ -399,10 +352,8 @@ class MemberGroup:
         begun_ns = adopted_ns if self._last_ns is None else self._last_ns
         moved = moves(self._owners, owners)
         self._owners, self._last_ns = owners, None
-        topics_now = self._partitions(self._topics())
-        self._writer.write(
-            "step", name="stable", generation=committed.generation, topics=topics_now, adopted_ns=adopted_ns
-        )
+        fields: dict[str, Any] = {"generation": committed.generation, "topics": self._partitions()}
+        self._writer.write("step", name="stable", **fields, adopted_ns=adopted_ns)
         return Stable(
             committed.generation,
             committed.protocol or "",
@@ -413,23 +364,13 @@ class MemberGroup:
             begun_ns,
         )
 
-    def _unstable(self, due: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
+    def _unstable(self, left: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
         said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
         lines = [f"group {self.group!r} isn't stable after {timeout_s:g} s; last committed generation: {said}"]
-        lines += [f"  due: {d}" for d in due]
-        for name, process in sorted(self._processes.items()):
-            error = f"; last error: {process.last_error}" if process.last_error else ""
-            lines.append(f"  {name}: generation {process.generation}, holds {brief(process.held)}{error}")
-        return "\n".join(lines)
+        lines += [f"  due: {each}" for each in left]
+        return "\n".join([*lines, *(f"  {line}" for line in seen(self._processes))])
 
 
 def _pause_of(process: MemberProcess) -> dict[str, Any]:
     config = process.config
     return {"fault": "pause", "target": config.member, "member": config.member, "incarnation": config.incarnation}
-
-
-def _assigned(member: CommittedMember) -> set[TopicPartition]:
-    # Bytes that aren't a consumer's assignment give the member nothing; the checker tells of them.
-    with suppress(WireError):
-        return assigned(member)
-    return set()

@@ -22,7 +22,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -38,6 +38,7 @@ from kafka_assignors.kafka_python import keep_rejoining
 from .names import assignor_named
 from .tap import AssignorTap
 
+CLIENT = "kafka-python"
 POLL_MS = 30_000
 CLOSE_MS = 5000
 JOIN_S = 8
@@ -53,7 +54,8 @@ class MemberConfig:
         assignors: Names, most wanted first; see `names.assignor_named`.
         history: The file it writes.
         incarnation: 0 for the first process of that name, then counted up.
-        consumer: Further settings, passed to ``KafkaConsumer`` as they are.
+        client: Which client it runs; every client has its own process, and all take this configuration.
+        consumer: Further settings, passed to the client as they are.
     """
 
     bootstrap: str
@@ -68,11 +70,27 @@ class MemberConfig:
     rack: str | None = None
     session_timeout_ms: int = 2000
     heartbeat_interval_ms: int = 300
+    client: str = CLIENT
     consumer: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The configuration as the file that a member process reads."""
         return json.dumps(asdict(self))
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Fields of every event of this member."""
+        names = ("group", "member", "incarnation", "instance_id", "client")
+        return {name: getattr(self, name) for name in names}
+
+    def start(self, offered: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+        """Fields of its ``start`` event: the protocol names that it offers, and what stands for each."""
+        config = {
+            "assignors": list(given),
+            "session_timeout_ms": self.session_timeout_ms,
+            "heartbeat_interval_ms": self.heartbeat_interval_ms,
+        }
+        return {"assignors": list(offered), "topics": list(self.topics), "config": config}
 
     @classmethod
     def from_json(cls, text: str) -> MemberConfig:
@@ -135,16 +153,7 @@ class Member:
             KafkaError: What the client couldn't recover from.
         """
         config = self._config
-        self.write(
-            "start",
-            assignors=[tap.name for tap in self._taps],
-            topics=list(config.topics),
-            config={
-                "assignors": list(config.assignors),
-                "session_timeout_ms": config.session_timeout_ms,
-                "heartbeat_interval_ms": config.heartbeat_interval_ms,
-            },
-        )
+        self.write("start", **config.start([tap.name for tap in self._taps], config.assignors))
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)
         self._consumer = KafkaConsumer(**self._consumer_config())
@@ -221,7 +230,8 @@ class Member:
             pass
 
     def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        self.write("consume", offsets=[run for tp, records in polled.items() for run in _runs(tp, records)])
+        read = {tp: [(record.offset, _size(record)) for record in records] for tp, records in polled.items()}
+        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
         offsets = {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
         self.write("commit_begin", offsets=rows)
@@ -254,19 +264,25 @@ class Member:
         signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
 
 
-def _runs(tp: Any, records: Sequence[Any]) -> list[dict[str, Any]]:
-    """Records of one partition as runs of contiguous offsets: a gap must show, or a lost record would hide in it."""
-    runs: list[dict[str, Any]] = []
-    for record in records:
-        size = max(0, record.serialized_key_size) + max(0, record.serialized_value_size)
-        if runs and record.offset == runs[-1]["last"] + 1:
-            runs[-1]["last"] = record.offset
-            runs[-1]["count"] += 1
-            runs[-1]["bytes"] += size
+def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Records of one partition, (offset, bytes) each, as runs of contiguous offsets, as ``consume`` events carry them.
+
+    A gap must show, or a lost record would hide in it.
+    """
+    found: list[dict[str, Any]] = []
+    for offset, size in read:
+        if found and offset == found[-1]["last"] + 1:
+            found[-1]["last"] = offset
+            found[-1]["count"] += 1
+            found[-1]["bytes"] += size
         else:
-            first = {"first": record.offset, "last": record.offset, "count": 1, "bytes": size}
-            runs.append({"topic": tp.topic, "partition": tp.partition, **first})
-    return runs
+            first = {"first": offset, "last": offset, "count": 1, "bytes": size}
+            found.append({"topic": tp[0], "partition": tp[1], **first})
+    return found
+
+
+def _size(record: Any) -> int:
+    return max(0, int(record.serialized_key_size)) + max(0, int(record.serialized_value_size))
 
 
 def _message(error: Exception, config: MemberConfig) -> str:
@@ -304,14 +320,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
         return 2
     _end_with_parent()
-    common = {
-        "group": config.group,
-        "member": config.member,
-        "incarnation": config.incarnation,
-        "instance_id": config.instance_id,
-        "client": "kafka-python",
-    }
-    with EventWriter(Path(config.history), config.run, "member", **common) as writer:
+    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
             Member(config, writer).run()
         except _Stop:

@@ -1,4 +1,4 @@
-"""One member process as the harness sees it: started, read, ended."""
+"""One member process as the harness sees it: started, read, ended. Members of every client look alike from here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,90 +19,70 @@ from .member import MemberConfig
 
 
 @dataclass
-class MemberProcess:
+class MemberProcess(ABC):
     """A member process and what its history has told so far.
 
     Args:
+        config: What it was started with.
+        output: What it prints.
         held: What it owns, by its callbacks: empty inside a revoke, filled when an assigned callback is over.
         revoked_in: The generation in which it last gave something up.
         adopted_ns: When it last adopted an assignment, or heard what that added.
         view: Generation that it last assigned as leader, and the partition counts it saw then.
+        paused: Whether it was paused and not resumed.
     """
 
     config: MemberConfig
-    popen: subprocess.Popen[bytes]
-    log: Path
+    output: Path
     generation: int = -1
     held: set[TopicPartition] = field(default_factory=set)
     revoked_in: int = -2
     adopted_ns: int = 0
     view: tuple[int, Mapping[str, int]] | None = None
     last_error: str = ""
-    _read: int = 0  # bytes of its history
-    _waker: subprocess.Popen[bytes] | None = None
-
-    @classmethod
-    def spawn(cls, config: MemberConfig, path: Path, log: Path) -> MemberProcess:
-        """Start a member; `path` gets its configuration, `log` its output."""
-        path.write_text(config.to_json(), "utf-8")
-        # What the harness can import, its members can: planted assignors are named as module:Class.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
-        with log.open("wb") as output:
-            popen = subprocess.Popen(
-                [sys.executable, "-m", "integration.member", str(path)],
-                stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment,
-                # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
-                start_new_session=True,
-            )  # fmt: skip
-        return cls(config, popen, log)
+    paused: bool = False
 
     @property
-    def paused(self) -> bool:
-        """Whether it was paused and not resumed."""
-        return self._waker is not None
+    @abstractmethod
+    def returncode(self) -> int | None:
+        """Exit code, -n after signal n; None while it runs."""
 
+    @property
+    def clean(self) -> bool:
+        """Whether it ended as one that was asked to."""
+        return self.returncode == 0
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """Ask it to leave the group and end; doesn't wait."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL; doesn't wait."""
+
+    @abstractmethod
     def pause(self) -> None:
-        """SIGSTOP. A process that stands still can't notice that the harness is gone, so another waits to wake it."""
-        wake = 'read line; kill -CONT "$0"'
-        self._waker = subprocess.Popen(
-            ["/bin/sh", "-c", wake, str(self.popen.pid)], stdin=subprocess.PIPE, start_new_session=True
-        )
-        self.popen.send_signal(signal.SIGSTOP)
+        """SIGSTOP; it still ends with the harness."""
 
+    @abstractmethod
     def resume(self) -> None:
         """SIGCONT; nothing happens to one that isn't paused."""
-        if self._waker is not None:
-            self._waker.communicate()  # closes its input, on which it wakes the member and ends
-            self._waker = None
 
-    def end(self, timeout_s: float) -> None:
-        """Wait for its end, kill it at the deadline, read the rest of its history."""
-        try:
-            self.popen.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.popen.kill()
-            self.popen.wait()
-        self.resume()
-        if self.popen.stdin is not None:
-            self.popen.stdin.close()
-        self.catch_up()
-
+    @abstractmethod
     def catch_up(self) -> None:
-        """Read what the member has written since the last time."""
-        with suppress(FileNotFoundError), Path(self.config.history).open("rb") as file:
-            file.seek(self._read)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._read += len(line)
-                self._take(Event.from_json(line.decode()))
+        """Read what the member has told since the last time."""
+
+    @abstractmethod
+    def end(self, timeout_s: float) -> None:
+        """Wait for its end, kill it at the deadline, read the rest of what it told."""
 
     def epitaph(self) -> str:
         """How it ended and what it said last."""
-        words = self.last_error or self.log.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
-        return f"ended with exit code {self.popen.returncode}: {words}"
+        words = self.last_error or self.output.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
+        return f"ended with exit code {self.returncode}: {words}"
 
-    def _take(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        """Remember what an event of its history tells."""
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
         if event.kind == "generation":
             self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
@@ -112,9 +93,85 @@ class MemberProcess:
             self.adopted_ns = event.mono_ns
         elif event.kind in ("revoke_begin", "lost_begin"):
             self.held -= partitions
-            self.revoked_in = self.generation
+            self.revoked_in = event.data["generation"]
         elif event.kind in ("error", "commit_fail"):
             self.last_error = str(event.data.get("message") or event.data.get("error"))
+
+
+class PythonProcess(MemberProcess):
+    """A member that writes its history by itself: `integration.member`, or another module that takes its configuration.
+
+    Args:
+        config: What to do.
+        module: What to run.
+        path: Gets the configuration.
+        output: Gets what the process prints.
+    """
+
+    def __init__(self, config: MemberConfig, module: str, path: Path, output: Path) -> None:
+        super().__init__(config, output)
+        self._read = 0  # bytes of its history
+        self._waker: subprocess.Popen[bytes] | None = None
+        path.write_text(config.to_json(), "utf-8")
+        # What the harness can import, its members can: planted assignors are named as module:Class.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
+        with output.open("wb") as file:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", module, str(path)],
+                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment,
+                # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
+                start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def returncode(self) -> int | None:
+        """As subprocess says it."""
+        return self._popen.poll()
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._popen.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._popen.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP. A process that stands still can't notice that the harness is gone, so another waits to wake it."""
+        wake = 'read line; kill -CONT "$0"'
+        self._waker = subprocess.Popen(
+            ["/bin/sh", "-c", wake, str(self._popen.pid)], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self._popen.send_signal(signal.SIGSTOP)
+        self.paused = True
+
+    def resume(self) -> None:
+        """SIGCONT, by closing the waker's input, on which it wakes the member and ends."""
+        if self._waker is not None:
+            self._waker.communicate()
+            self._waker, self.paused = None, False
+
+    def end(self, timeout_s: float) -> None:
+        """As every member."""
+        try:
+            self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        self.resume()
+        if self._popen.stdin is not None:
+            self._popen.stdin.close()
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read its history on."""
+        with suppress(FileNotFoundError), Path(self.config.history).open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                self.take(Event.from_json(line.decode()))
 
 
 def brief(partitions: Collection[TopicPartition]) -> str:

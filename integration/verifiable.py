@@ -1,0 +1,272 @@
+"""Java's own consumer as a member: ``org.apache.kafka.tools.VerifiableConsumer`` from the broker's jars, a JVM each.
+
+It prints a JSON object per callback, poll and commit, which become the events of `kafka_assignors.events`. What they
+don't tell is taken from the coordinator log: the generation of a callback, the member id, and whether what Java reports
+as revoked (the tool doesn't override ``onPartitionsLost``) was lost. What a Java leader saw of the cluster is unknown.
+
+Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP, SIGTERM
+from typing import Any
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.events import EventWriter, partitions_json
+from kafka_assignors.jvm import java, kafka_jars
+
+from .broker import KAFKA_VERSION
+from .broker.settings import LOGGER_FLAGS
+from .coordreader import CoordinatorLog
+from .member import MemberConfig, runs
+from .process import MemberProcess
+from .watched import Watched
+
+CLIENT = "java"
+_PACKAGE = "org.apache.kafka.clients.consumer"
+ASSIGNORS = {
+    "range": f"{_PACKAGE}.RangeAssignor",
+    "roundrobin": f"{_PACKAGE}.RoundRobinAssignor",
+    "sticky": f"{_PACKAGE}.StickyAssignor",
+    "cooperative-sticky": f"{_PACKAGE}.CooperativeStickyAssignor",
+}
+"""Protocol name -> Java's class."""
+COOPERATIVE = "cooperative-sticky"
+
+_FLAGS = ("-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *LOGGER_FLAGS)
+_MS = 1_000_000
+
+
+def command(config: MemberConfig, properties: Path, log: Path, version: str = KAFKA_VERSION) -> list[str]:
+    """The command line of a Java member; writes `properties`, the settings that the tool has no option for.
+
+    Args:
+        config: What it shall do; further settings by Java's names, ``_`` for ``.``: ``max_poll_interval_ms=3000``.
+        properties: A file to write.
+        log: Where its log goes: apart from its JSON lines, which it would interrupt.
+        version: Of the pinned jars.
+
+    Raises:
+        ConfigError: Several topics: the tool subscribes to one.
+        UnknownName: An assignor that Java doesn't have.
+        MachineError: Java or jars are missing and cannot be fetched.
+    """
+    if len(config.topics) != 1:
+        raise ConfigError(
+            f"member {config.member!r}: Java's VerifiableConsumer subscribes to one topic, not to "
+            f"{len(config.topics)} ({', '.join(config.topics)})"
+        )
+    for name in config.assignors:
+        if name not in ASSIGNORS:
+            raise UnknownName("assignor of Java", name, ASSIGNORS)
+    settings: dict[str, Any] = {
+        "client.id": config.member,
+        "heartbeat.interval.ms": config.heartbeat_interval_ms,
+        "retry.backoff.ms": 50,
+        "fetch.max.wait.ms": 200,
+        **({} if config.rack is None else {"client.rack": config.rack}),
+        **{name.replace("_", "."): value for name, value in config.consumer.items()},
+    }
+    reset = settings.pop("auto.offset.reset", "earliest")
+    said = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+    properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()), "utf-8")
+    arguments = {
+        "--bootstrap-server": config.bootstrap,
+        "--topic": config.topics[0],
+        "--group-id": config.group,
+        "--session-timeout": str(config.session_timeout_ms),
+        "--reset-policy": reset,
+        "--assignment-strategy": ",".join(ASSIGNORS[name] for name in config.assignors),
+        "--command-config": str(properties),
+        **({} if config.instance_id is None else {"--group-instance-id": config.instance_id}),
+    }
+    logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    class_path = os.pathsep.join(map(str, kafka_jars(version)))
+    return [
+        *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),
+        *(word for pair in arguments.items() for word in pair),
+        "--verbose",  # every record: offsets that are missing in between must show
+    ]
+
+
+class Telling:
+    """What one VerifiableConsumer prints -> events, in order.
+
+    Args:
+        client_id: Its own, by which the coordinator log knows it.
+        cooperative: It only offers cooperative assignors.
+        log: Where generations are looked up.
+    """
+
+    def __init__(self, client_id: str, cooperative: bool, log: CoordinatorLog) -> None:
+        self._client_id, self._cooperative, self._log = client_id, cooperative, log
+        self._held: set[TopicPartition] = set()
+        self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
+        self._generation, self._last_ns = -1, 0
+
+    def events(self, said: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(kind, fields) of the events that one JSON object makes; the coordinator log must be read up to it.
+
+        Its time has whole milliseconds, cut off: what is gained is told at the end of that millisecond, what is given
+        up at its begin, so that no overlap is made up.
+        """
+        name, at_ms = said["name"], said["timestamp"]
+        partitions = {TopicPartition(p["topic"], p["partition"]) for p in said.get("partitions", ())}
+        rows = partitions_json(partitions)
+        if name == "partitions_assigned":
+            # Java calls it once per generation that it completes, also when nothing was added.
+            joined = self._log.joined(self._client_id, at_ms)
+            self._generation = -1 if joined is None else joined.generation
+            common = {**self._at(at_ms, late=True), "generation": self._generation}
+            if joined is not None:
+                common["member_id"] = joined.member_id
+            self._held |= partitions
+            protocol = "" if joined is None else joined.protocol
+            yield "generation", {**common, "protocol": protocol, "partitions": partitions_json(self._held)}
+            yield "assigned_begin", {**common, "partitions": rows}
+            yield "assigned_end", {**common, "partitions": rows}
+        elif name == "partitions_revoked":
+            joined = self._log.joined(self._client_id, at_ms)
+            lost = joined is not None and joined.gone
+            if joined is not None and self._cooperative:
+                # An eager member revokes before it joins, a cooperative one when it learns its new assignment.
+                self._generation = joined.generation
+            self._held -= partitions
+            kind = "lost" if lost else "revoke"
+            for edge in ("begin", "end"):
+                yield f"{kind}_{edge}", {**self._at(at_ms), "generation": self._generation, "partitions": rows}
+        elif name == "record_data":
+            size = len((said["key"] or "").encode()) + len((said["value"] or "").encode())
+            self._read[TopicPartition(said["topic"], said["partition"])].append((said["offset"], size))
+        elif name == "records_consumed":
+            if self._read:
+                offsets = [run for tp, read in sorted(self._read.items()) for run in runs(tp, read)]
+                ends = [
+                    {"topic": tp.topic, "partition": tp.partition, "offset": read[-1][0] + 1}
+                    for tp, read in sorted(self._read.items())
+                ]
+                self._read.clear()
+                yield "consume", {**self._at(at_ms, late=True), "offsets": offsets}
+                # It commits at once what it has consumed, and says so only when that is done.
+                yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
+        elif name == "offsets_committed":
+            done: dict[str, Any] = {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+            if not said["success"]:
+                done["error"] = said.get("error", "")
+            yield "commit_ok" if said["success"] else "commit_fail", done
+        elif name == "shutdown_complete":
+            yield "stop", self._at(at_ms, late=True)
+
+    def _at(self, ms: int, late: bool = False) -> dict[str, Any]:
+        ts_ns = ms * _MS + (_MS - 1 if late else 0)
+        self._last_ns = max(self._last_ns, self._log.mono_ns(ts_ns))  # its own events stay in order
+        return {"ts_ns": ts_ns, "mono_ns": self._last_ns}
+
+
+class JavaProcess(MemberProcess):
+    """A Java member: its JVM, and the history that is written for it here.
+
+    Args:
+        config: What to do; see `command`.
+        log: Tells what its own words don't.
+        stem: Where its files go, without their endings.
+
+    Raises:
+        ConfigError, UnknownName, MachineError: As `command`.
+    """
+
+    def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
+        super().__init__(config, stem.with_name(stem.name + ".log"))
+        self._said = stem.with_name(stem.name + ".out")
+        line = command(config, stem.with_name(stem.name + ".properties"), self.output)
+        self.output.touch()
+        self._log, self._read, self._over = log, 0, False
+        self._jvm = Watched(line, self._said)
+        self._telling = Telling(config.member, set(config.assignors) == {COOPERATIVE}, log)
+        pid = self._jvm.pid or 0
+        self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
+        self._member_id: str | None = None
+        self._writer.write("start", **config.start(config.assignors, [f"{CLIENT}:{a}" for a in config.assignors]))
+
+    @property
+    def returncode(self) -> int | None:
+        """As subprocess says it."""
+        code = self._jvm.returncode
+        return code if code is None or code <= 128 else 128 - code
+
+    @property
+    def clean(self) -> bool:
+        """A JVM that ends in order on SIGTERM still gives that as its end."""
+        return self.returncode in (0, -SIGTERM) and self._over
+
+    def terminate(self) -> None:
+        """SIGTERM, on which the tool closes its consumer."""
+        self._jvm.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._jvm.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self._jvm.signal(SIGSTOP)
+        self.paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self.paused:
+            self._jvm.signal(SIGCONT)
+            self.paused = False
+
+    def end(self, timeout_s: float) -> None:
+        """As every member."""
+        try:
+            self._jvm.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._jvm.kill()
+        self._jvm.close()
+        self.paused = False
+        self._translate(final=True)
+        self._writer.close()
+
+    def catch_up(self) -> None:
+        """Translate what it has printed since the last time."""
+        self._translate()
+
+    def epitaph(self) -> str:
+        """How it ended; a JVM that doesn't even start says why among its JSON lines."""
+        if not self.output.stat().st_size:
+            lines = self._said.read_text("utf-8", "replace").splitlines()
+            self.last_error = self.last_error or "\n".join(x for x in lines if not x.startswith("{"))[-500:]
+        return super().epitaph()
+
+    def _translate(self, final: bool = False) -> None:
+        with self._said.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        data = data[: data.rfind(b"\n") + 1]  # a torn last line waits for its rest, or is what a kill left
+        said = [found for line in data.splitlines() if (found := _object(line)) is not None]
+        if any(s["name"].startswith("partitions_") for s in said) and not (self._log.catch_up() or final):
+            return  # the broker is away: the generation of these callbacks can't be known now
+        self._read += len(data)
+        for each in said:
+            self._over = self._over or each["name"] == "shutdown_complete"
+            for kind, fields in self._telling.events(each):
+                self._member_id = fields.setdefault("member_id", self._member_id)
+                self.take(self._writer.write(kind, **fields))
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "name" in found and "timestamp" in found else None
