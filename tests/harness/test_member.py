@@ -125,7 +125,9 @@ def test_an_unknown_assignor_is_told_at_once_by_wait_stable(kafka_group: MakeGro
 
 
 @needs_broker
-def test_kafka_pythons_cooperative_assignor_beside_an_eager_one_is_refused(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+def test_kafka_pythons_cooperative_assignor_beside_an_eager_one_is_refused(
+    kafka_group: MakeGroup, kafka_topic: MakeTopic
+) -> None:
     group = kafka_group()
     group.start("m1", [kafka_topic()], ["range", "kafka-python:cooperative-sticky"])
 
