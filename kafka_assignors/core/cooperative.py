@@ -9,9 +9,11 @@ from .assignment import Assignment
 from .claims import Claims, resolve
 from .group import Group, TopicPartition
 from .indexed import FREE, Ints
+from .objective import Objective
+from .sticky import DEFAULT
 
 
-def assign(group: Group, claims: Claims | None = None) -> Assignment:
+def assign(group: Group, claims: Claims | None = None, *, objective: Objective = DEFAULT) -> Assignment:
     """The sticky assignment without what other members must give up first.
 
     A partition that moves is withheld this round: its owner sees that it is gone, revokes it and joins again, and the
@@ -21,6 +23,7 @@ def assign(group: Group, claims: Claims | None = None) -> Assignment:
     Args:
         group: Members in any order. Any claims will do.
         claims: `resolve(group)`, when the caller has it already.
+        objective: As in `sticky.assign`.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry. Applied until nothing is withheld, two
@@ -34,12 +37,12 @@ def assign(group: Group, claims: Claims | None = None) -> Assignment:
     {'a': {'t': [0]}, 'b': {}}
     """
     claims = claims or resolve(group)
-    return claims.indexed.assignment(owners(claims))
+    return claims.indexed.assignment(owners(claims, objective))
 
 
-def owners(claims: Claims) -> Ints:
+def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `FREE` where there is none this round."""
-    target = sticky.owners(claims)
+    target = sticky.owners(claims, objective)
     target[(claims.holder != FREE) & (claims.holder != target)] = FREE
     target[claims.disputes[0]] = FREE
     return target

@@ -2,8 +2,8 @@
 
 Partitions that the same members may have, at the same cost, form one class; members with the same subscription and rack
 form one kind. The unknown is how many units of a class each member has, kept and new ones apart. The best answer has,
-in this order, the least sum of squared loads, the fewest units on a foreign rack, and the most units that stay with
-their owner. Two steps find it:
+in this order, the least sum of squared loads, the least cost of units on other racks, and the most units that stay with
+their owner; or the last two the other way round. Two steps find it:
 
 1. `levels` splits classes and kinds into blocks. Inside a block every load is ``q`` or ``q + 1``, with a fixed number
    of the latter, in every answer of least sum of squares; between blocks nothing can flow. (Loads form the bases of a
@@ -33,17 +33,19 @@ class Problem:
     Args:
         size: int[G], partitions in each class.
         allowed: bool[G, K], which kinds may have the class; at least one each.
-        foreign: bool[G, K], whether that kind would read it from another rack.
+        cost: int[G, K], what a unit costs there in racks, 0 or above; only differences within a class matter.
         kind: int[M], each member's kind.
         cells: Which members have something now: classes, members and units, parallel, each pair once and allowed; per
             class the units are at most its size.
+        racks_first: Whether one unit of cost outweighs all moves, or one move all cost.
     """
 
     size: Ints
     allowed: Bools
-    foreign: Bools
+    cost: Ints
     kind: Ints
     cells: tuple[Ints, Ints, Ints]
+    racks_first: bool = True
 
 
 @dataclass(frozen=True)
@@ -193,12 +195,15 @@ def _fill(size: Ints, allowed: Bools, room: Ints) -> Ints:
 
 def _block(problem: Problem, block: Block, cells: Ints, crew: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
     """Units of one block: kept, of `cells`, and new ones as (classes, members, units). `crew`: its members."""
-    foreign = problem.foreign[np.ix_(block.classes, block.kinds)]
+    allowed = problem.allowed[np.ix_(block.classes, block.kinds)]
+    cost = problem.cost[np.ix_(block.classes, block.kinds)]
+    # What even the cheapest kind of the block pays is paid in any case; without it most units can start where they are.
+    cost = np.where(allowed, cost - np.min(cost, axis=1, where=allowed, initial=_FAR)[:, None], 0)
     group = np.searchsorted(block.classes, problem.cells[0][cells])
     member = np.searchsorted(crew, problem.cells[1][cells])
     units = problem.cells[2][cells]
     size = problem.size[block.classes]
-    if len(block.classes) == 1 and not foreign.any():
+    if len(block.classes) == 1 and not cost.any():
         # Nothing to choose but who has one more: who has it already, then in order.
         have = np.bincount(member, units, len(crew)).astype(np.int64)
         load = np.full(len(crew), block.low)
@@ -207,26 +212,32 @@ def _block(problem: Problem, block: Block, cells: Ints, crew: Ints) -> tuple[Int
         new = np.maximum(load - have, 0)
         having = np.flatnonzero(new)
         return kept, (np.full(len(having), block.classes[0]), crew[having], new[having])
-    allowed = problem.allowed[np.ix_(block.classes, block.kinds)]
     kind = np.searchsorted(block.kinds, problem.kind[crew])
-    kept, taken, new = _cheapest(block, size, allowed, foreign, kind, (group, member, units))
+    kept, taken, new = _cheapest(block, size, allowed, cost, kind, (group, member, units), problem.racks_first)
     at, having, count = _dealt(taken, kind, new)
     return kept, (block.classes[at], crew[having], count)
 
 
 def _cheapest(
-    block: Block, size: Ints, allowed: Bools, foreign: Bools, kind: Ints, cells: tuple[Ints, Ints, Ints]
+    block: Block,
+    size: Ints,
+    allowed: Bools,
+    price: Ints,
+    kind: Ints,
+    cells: tuple[Ints, Ints, Ints],
+    racks_first: bool,
 ) -> tuple[Ints, Ints, Ints]:
-    """Loads `low` or `low + 1`, then fewest on foreign racks, then fewest moves.
+    """Loads `low` or `low + 1`, then least cost in racks, then fewest moves; or moves, then racks.
 
     Returns:
         int[], kept units of each cell; int[G, K], new units by class and kind; int[M], new units by member.
     """
     (groups, kinds), members = allowed.shape, len(kind)
     group, member, held = cells
-    away = foreign[group, kind[member]]
-    # What is on a foreign rack starts as unplaced: then no step of the start can be improved, as the method needs.
-    stay = np.where(away, 0, held)
+    here = price[group, kind[member]]
+    # With racks first, what costs something starts as unplaced. No step of such a start can be improved: the method
+    # needs that.
+    stay = np.where(here > 0, 0, held) if racks_first else held
     load = np.bincount(member, stay, members).astype(np.int64)
     unplaced = size - np.bincount(group, stay, groups).astype(np.int64)
 
@@ -234,7 +245,8 @@ def _cheapest(
     everybody = groups + kinds + np.arange(members)
     spare = groups + kinds + members
     source, sink = spare + 1, spare + 2
-    rack = sink + 2  # one foreign rack outweighs every move along a path
+    # One of the first outweighs all of the second along a path.
+    rack, move = (sink + 2, 1) if racks_first else (1, int(price.max(initial=0)) * (sink + 2) + 1)
     # Edges in order: keep, take, deal, unplaced, overload, may have one more, underload, the extras there are.
     tail = np.concatenate(
         [group, one, groups + kind, np.full(groups + members, source), everybody, everybody, [spare]]
@@ -249,8 +261,8 @@ def _cheapest(
     )  # fmt: skip
     cost = np.zeros(len(tail), np.int64)
     keep, take, deal = len(group), len(group) + len(one), len(group) + len(one) + members
-    cost[:keep] = away * rack - 1
-    cost[keep:take] = foreign[one, some] * rack
+    cost[:keep] = here * rack - move
+    cost[keep:take] = price[one, some] * rack
     flow = np.zeros(len(tail), np.int64)
     flow[:keep] = stay
     _send_cheaply(tail.astype(np.int64), head.astype(np.int64), room, cost, flow, source, sink)

@@ -11,19 +11,24 @@ from .assignment import Assignment
 from .claims import Claims, resolve
 from .group import Group
 from .indexed import FREE, Bools, Indexed, Ints
+from .objective import Objective, RackCosts, rack_costs
+
+DEFAULT = Objective()
 
 
-def assign(group: Group, claims: Claims | None = None) -> Assignment:
+def assign(group: Group, claims: Claims | None = None, *, objective: Objective = DEFAULT) -> Assignment:
     """Give every partition to a subscriber; the best assignment in this order of goals.
 
     1. Balance: the least sum of squared loads, which is also the least maximum and the fairest vector of loads.
-    2. Racks: the fewest partitions with a member whose rack has no replica of it. Unknown racks cost nothing.
+    2. Racks: the least cost of reading from other racks; by default the fewest partitions with a member whose rack has
+       no replica of it. Unknown racks cost nothing.
     3. Stickiness: the fewest moves away from undisputed owners (`claims.resolve`).
     4. Spread: each topic over many members, as far as the above leaves it open; dealt in canonical order.
 
     Args:
         group: Members in any order. Any claims will do: what is wrong with them is dropped.
         claims: `resolve(group)`, when the caller has it already.
+        objective: What racks cost, and whether they come before moves.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
@@ -37,86 +42,87 @@ def assign(group: Group, claims: Claims | None = None) -> Assignment:
     {'a': {'t': [0, 1]}, 'b': {'t': [2]}}
     """
     claims = claims or resolve(group)
-    return claims.indexed.assignment(owners(claims))
+    return claims.indexed.assignment(owners(claims, objective))
 
 
-def owners(claims: Claims) -> Ints:
+def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `FREE` where nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
-    classes = _classes(indexed)
+    classes = classify(indexed, rack_costs(indexed, objective))
     group = classes.of
     if not len(classes.size):
         return np.full(indexed.size, FREE)
-    members = len(indexed.members)
-    held = np.flatnonzero(before != FREE)
-    cell = group[held] * members + before[held]
-    if len(classes.size) * members <= 4 * indexed.size:
+    had = held(classes, before, len(indexed.members))
+    rack_first = objective.order.index("racks") < objective.order.index("moves")
+    problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, rack_first)
+    return spread.chosen(indexed, group, before, had, flow.optimum(problem))
+
+
+def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
+    """How many units of a class a member has: classes, members and units, parallel and sorted."""
+    having = np.flatnonzero((owner != FREE) & (classes.of != FREE))
+    cell = classes.of[having] * members + owner[having]
+    if len(classes.size) * members <= 4 * len(owner):
         count = np.bincount(cell, minlength=len(classes.size) * members)
         cells = np.flatnonzero(count)
         count = count[cells]
     else:
         cells, count = np.unique(cell, return_counts=True)
-    had = (cells // members, cells % members, count)
-    units = flow.optimum(flow.Problem(classes.size, classes.allowed, classes.foreign, classes.kind, had))
-    return spread.chosen(indexed, group, before, had, units)
+    return cells // members, cells % members, count
 
 
 @dataclass(frozen=True)
-class _Classes:
+class Classes:
     """Partitions that the same members may have at the same cost, and members that are alike (kinds).
 
     Args:
         of: int[P], class of each position, `FREE` where nobody subscribes.
         size: int[G], partitions in each.
         allowed: bool[G, K], which kinds may have them.
-        foreign: bool[G, K], of those the ones whose rack has no replica.
+        cost: int[G, K], what a partition costs there in racks beyond the cheapest of the allowed kinds.
         kind: int[M], each member's kind.
     """
 
     of: Ints
     size: Ints
     allowed: Bools
-    foreign: Bools
+    cost: Ints
     kind: Ints
 
 
-def _classes(indexed: Indexed) -> _Classes:
-    racks = indexed.group.racks
-    where = [member.rack if racks else None for member in indexed.members]
-    alike: dict[tuple[int, str | None], int] = {}
-    kind = [alike.setdefault(pair, len(alike)) for pair in zip(indexed.subscription.tolist(), where, strict=True)]
-    subscription = np.array([subscription for subscription, _ in alike], np.int64)
-    rack = np.array([rack or "" for _, rack in alike], np.str_)
-    reads = indexed.reads[subscription]
+def classify(indexed: Indexed, prices: RackCosts) -> Classes:
+    """Find the classes and kinds of a group.
 
-    found: dict[tuple[bytes, frozenset[str] | None], int] = {}
-    readers: list[Bools] = []  # per class
-    local: list[frozenset[str] | None] = []
+    What all who may have a partition would pay for it makes no difference between them, so classes know only what goes
+    beyond. Cost: O(P + T * K), and in a group with racks topics times different rack sets of a topic.
+    """
+    alike: dict[tuple[int, int], int] = {}
+    pairs = zip(indexed.subscription.tolist(), prices.rack.tolist(), strict=True)
+    kind = np.array([alike.setdefault(pair, len(alike)) for pair in pairs], np.int64)
+    subscription, rack = np.array(list(alike), np.int64).reshape(-1, 2).T
+    reads = indexed.reads[subscription]
+    price = prices.rows[:, rack]
+
+    found: dict[tuple[bytes, bytes], int] = {}
+    known: dict[tuple[bytes, int], int] = {}  # readers and row of prices -> class
+    allowed: list[Bools] = []
+    cost: list[Ints] = []
     of = np.full(indexed.size, FREE)
-    for t, topic in enumerate(indexed.topics):
-        begin, end = indexed.first[t], indexed.first[t + 1]
-        column = reads[:, t]
-        if not column.any():
-            continue
+    for t in np.flatnonzero(reads.any(axis=0)).tolist():
+        at = slice(*indexed.first[t : t + 2].tolist())
+        column = np.ascontiguousarray(reads[:, t])
         key = column.tobytes()
-        reader_racks = frozenset(rack[column].tolist()) - {""}
-        replicas = racks.get(topic, ()) if reader_racks else ()
-        seen: dict[frozenset[str], frozenset[str] | None] = {}
-        on: list[frozenset[str] | None] = [None] * (1 if not replicas else int(end - begin))
-        for p, each in enumerate(replicas[: len(on)]):
-            if each and each not in seen:
-                seen[each] = None if reader_racks <= each else each & reader_racks
-            on[p] = seen[each] if each else None
-        for each_on in on:
-            if (key, each_on) not in found:
-                found[key, each_on] = len(found)
-                readers.append(column)
-                local.append(each_on)
-        of[begin:end] = [found[key, each_on] for each_on in on]
-    allowed = np.array(readers).reshape(len(found), len(alike))
-    foreign = np.zeros_like(allowed)
-    for g, racks_here in enumerate(local):
-        if racks_here is not None:
-            foreign[g] = allowed[g] & (rack != "") & ~np.isin(rack, list(racks_here))
+        rows = np.unique(prices.of[at]) if len(price) > 1 else np.zeros(1, np.int64)
+        number = np.zeros(len(price), np.int64)
+        for row in rows.tolist():
+            if (key, row) not in known:
+                beyond = np.where(column, price[row] - price[row][column].min(), 0)
+                known[key, row] = found.setdefault((key, beyond.tobytes()), len(found))
+                if known[key, row] == len(allowed):
+                    allowed.append(column)
+                    cost.append(beyond)
+            number[row] = known[key, row]
+        of[at] = number[prices.of[at]] if len(price) > 1 else number[0]
+    shape = len(found), len(alike)
     size = np.bincount(of[of != FREE], minlength=len(found))
-    return _Classes(of, size, allowed, foreign, np.array(kind, np.int64))
+    return Classes(of, size, np.array(allowed, bool).reshape(shape), np.array(cost, np.int64).reshape(shape), kind)
