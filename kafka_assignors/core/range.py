@@ -8,7 +8,7 @@ import numpy as np
 
 from .assignment import Assignment
 from .group import Group, Member
-from .indexed import FREE, Indexed
+from .indexed import FREE, Indexed, Ints
 from .order import static_first, utf16
 
 Racks = Sequence[frozenset[str]]
@@ -36,8 +36,15 @@ def assign(group: Group) -> Assignment:
     >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 3, "u": 2}))
     {'b': {'t': [2]}, 'a': {'t': [0, 1], 'u': [0, 1]}}
     """
+    indexed = Indexed(group)
+    return indexed.assignment(owners(indexed))
+
+
+def owners(indexed: Indexed) -> Ints:
+    """`assign` as an array: int[P], the number of each position's owner; `FREE` where nobody subscribes."""
+    group = indexed.group
     if not group.racks or all(member.rack is None for member in group.members):
-        return _without_racks(group)
+        return _without_racks(indexed)
     subscribers: dict[str, list[Member]] = {}
     for member in sorted(group.members, key=static_first):
         for name in member.topics:
@@ -48,21 +55,21 @@ def assign(group: Group) -> Assignment:
         for name in sorted(subscribers, key=utf16)
     ]
     if not any(topic.needs_racks for topic in topics):
-        return _without_racks(group)
+        return _without_racks(indexed)
     for together in _copartitioned(topics):
         _match_racks(together)
 
-    assignment: Assignment = {member.member_id: {} for member in group.members}
+    owner = np.full(indexed.size, FREE)
+    number = {member.member_id: m for m, member in enumerate(indexed.members)}
     for topic in topics:
         topic.deal_ranges()
+        first = indexed.first[indexed.number[topic.name]]
         for member_id, partitions in topic.taken.items():
-            if partitions:
-                assignment[member_id][topic.name] = sorted(partitions)
-    return assignment
+            owner[first + np.array(partitions, np.int64)] = number[member_id]
+    return owner
 
 
-def _without_racks(group: Group) -> Assignment:
-    indexed = Indexed(group)
+def _without_racks(indexed: Indexed) -> Ints:
     order, readers = indexed.readers(static_first)
     owner = np.full(indexed.size, FREE)
     for t, reading in enumerate(readers):
@@ -71,7 +78,7 @@ def _without_racks(group: Group) -> Assignment:
             shares = np.full(len(reading), share)
             shares[:longer] += 1
             owner[indexed.first[t] : indexed.first[t + 1]] = np.repeat(order[reading], shares)
-    return indexed.assignment(owner)
+    return owner
 
 
 class _Topic:

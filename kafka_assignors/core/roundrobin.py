@@ -6,7 +6,7 @@ import numpy as np
 
 from .assignment import Assignment
 from .group import Group
-from .indexed import FREE, Indexed
+from .indexed import FREE, Indexed, Ints
 from .order import static_first
 
 
@@ -28,6 +28,11 @@ def assign(group: Group) -> Assignment:
     {'b': {'t': [1]}, 'a': {'t': [0], 'u': [0, 1]}}
     """
     indexed = Indexed(group)
+    return indexed.assignment(owners(indexed))
+
+
+def owners(indexed: Indexed) -> Ints:
+    """`assign` as an array: int[P], the number of each position's owner; `FREE` where nobody subscribes."""
     circle, readers = indexed.readers(static_first)
     owner = np.full(indexed.size, FREE)
     turn = 0
@@ -38,4 +43,4 @@ def assign(group: Group) -> Assignment:
             takers = reading[(start + np.arange(indexed.first[t + 1] - indexed.first[t])) % len(reading)]
             owner[indexed.first[t] : indexed.first[t + 1]] = circle[takers]
             turn = int(takers[-1]) + 1
-    return indexed.assignment(owner)
+    return owner

@@ -13,14 +13,16 @@ from inspect import signature
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
-from . import cooperative, flow, javasticky, roundrobin, sticky, userdata
+from . import bulk, cooperative, flow, javasticky, roundrobin, sticky, userdata
 from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
 from .group import NO_GENERATION, Group, Member, TopicPartition
+from .indexed import Indexed, Ints
 from .invariants import violations
+from .objective import ORDERS, Matrix, Objective
 from .order import utf16
-from .protocol import Subscription, decode_subscription
+from .protocol import AssignedPartitions, Subscription, decode_subscription, encode_assignment
 
 Racks = Mapping[str, Sequence[Collection[str]]]
 
@@ -41,6 +43,8 @@ class Strategy:
         settings: Takes the options that the strategy knows as keyword arguments, each with a default; raises
             `ConfigError` for a wrong value; returns what they mean as further arguments of `assign`.
         options: The options chosen, all JSON values; see `having`.
+        owners: The decision as an array, for the answer in bytes: takes the claims, or without `claim` the group's
+            `Indexed`, and what `settings` returned. None: there is no such form.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Strategy:
     load: Callable[[], None] = lambda: None
     settings: Callable[..., Mapping[str, Any]] = _no_settings
     options: Mapping[str, Any] = field(default_factory=dict)
+    owners: Callable[..., Ints] | None = None
 
     def having(self, **options: Any) -> Strategy:
         """This strategy with options.
@@ -69,6 +74,17 @@ class Strategy:
         if self.options.get("parity") == "java":
             return self.java_answer(reading)
         return self._decided(reading), ()
+
+    def answer_bytes(self, reading: Reading) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
+        """`answer`, each member's part as the bytes of its assignment; in a large group many times cheaper."""
+        if self.owners is None or self.options.get("parity") == "java":
+            assignment, facts = self.answer(reading)
+            return {m: _written(given) for m, given in assignment.items()}, facts
+        chosen = self.settings(**self.options)
+        if reading.claims is not None:
+            return bulk.assignments(reading.claims.indexed, self.owners(reading.claims, **chosen)), ()
+        indexed = Indexed(reading.group)
+        return bulk.assignments(indexed, self.owners(indexed, **chosen)), ()
 
     def _decided(self, reading: Reading) -> Assignment:
         chosen = self.settings(**self.options)
@@ -99,6 +115,11 @@ class Strategy:
                 return assignment, tuple(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
             why = f"Java's answer is unsound ({fatal[0]})"
         return self._decided(reading), (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
+
+
+def _written(given: Mapping[str, Sequence[int]]) -> bytes:
+    in_order = sorted(given.items(), key=lambda topic: utf16(topic[0]))
+    return encode_assignment(AssignedPartitions(dict(in_order)))
 
 
 @dataclass(frozen=True)
@@ -150,19 +171,31 @@ def _cooperative_claim(subscription: Subscription) -> userdata.Claim:
     return userdata.Claim(subscription.owned, told.generation, told.garbage)
 
 
-def _sticky_settings(parity: str | None = None) -> Mapping[str, Any]:
+def _sticky_settings(
+    parity: str | None = None, racks: str | Matrix = "replica", order: Sequence[str] = ORDERS[0]
+) -> Mapping[str, Any]:
     if parity not in (None, "java"):
         raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
-    return {}
+    objective = Objective(racks, order)
+    if parity and objective != Objective():
+        raise ConfigError(f"parity='java' has Java's own goals; racks={racks!r}, order={order!r} need parity=None")
+    return {"objective": objective}
 
 
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
-        Strategy("range", range_.assign),
-        Strategy("roundrobin", roundrobin.assign),
-        Strategy("sticky", sticky.assign, _sticky_claim, flow.load, _sticky_settings),
-        Strategy("cooperative-sticky", cooperative.assign, _cooperative_claim, flow.load, _sticky_settings),
+        Strategy("range", range_.assign, owners=range_.owners),
+        Strategy("roundrobin", roundrobin.assign, owners=roundrobin.owners),
+        Strategy("sticky", sticky.assign, _sticky_claim, flow.load, _sticky_settings, owners=sticky.owners),
+        Strategy(
+            "cooperative-sticky",
+            cooperative.assign,
+            _cooperative_claim,
+            flow.load,
+            _sticky_settings,
+            owners=cooperative.owners,
+        ),
     )
 }
 
