@@ -13,17 +13,18 @@ does, and what follows from it:
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from .core.keyed import KeyMemo
+from .core.murmur2 import as_bytes
+from .core.rule import Rule
 from .core.topic import TopicView
 from .counters import Counters
 from .errors import ConfigError
 from .strategies import Strategy
-from .views import Topics
+from .views import Keys, Topics
 
 if TYPE_CHECKING:
     from kafka.partitioner import Partitioner
@@ -96,8 +97,10 @@ class CheckedPartitioner(Partitioner):
         self._on_choice = on_choice
         self._counters = counters
         self._observed = on_choice is not None or counters is not None
-        self._topics = Topics(self._keys, leaders=self.sees_leaders)
-        self._again = threading.local()  # .kept: (topic, partition) to answer again; .size: bytes of the last record
+        self._topics = Topics(self._rule, self._keys, leaders=self.sees_leaders)
+        # thread -> (topic, partition) of the record it will ask for again. A dict: asking whether it is empty costs
+        # less than a look into threading.local, and it nearly always is.
+        self._again: dict[int, tuple[str, int]] = {}
 
     @property
     def counters(self) -> Counters | None:
@@ -124,9 +127,9 @@ class CheckedPartitioner(Partitioner):
     ) -> int:
         """The partition of one record: kafka-python's interface."""
         seen = self._topics.unkeyed(topic, cluster)
-        chosen = None if serialized_key is not None else self._kept(seen.view)
-        if chosen is None:
-            record = Record(topic, key, serialized_key, value, serialized_value, cluster)
+        record = Record(topic, key, serialized_key, value, serialized_value, cluster)
+        chosen = self._previous(topic, record.size) if self._again and serialized_key is None else None
+        if chosen is None or chosen not in seen.view or self.choose_again(seen.view, chosen):
             answer = self.choose(seen.view, record)
             seen = self._topics.seen.get(topic, seen)  # a choice may have waited for newer metadata
             chosen = seen.view.check(self.name, answer)
@@ -139,47 +142,51 @@ class CheckedPartitioner(Partitioner):
 
     def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
         """A record without a key opens a new batch; `partition` is called again at once: kafka-python's hook."""
-        if self._counters is not None:
-            self._counters.take_back(topic, prev_partition, getattr(self._again, "size", 0))
-        if not self.choose_again(self._topics.unkeyed(topic, cluster).view, prev_partition):
-            self._again.kept = topic, prev_partition
+        del cluster
+        self._again[get_ident()] = topic, prev_partition
 
-    def _kept(self, view: TopicView) -> int | None:
-        kept: tuple[str, int] | None = getattr(self._again, "kept", None)
-        if kept is None:
+    def _previous(self, topic: str, size: int) -> int | None:
+        """Where this thread's record was placed, if it is asked for again now. That time is not counted."""
+        again = self._again.pop(get_ident(), None)
+        if again is None or again[0] != topic:
             return None
-        self._again.kept = None
-        return kept[1] if kept[0] == view.topic and kept[1] in view else None
+        if self._counters is not None:
+            self._counters.take_back(topic, again[1], size)
+        return again[1]
 
     def _note(self, topic: str, key: bytes | None, value: bytes | None, chosen: int) -> None:
         if self._counters is not None:
-            self._again.size = size_of(key, value)
-            self._counters.note(topic, chosen, self._again.size)
+            self._counters.note(topic, chosen, size_of(key, value))
         if self._on_choice is not None:
             self._on_choice(topic, key, chosen)
 
-    def _keys(self, view: TopicView) -> KeyMemo:
-        """The memo of a topic's keys; one that places alike is kept."""
-        old = self._topics.seen.get(view.topic)
-        return old.keys if old is not None and old.keys.partitions == view.partitions else KeyMemo(view.partitions)
+    def _rule(self, topic: str) -> Rule | None:
+        """What places the records without a key of one topic, for subclasses that do so."""
+        del topic
+        return None
+
+    def _keys(self, view: TopicView) -> Keys | None:
+        """What places the keys of one topic, for subclasses that do so."""
+        del view
+        return None
 
 
 class StrategyPartitioner(CheckedPartitioner):
-    """Every record by one strategy; keys are ignored."""
+    """Records by one strategy; those with a key by `_keys`, where a subclass has it."""
+
+    _empty_is_null = False
+    """Whether an empty key is no key."""
 
     def __init__(
-        self, strategy: Strategy, *, on_choice: OnChoice | None = None, counters: Counters | None = None
+        self, strategy: Strategy[Any], *, on_choice: OnChoice | None = None, counters: Counters | None = None
     ) -> None:
-        super().__init__(on_choice=on_choice, counters=counters)
         self._strategy = strategy
+        super().__init__(on_choice=on_choice, counters=counters)
+        self._seen = self._topics.seen
 
     def choose(self, view: TopicView, record: Record) -> object:
         """By the strategy."""
         return self._strategy.choose(view, record.size)
-
-    def choose_again(self, view: TopicView, previous: int) -> bool:
-        """As the strategy says."""
-        return self._strategy.new_batch(view, previous)
 
     def partition(
         self,
@@ -191,15 +198,41 @@ class StrategyPartitioner(CheckedPartitioner):
         cluster: Any,
     ) -> int:
         """The partition of one record: kafka-python's interface."""
-        # The base's way without what it does for strangers: no record is made, the answer is not checked.
         del key, value
-        seen = self._topics.unkeyed(topic, cluster)
-        chosen = None if serialized_key is not None else self._kept(seen.view)
-        if chosen is None:
-            size = RECORD_OVERHEAD_BYTES + len(serialized_key or b"") + len(serialized_value or b"")
-            chosen = self._strategy.choose(seen.view, size)
-            if seen.lost_leader(chosen):
-                chosen = self._strategy.choose(self._topics.read(topic, cluster).view, size)
+        # The base's way, written out: each call is a tenth of the whole. The answers are our own: nothing to check.
+        try:
+            seen = self._seen[topic]
+            current = seen.source is cluster._partitions[topic]
+        except (KeyError, AttributeError):  # the first record of a topic; another kind of cluster
+            current = False
+        if not current:
+            seen = self._topics.read(topic, cluster)
+        place = seen.place
+        if place is not None and (serialized_key or not (serialized_key is None or self._empty_is_null)):
+            try:
+                chosen: int = place(serialized_key, seen.over)
+            except TypeError:  # no bytes
+                chosen = place(as_bytes(serialized_key), seen.over)
+        else:
+            if not seen.whole:
+                seen = self._topics.unkeyed(topic, cluster)
+            rule, size = seen.rule, RECORD_OVERHEAD_BYTES + len(serialized_key or b"") + len(serialized_value or b"")
+            previous = self._previous(topic, size) if self._again and serialized_key is None else None
+            if previous is None:
+                chosen = rule.choose(seen.view, size)
+            else:
+                chosen = rule.choose_again(seen.view, size, previous)
+            leader_ids = seen.leader_ids
+            if (
+                leader_ids is not None
+                and seen.source[chosen].leader_id != leader_ids[chosen]
+                and seen.lost_leader(chosen)
+            ):
+                chosen = rule.choose(self._topics.read(topic, cluster).view, size)
         if self._observed:
             self._note(topic, serialized_key, serialized_value, chosen)
         return chosen
+
+    def _rule(self, topic: str) -> Rule:
+        rule: Rule = self._strategy.topic(topic)
+        return rule

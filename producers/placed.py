@@ -20,7 +20,29 @@ from .partitioners import RoundRobinPartitioner
 log = logging.getLogger(__name__)
 
 
-class ExplicitPartitioner(CheckedPartitioner):
+class _FallingBack(CheckedPartitioner):
+    """Places some records by another partitioner."""
+
+    _fallback: Any = None
+
+    def __init__(self, *, on_choice: OnChoice | None = None, counters: Counters | None = None) -> None:
+        super().__init__(on_choice=on_choice, counters=counters)
+        self._last = threading.local()  # .fell_back: whether this thread's last record went to the fallback
+
+    def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
+        """A fallback hears of the batch itself."""
+        hook = getattr(self._fallback, "on_new_batch", None)
+        if hook is not None and getattr(self._last, "fell_back", False):
+            hook(topic, cluster, prev_partition)
+        super().on_new_batch(topic, cluster, prev_partition)
+
+    def choose_again(self, view: TopicView, previous: int) -> bool:
+        """A fallback is asked again; other records stay."""
+        del view, previous
+        return getattr(self._last, "fell_back", False)
+
+
+class ExplicitPartitioner(_FallingBack):
     """The partition that the record names.
 
     Args:
@@ -78,7 +100,6 @@ class ExplicitPartitioner(CheckedPartitioner):
         random_start = rng is not None or seed is not None
         self._fallback = fallback or RoundRobinPartitioner(random_start=random_start, rng=rng, seed=seed)
         self._warned: set[str] = set()
-        self._last = threading.local()  # .fell_back: whether this thread's last record went to the fallback
 
     def choose(self, view: TopicView, record: Record) -> object:
         """The named partition, or what the policy says."""
@@ -105,16 +126,6 @@ class ExplicitPartitioner(CheckedPartitioner):
                 )  # fmt: skip
         return self._fallback.partition(*record)
 
-    def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
-        """A named partition stays; a fallback hears of the batch itself and is asked again."""
-        hook = getattr(self._fallback, "on_new_batch", None)
-        if hook is not None and getattr(self._last, "fell_back", False):
-            if self._counters is not None:
-                self._counters.take_back(topic, prev_partition, getattr(self._again, "size", 0))
-            hook(topic, cluster, prev_partition)
-        else:
-            super().on_new_batch(topic, cluster, prev_partition)
-
     def _wait_for(self, answer: object, view: TopicView, record: Record) -> int:
         """Ask the cluster until it has the partition."""
         unknown = UnknownPartition(
@@ -140,7 +151,7 @@ class ExplicitPartitioner(CheckedPartitioner):
             pause.wait(min(0.05, max(deadline - time.monotonic(), 0)))
 
 
-class GeographicPartitioner(CheckedPartitioner):
+class GeographicPartitioner(_FallingBack):
     """Partitions whose leader is where the record should go, one after the other; keys are ignored.
 
     Args:
@@ -187,7 +198,8 @@ class GeographicPartitioner(CheckedPartitioner):
     def choose(self, view: TopicView, record: Record) -> object:
         """The next partition of the first step that has any."""
         match = geographic.matching(view, self._steps, record)
-        if match is None and self._fallback is not None:
+        self._last.fell_back = match is None and self._fallback is not None
+        if self._last.fell_back:
             return self._fallback.partition(*record)
         leaders, found = match or (frozenset(), view.candidates)
         turn = self._turns.get((view.topic, leaders))

@@ -1,56 +1,56 @@
 """The pure rules of `core` for many topics and threads: what every client file stands on.
 
-A strategy places records that no key places. It is told of a record with `choose`, and with `new_batch` when the client
-found that this record opens a new batch and will ask again.
+A strategy makes a `Rule` for each topic it meets. `Rule.choose` is told of a record that no key places, and
+`Rule.choose_again` when the client found that this record opens a new batch, and asks once more.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
-from .core import random_pick
 from .core.backlog import Backlog
+from .core.random_pick import RandomPick
 from .core.roundrobin import RoundRobin
+from .core.rule import Rule
 from .core.sticky import StickyCache
 from .core.topic import Draw, TopicView
-from .core.uniform import Queues, Stay, Uniform
+from .core.uniform import Uniform
 from .errors import ConfigError
 
 BATCH_BYTES = 16384
 """The default `batch_size` of kafka-python and of Java."""
 
-_State = TypeVar("_State")
+_Rule = TypeVar("_Rule", bound=Rule)
 
 
-class Strategy(ABC):
-    """Where records without a key go."""
+class Strategy(Generic[_Rule]):
+    """Where records without a key go, whatever their topic.
 
-    @abstractmethod
+    Args:
+        make: Makes the rule of one topic.
+    """
+
+    def __init__(self, make: Callable[[], _Rule]) -> None:
+        self._make = make
+        self._topics: dict[str, _Rule] = {}
+
+    def topic(self, name: str) -> _Rule:
+        """The rule of one topic, always the same."""
+        rule = self._topics.get(name)
+        if rule is None:  # setdefault: of two threads that come first, both must get the same one
+            rule = self._topics.setdefault(name, self._make())
+        return rule
+
     def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record.
-
-        Args:
-            view: The topic.
-            size: Bytes the record takes in its batch, about.
-        """
-
-    def new_batch(self, view: TopicView, previous: int) -> bool:
-        """The record just placed on `previous` would open a new batch there, and the client asks for it once more.
-
-        Returns:
-            Whether to choose again. False: the record keeps `previous`. A strategy that goes on with every choice has
-            to answer False, or half of its choices are thrown away (KAFKA-9965).
-        """
-        del view, previous
-        return False
+        """The partition of one record, see `Rule.choose`."""
+        return self.topic(view.topic).choose(view, size)
 
 
-class RoundRobinStrategy(Strategy):
+class RoundRobinStrategy(Strategy[RoundRobin]):
     """`RoundRobin` per topic.
 
     Args:
@@ -60,41 +60,17 @@ class RoundRobinStrategy(Strategy):
 
     def __init__(self, start: int | Draw = 0, chunk: int = 1) -> None:
         RoundRobin(0 if callable(start) else start, chunk)  # a bad argument is told now, not at the first record
-        self._start = start
-        self._chunk = chunk
-        self._topics: dict[str, RoundRobin] = {}
-
-    def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record; `size` does not matter."""
-        del size
-        counter = self._topics.get(view.topic)
-        if counter is None:  # setdefault: of two threads that come first, both must count with the same counter
-            start = self._start() if callable(self._start) else self._start
-            counter = self._topics.setdefault(view.topic, RoundRobin(start, self._chunk))
-        return counter.choose(view)
+        super().__init__(lambda: RoundRobin(start() if callable(start) else start, chunk))
 
 
-class RandomStrategy(Strategy):
+class RandomStrategy(Strategy[RandomPick]):
     """Any partition for each record."""
 
     def __init__(self, draw: Draw) -> None:
-        self._draw = draw
-
-    def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record; `size` does not matter."""
-        del size
-        return random_pick.choose(view, self._draw)
+        super().__init__(lambda: RandomPick(draw))
 
 
-@dataclass
-class _Locked(Generic[_State]):
-    """One topic's state and its lock: topics do not wait for each other."""
-
-    state: _State
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class StickyStrategy(Strategy):
+class StickyStrategy(Strategy["StickyRule"]):
     """`StickyCache` per topic, changing partition at each new batch.
 
     Args:
@@ -108,42 +84,42 @@ class StickyStrategy(Strategy):
     def __init__(self, draw: Draw, batch_bytes: int | None = None) -> None:
         if batch_bytes is not None and (type(batch_bytes) is not int or batch_bytes < 1):
             raise ConfigError(f"batch_bytes must be an int of at least 1, not {batch_bytes!r}")
-        self._draw = draw
-        self._batch_bytes = batch_bytes
-        self._topics: dict[str, _Locked[_StickyTopic]] = {}
+        super().__init__(lambda: StickyRule(StickyCache(draw), batch_bytes))
 
-    def _topic(self, name: str) -> _Locked[_StickyTopic]:
-        return self._topics.get(name) or self._topics.setdefault(name, _Locked(_StickyTopic(StickyCache(self._draw))))
+
+class StickyRule(Rule):
+    """`StickyStrategy` of one topic."""
+
+    __slots__ = ("_batch_bytes", "_cache", "_lock", "_produced_bytes")
+
+    def __init__(self, cache: StickyCache, batch_bytes: int | None) -> None:
+        self._cache = cache
+        self._batch_bytes = float("inf") if batch_bytes is None else batch_bytes
+        self._produced_bytes = 0  # on the sticky partition since it was chosen
+        self._lock = threading.Lock()
 
     def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record."""
-        topic = self._topic(view.topic)
-        with topic.lock:
-            state = topic.state
-            partition = state.cache.choose(view)
-            full = self._batch_bytes is not None and state.produced_bytes >= self._batch_bytes
-            if full or not view.is_candidate(partition):
-                partition = state.cache.new_batch(view, partition)
-                state.produced_bytes = 0
-            state.produced_bytes += size
-            return partition
+        """The sticky partition, or another one when its batch is full."""
+        with self._lock:
+            return self._choose(view, size)
 
-    def new_batch(self, view: TopicView, previous: int) -> bool:
-        """Change partition, unless another record did; choose again."""
-        topic = self._topic(view.topic)
-        with topic.lock:
-            if topic.state.cache.new_batch(view, previous) != previous:
-                topic.state.produced_bytes = 0
-        return True
+    def choose_again(self, view: TopicView, size: int, previous: int) -> int:
+        """Another partition, unless another record has changed it already."""
+        with self._lock:
+            if self._cache.new_batch(view, previous) != previous:
+                self._produced_bytes = 0
+            return self._choose(view, size)
 
-
-@dataclass
-class _StickyTopic:
-    cache: StickyCache
-    produced_bytes: int = 0  # on the sticky partition since it was chosen
+    def _choose(self, view: TopicView, size: int) -> int:
+        partition = self._cache.choose(view)
+        if self._produced_bytes >= self._batch_bytes or not view.is_candidate(partition):
+            partition = self._cache.new_batch(view, partition)
+            self._produced_bytes = 0
+        self._produced_bytes += size
+        return partition
 
 
-class UniformStrategy(Strategy):
+class UniformStrategy(Strategy["UniformRule"]):
     """`Uniform` per topic, and its backlog.
 
     Args:
@@ -169,37 +145,9 @@ class UniformStrategy(Strategy):
         availability_timeout_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._make: Callable[[Queues | None], Uniform] = lambda queues: Uniform(
-            draw, batch_bytes, rack=rack, local_share=local_share, queues=queues
-        )
-        self._make(None)  # a bad argument is told now, not at the first record
-        self._batch_bytes = batch_bytes
-        self._timeout_s = availability_timeout_s
-        self._clock = clock
-        self._topics: dict[str, _Locked[_UniformTopic]] = {}
-        self._last = threading.local()  # .record: (topic, stay, size) this thread placed last
-
-    def _topic(self, name: str) -> _Locked[_UniformTopic]:
-        return self._topics.get(name) or self._topics.setdefault(name, _Locked(_UniformTopic(self)))
-
-    def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record."""
-        topic = self._topics.get(view.topic) or self._topic(view.topic)
-        with topic.lock:
-            stay = topic.state.uniform.take(view, size)
-        self._last.record = view.topic, stay, size
-        return stay.partition
-
-    def new_batch(self, view: TopicView, previous: int) -> bool:
-        """Change partition if enough was produced; choose again."""
-        last: tuple[str, Stay, int] | None = getattr(self._last, "record", None)
-        if last is not None and last[0] == view.topic and last[1].partition == previous:
-            _, stay, size = last
-            topic = self._topic(view.topic)
-            with topic.lock:
-                topic.state.uniform.take_back(stay, size)  # it was not appended; choose counts it again
-                topic.state.uniform.produced(stay, 0, view, boundary=True)
-        return True
+        uniform = partial(Uniform, draw, batch_bytes, rack=rack, local_share=local_share)
+        uniform()  # a bad argument is told now, not at the first record
+        super().__init__(lambda: UniformRule(uniform, availability_timeout_s, clock))
 
     def sent(self, topic: str, partition: int, size: int) -> Callable[..., None]:
         """A record went to the client.
@@ -207,39 +155,59 @@ class UniformStrategy(Strategy):
         Returns:
             What to call, with any arguments, once it is acknowledged or has failed for good.
         """
-        state = self._topic(topic)
-        with state.lock:
-            token = state.state.backlog.sent(partition, size, self._clock())
-
-        def done(*_: object) -> None:
-            with state.lock:
-                state.state.backlog.done(partition, token)
-
-        return done
+        return self.topic(topic).sent(partition, size)
 
     def pending_bytes(self, topic: str, partition: int) -> int:
         """Bytes sent to a partition and not yet acknowledged, as far as `sent` was told."""
-        state = self._topic(topic)
-        with state.lock:
-            return state.state.backlog.pending_bytes(partition)
+        return self.topic(topic).pending_bytes(partition)
 
 
-class _UniformTopic:
-    """One topic's uniform partitioner around its backlog."""
+class UniformRule(Rule):
+    """`UniformStrategy` of one topic."""
 
-    def __init__(self, strategy: UniformStrategy) -> None:
-        self.backlog = Backlog()
-        self.uniform = strategy._make(self._queues)
-        self._strategy = strategy
+    __slots__ = ("_backlog", "_changes", "_clock", "_lock", "_timeout_s", "_uniform")
+
+    def __init__(self, uniform: Callable[..., Uniform], timeout_s: float, clock: Callable[[], float]) -> None:
+        self._uniform = uniform(queues=self._queues)
+        self._backlog = Backlog()
+        self._timeout_s = timeout_s
+        self._clock = clock
         self._changes = 0  # until the queues are weighed again
+        self._lock = threading.Lock()
+
+    def choose(self, view: TopicView, size: int) -> int:
+        """The partition under way, or the next one after its bytes."""
+        with self._lock:
+            return self._uniform.take(view, size).partition
+
+    def choose_again(self, view: TopicView, size: int, previous: int) -> int:
+        """The same partition, or the next one if enough was produced."""
+        with self._lock:
+            self._uniform.take_back(view, size, previous)
+            return self._uniform.take(view, size).partition
+
+    def sent(self, partition: int, size: int) -> Callable[..., None]:
+        """See `UniformStrategy.sent`."""
+        with self._lock:
+            token = self._backlog.sent(partition, size, self._clock())
+
+        def done(*_: object) -> None:
+            with self._lock:
+                self._backlog.done(partition, token)
+
+        return done
+
+    def pending_bytes(self, partition: int) -> int:
+        """See `UniformStrategy.pending_bytes`."""
+        with self._lock:
+            return self._backlog.pending_bytes(partition)
 
     def _queues(self, view: TopicView) -> tuple[list[tuple[int, int]], int] | None:
-        if self.backlog.idle:
+        if self._backlog.idle:
             self._changes = 0
             return [], 0
         self._changes -= 1
         if self._changes > 0:
             return None
         self._changes = len(view.candidates) // 32
-        strategy = self._strategy
-        return self.backlog.queues(view, strategy._batch_bytes, strategy._clock(), strategy._timeout_s)
+        return self._backlog.queues(view, self._uniform.batch_bytes, self._clock(), self._timeout_s)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from .core.keyed import KeyMemo
+from .core.keyed import Index
+from .core.rule import Rule
 from .core.topic import Broker, TopicView
 from .errors import NoPartitions
 
@@ -17,20 +18,43 @@ class _TopicPartition(NamedTuple):
     partition: int
 
 
+class Keys(NamedTuple):
+    """How one topic's keys are placed."""
+
+    place: Index
+    over: int  # the number of partitions that `place` is given
+
+
 class Seen:
-    """What was read about one topic."""
+    """What was read about one topic, and what its records are placed by.
 
-    __slots__ = ("changes_in_place", "keys", "places", "source", "uses", "view", "whole")
+    Args:
+        source: What `_source` gave.
+        leader_ids: What `_leader_ids` gave before the view was made.
+        view: The topic.
+        rule: Places records without a key; None: something else does.
+        keys: Places those with one; None: keys are ignored.
+    """
 
-    def __init__(self, source: Mapping[int, Any] | None, view: TopicView, keys: KeyMemo) -> None:
-        self.source = source  # what `_source` gave when it was read
+    __slots__ = ("keys", "leader_ids", "over", "place", "rule", "source", "uses", "view", "whole")
+
+    def __init__(
+        self,
+        source: Mapping[int, Any] | None,
+        leader_ids: dict[int, int] | None,
+        view: TopicView,
+        rule: Rule | None,
+        keys: Keys | None,
+    ) -> None:
+        # Nothing is identical to a new object: without a source the topic is read for each record.
+        self.source: Any = object() if source is None else source
+        self.leader_ids = leader_ids
         self.view = view
+        self.rule: Any = rule  # who asks knows whether there is one
         self.keys = keys
-        self.places = keys.seen  # key -> partition of keys seen before
+        self.place: Any = keys and keys.place  # at hand for the hot path
+        self.over = keys.over if keys else 0
         self.uses = 0  # choices made while some partition had no leader
-        # kafka-python's entries are objects that hints write to; those of others never change.
-        first = next(iter((source or {}).values()), None)
-        self.changes_in_place = bool(view.available) and hasattr(first, "leader_id") and not isinstance(first, tuple)
         self.whole = len(view.available) == len(view.partitions)
 
     def lost_leader(self, partition: int) -> bool:
@@ -38,55 +62,47 @@ class Seen:
 
         Leaders also change by hints in produce responses (KIP-951): in place, without a metadata update.
         """
-        if not self.changes_in_place:
+        if self.leader_ids is None:
             return False
-        leader = self.source[partition].leader_id  # type: ignore[index]
-        if leader == -1:
-            return self.view.is_candidate(partition)
+        leader = self.source[partition].leader_id
+        if leader == self.leader_ids[partition]:
+            return False
         known = self.view.leaders.get(partition)
-        return known is not None and known.id != leader
+        return leader == -1 or (known is not None and known.id != leader)
 
 
 class Topics:
     """The topics one partitioner has met. Threads may share it: a race reads a topic twice.
 
     Args:
-        keys: Makes the memo of a topic's keys.
+        rule: Topic -> what places its records without a key.
+        keys: View -> what places its keys.
         leaders: Whether views tell the leaders.
 
     Attributes:
         seen: topic -> what was read, for callers that look before they call.
     """
 
-    __slots__ = ("_keys", "_leaders", "seen")
+    __slots__ = ("_keys", "_leaders", "_rule", "seen")
 
-    def __init__(self, keys: Callable[[TopicView], KeyMemo], *, leaders: bool = False) -> None:
+    def __init__(
+        self, rule: Callable[[str], Rule | None], keys: Callable[[TopicView], Keys | None], *, leaders: bool = False
+    ) -> None:
+        self._rule = rule
         self._keys = keys
         self._leaders = leaders
         self.seen: dict[str, Seen] = {}
 
-    def keyed(self, topic: str, cluster: Any) -> Seen:
-        """The topic for a record with a key, to which leaders do not matter.
+    def unkeyed(self, topic: str, cluster: Any) -> Seen:
+        """The topic for a record without a key, to which leaders matter.
 
         Raises:
             NoPartitions: The topic is not in metadata, or has no partitions.
 
-        Cost: one look-up, O(n log n) after a metadata update of a topic with n partitions.
+        Cost: two look-ups; O(n log n) after a metadata update of a topic with n partitions.
         """
         seen = self.seen.get(topic)
-        # `_source` written out: this line is most of what it costs.
-        if (
-            seen is not None
-            and seen.source is not None
-            and seen.source is getattr(cluster, "_partitions", {}).get(topic)
-        ):
-            return seen
-        return self.read(topic, cluster)
-
-    def unkeyed(self, topic: str, cluster: Any) -> Seen:
-        """The topic for a record without a key; raises and costs as `keyed`."""
-        seen = self.seen.get(topic)
-        if seen is None or seen.source is None or seen.source is not getattr(cluster, "_partitions", {}).get(topic):
+        if seen is None or seen.source is not _source(topic, cluster):
             seen = self.read(topic, cluster)
         if not seen.whole:
             # A leader may come back without a metadata update. Reading costs O(n): once in n choices keeps that O(1).
@@ -96,14 +112,15 @@ class Topics:
         return seen
 
     def read(self, topic: str, cluster: Any) -> Seen:
-        """The topic as the cluster has it now; raises as `keyed`."""
+        """The topic as the cluster has it now; raises as `unkeyed`."""
         source = _source(topic, cluster)
+        leader_ids = _leader_ids(source)
         partitions = cluster.partitions_for_topic(topic)
         if partitions is None:
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it created, or deleted since?")
         available = cluster.available_partitions_for_topic(topic) or ()
         view = TopicView(topic, partitions, available, _leaders(topic, available, cluster) if self._leaders else None)
-        seen = self.seen[topic] = Seen(source, view, self._keys(view))
+        seen = self.seen[topic] = Seen(source, leader_ids, view, self._rule(topic), self._keys(view))
         return seen
 
 
@@ -133,3 +150,15 @@ def _source(topic: str, cluster: Any) -> Mapping[int, Any] | None:
     """
     topics = getattr(cluster, "_partitions", None)
     return topics.get(topic) if isinstance(topics, dict) else None
+
+
+def _leader_ids(source: Mapping[int, Any] | None) -> dict[int, int] | None:
+    """Leader ids by partition as the source has them, or None where a source's entries never change.
+
+    kafka-python's entries are objects that hints write to.
+    """
+    entries = dict(source or {})
+    first = next(iter(entries.values()), None)
+    if isinstance(first, tuple) or not hasattr(first, "leader_id"):
+        return None
+    return {partition: entry.leader_id for partition, entry in entries.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import ConfigError, UnknownName
@@ -102,48 +102,39 @@ def partition_for_key(key: bytes | bytearray | memoryview, n: int, preset: str =
 
 
 class KeyMemo:
-    """Placement of one topic's keys, remembering those it has seen.
+    """Remembers where keys are placed: for hashes in Python, which cost ten times as much as looking up.
 
     Args:
-        partitions: The partition ids to place over, ascending.
-        index: (key, number of partitions) -> position among `partitions`; Java's by default.
+        index: Places keys.
 
-    Keeps at most `MEMO_KEYS` keys of at most `MEMO_KEY_BYTES`, then forgets all and starts again: exact
-    least-recently-used order would cost more per record than it saves. Threads may share it: a race computes a key
-    twice, with the same answer.
-
-    Attributes:
-        seen: key -> partition, for callers that look before they call.
+    A memo belongs to one topic with one number of partitions. It keeps at most `MEMO_KEYS` keys of at most
+    `MEMO_KEY_BYTES`, then forgets all and starts again: exact least-recently-used order would cost more per record than
+    it saves. Threads may share it: a race computes a key twice, with the same answer.
     """
 
-    __slots__ = ("_ids", "_index", "_n", "seen")
+    __slots__ = ("_index", "_seen")
 
-    def __init__(self, partitions: Sequence[int], index: Index = _java) -> None:
-        self._ids = tuple(partitions)
-        self._n = len(self._ids)
+    def __init__(self, index: Index) -> None:
         self._index = index
-        self.seen: dict[bytes, int] = {}
-
-    @property
-    def partitions(self) -> tuple[int, ...]:
-        """The partition ids it places over."""
-        return self._ids
+        self._seen: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self.seen)
+        return len(self._seen)
 
-    def partition(self, key: bytes | bytearray | memoryview) -> int:
-        """The key's partition. Cost: one dict look-up for a seen key, else the hash."""
-        if type(key) is not bytes:  # mutable, or a view of something mutable: nothing to remember it by
-            key = as_bytes(key)
-        found = self.seen.get(key)
-        return self.learn(key) if found is None else found
+    def place(self, key: bytes, n: int) -> int:
+        """Place a key over `n` partitions, the same number each time. Cost: one look-up for a seen key, else the hash.
 
-    def learn(self, key: bytes) -> int:
-        """The partition of a key that was not seen before."""
-        partition = self._ids[self._index(key, self._n)]
-        if len(key) <= MEMO_KEY_BYTES:
-            if len(self.seen) >= MEMO_KEYS:
-                self.seen.clear()
-            self.seen[key] = partition
-        return partition
+        Raises:
+            TypeError: The key is not bytes. Anything else may change, and the memo with it.
+        """
+        seen = self._seen
+        found = seen.get(key)
+        if found is None:
+            if type(key) is not bytes:
+                raise TypeError(f"a memo keeps bytes, not {type(key).__name__}")
+            found = self._index(key, n)
+            if len(key) <= MEMO_KEY_BYTES:
+                if len(seen) >= MEMO_KEYS:
+                    seen.clear()
+                seen[key] = found
+        return found

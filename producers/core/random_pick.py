@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from .rule import Rule
 from .topic import Draw, TopicView
 
 
-def choose(view: TopicView, draw: Draw) -> int:
+class RandomPick(Rule):
     """Any partition with a leader (any at all, when none has one), each with the same probability.
 
-    Cost: O(1), one draw.
+    Args:
+        draw: Random source.
+
+    Cost: O(1) a choice, one draw.
     """
-    return view.candidates[draw() % len(view.candidates)]
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+
+    def choose(self, view: TopicView, size: int) -> int:
+        """The partition of one record; `size` does not matter."""
+        del size
+        return view.candidates[self._draw() % len(view.candidates)]

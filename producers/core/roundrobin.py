@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import count
 
 from ..errors import ConfigError
+from .rule import Rule
 from .topic import TopicView
 
 
-class RoundRobin:
+class RoundRobin(Rule):
     """The round robin of one topic.
 
     Args:
@@ -38,8 +39,9 @@ class RoundRobin:
         self._chunk = chunk
         self._count = count(start * chunk)
 
-    def choose(self, view: TopicView) -> int:
-        """The next partition."""
+    def choose(self, view: TopicView, size: int = 0) -> int:
+        """The next partition; `size` does not matter."""
+        del size
         return self.among(view.candidates)
 
     def among(self, candidates: Sequence[int]) -> int:

@@ -13,11 +13,12 @@ from .topic import Draw, TopicView
 class Stay:
     """One stay on a partition; compared by identity, since the next stay may be on the same partition."""
 
-    __slots__ = ("partition", "produced_bytes")
+    __slots__ = ("partition", "produced_bytes", "view")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.produced_bytes = 0
+        self.view: TopicView | None = None  # the one that was last asked whether it has the partition
 
 
 class _Table:
@@ -92,14 +93,22 @@ class Uniform:
         A partition that is gone or has lost its leader is left first.
         """
         stay = self._stay
+        if stay is None or stay.view is not view:
+            stay = self._enter(view)
+        stay.produced_bytes += size
+        if stay.produced_bytes >= 2 * self.batch_bytes:
+            self._stay = Stay(self._next(view))
+        return stay
+
+    def _enter(self, view: TopicView) -> Stay:
+        """The stay under way if the view still has its partition, else a new one."""
+        stay = self._stay
         if stay is None or not view.is_candidate(stay.partition):
             stay = self.leave(view)
             if not view.is_candidate(stay.partition):  # the loads are older than the view
                 self._loads = None
                 self._stay = stay = Stay(self._any(view.candidates))
-        stay.produced_bytes += size
-        if stay.produced_bytes >= 2 * self.batch_bytes:
-            self._stay = Stay(self._next(view))
+        stay.view = view
         return stay
 
     def current(self, view: TopicView) -> Stay:
@@ -128,9 +137,15 @@ class Uniform:
             return True
         return False
 
-    def take_back(self, stay: Stay, size: int) -> None:
-        """Uncount a record that was not appended after all."""
-        stay.produced_bytes -= size
+    def take_back(self, view: TopicView, size: int, partition: int) -> None:
+        """Uncount a record that `take` placed there, as it was not appended: all batches of the partition are full.
+
+        So the stay ends if it has its bytes. Nothing happens when it is over already.
+        """
+        stay = self._stay
+        if stay is not None and stay.partition == partition:
+            stay.produced_bytes -= size
+            self.produced(stay, 0, view, boundary=True)
 
     def leave(self, view: TopicView) -> Stay:
         """Begin a new stay at once: the partition is gone or has lost its leader."""

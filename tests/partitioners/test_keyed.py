@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
-from producers import murmur2, partition_for_key
+from producers import PRESETS, DefaultPartitioner, KeyHashPartitioner, murmur2, partition_for_key
 from producers.core import keyed
 from producers.core.keyed import KeyMemo
 from producers.errors import ConfigError
 
 from . import vectors
+from .clusters import cluster
 
 COUNTS = (1, 3, 6, 7, 10, 12, 50)  # never powers of two alone: they hide a wrong sign bit
 MURMUR2 = vectors.load("murmur2.jsonl")
@@ -28,11 +29,11 @@ def test_murmur2_equals_java_on_every_vector():
 @pytest.mark.source("apache/kafka 4.3.0 BuiltInPartitioner.partitionForKey")
 @pytest.mark.parametrize("n", COUNTS)
 def test_partition_for_key_equals_java_on_every_vector(n):
-    memo = KeyMemo(range(n))
+    memo = KeyMemo(partition_for_key)
     for row in MURMUR2:
         key, expected = bytes.fromhex(row["key"]), row["partitions"][str(n)]
         assert partition_for_key(key, n) == expected
-        assert [memo.partition(key), memo.partition(key)] == [expected, expected]
+        assert [memo.place(key, n), memo.place(key, n)] == [expected, expected]
 
 
 @pytest.mark.source("KafkaJS DefaultPartitioner test data and apache/kafka UtilsTest")
@@ -64,9 +65,16 @@ def test_a_view_of_wider_items_is_hashed_by_its_bytes():
 
 @pytest.mark.parametrize("key", ["text", 5, None, ["a"]])
 def test_a_key_that_is_not_bytes_is_refused(key):
-    for call in (murmur2, lambda k: partition_for_key(k, 3), KeyMemo(range(3)).partition):
+    for call in (murmur2, lambda k: partition_for_key(k, 3)):
         with pytest.raises(TypeError, match=f"not {type(key).__name__}"):
             call(key)
+
+
+@pytest.mark.parametrize("key", ["text", 5, ["a"]])
+def test_a_partitioner_refuses_a_serialized_key_that_is_not_bytes(key):
+    for preset in PRESETS:
+        with pytest.raises(TypeError, match=f"not {type(key).__name__}"):
+            KeyHashPartitioner(preset).partition("t", key, key, b"", b"", cluster({"t": [0] * 7}))
 
 
 def test_a_text_key_is_told_to_be_encoded():
@@ -82,22 +90,31 @@ def test_a_wrong_number_of_partitions_is_refused(n):
 
 def test_memo_is_bounded_in_keys_and_in_key_length(monkeypatch):
     monkeypatch.setattr(keyed, "MEMO_KEYS", 100)
-    memo = KeyMemo(range(7))
+    memo = KeyMemo(partition_for_key)
     sizes = set()
     for i in range(1000):
         key = b"%d" % i
-        assert memo.partition(key) == partition_for_key(key, 7)
+        assert memo.place(key, 7) == partition_for_key(key, 7)
         sizes.add(len(memo))
     assert max(sizes) == 100
-    memo = KeyMemo(range(7))
-    assert memo.partition(b"x" * 129) == partition_for_key(b"x" * 129, 7)
+    memo = KeyMemo(partition_for_key)
+    assert memo.place(b"x" * 129, 7) == partition_for_key(b"x" * 129, 7)
     assert len(memo) == 0
-    memo.partition(b"x" * 128)
+    memo.place(b"x" * 128, 7)
     assert len(memo) == 1
 
 
-def test_memo_does_not_remember_a_key_that_may_change():
-    memo, key = KeyMemo(range(50)), bytearray(b"abc")
-    first = memo.partition(key)
+def test_memo_refuses_a_key_that_may_change():
+    memo = KeyMemo(partition_for_key)
+    for key in (bytearray(b"abc"), memoryview(b"abc")):
+        with pytest.raises(TypeError):
+            memo.place(key, 7)
+    assert len(memo) == 0
+
+
+def test_a_key_that_changes_is_placed_as_it_is_now():
+    ours, metadata, key = DefaultPartitioner(), cluster({"t": [0] * 50}), bytearray(b"abc")
+    first = ours.partition("t", None, key, b"", b"", metadata)
+    assert first == partition_for_key(b"abc", 50)
     key[0:3] = b"xyz"
-    assert memo.partition(key) == partition_for_key(b"xyz", 50) != first
+    assert ours.partition("t", None, key, b"", b"", metadata) == partition_for_key(b"xyz", 50) != first

@@ -5,12 +5,14 @@ from __future__ import annotations
 import doctest
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import producers
 from producers.core import geographic, keyed, murmur2
 
+ROOT = Path(__file__).parents[2]
 WITHOUT_CLIENT = """
 import sys
 sys.modules["kafka"] = None  # what an import finds when the package is not installed
@@ -18,6 +20,34 @@ import producers
 print(producers.murmur2(b"kafka"), producers.partition_for_key(b"kafka", 12))
 print(producers.DefaultPartitioner().preset)
 """
+
+WITHOUT_C = """
+import sys
+sys.modules["confluent_kafka"] = None
+from producers import PRESETS, KeyHashPartitioner, partition_for_key
+from tests.partitioners.clusters import cluster
+
+metadata, keys = cluster({"t": [0] * 7}), [b"", b"x" * 300, bytes(range(256)), *(b"user-%d" % i for i in range(500))]
+for preset in PRESETS:
+    ours = KeyHashPartitioner(preset)
+    for key in [key for key in keys if key or preset != "librdkafka"] * 2:
+        for same in (key, bytearray(key), memoryview(key)):
+            assert ours.partition("t", None, same, b"", b"", metadata) == partition_for_key(key, 7, preset), preset
+    try:
+        ours.partition("t", None, "text", b"", b"", metadata)
+    except TypeError as refused:
+        assert "not str" in str(refused), refused
+    else:
+        raise AssertionError(preset)
+print("all presets alike")
+"""
+
+
+def test_without_c_hashes_keys_new_and_seen_lie_where_they_should():
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_C], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert (run.stdout.strip(), run.returncode) == ("all presets alike", 0), run.stderr
 
 
 def test_hashing_and_partitioners_need_no_client():

@@ -92,8 +92,9 @@ def test_strategy_with_byte_count_changes_after_each_batch():
 
 def test_a_reported_batch_starts_the_byte_count_anew():
     strategy, topic = StickyStrategy(repeat(0, 1, 2), batch_bytes=100), view([0] * 3)
-    assert [strategy.choose(topic, 90), strategy.new_batch(topic, 0)] == [0, True]
-    assert [strategy.choose(topic, 90) for _ in range(3)] == [1, 1, 2]
+    rule = strategy.topic("t")
+    assert [rule.choose(topic, 90), rule.choose_again(topic, 90, 0)] == [0, 1]
+    assert [rule.choose(topic, 90) for _ in range(3)] == [1, 2, 2]
 
 
 @pytest.mark.parametrize("batch_bytes", [0, -1, 1.5, True])

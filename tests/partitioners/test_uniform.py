@@ -129,16 +129,14 @@ def test_a_thousand_changes_are_even():
 def test_strategy_counts_a_record_once_though_the_client_asks_twice():
     """9 bytes short of a batch: if the record that opens a batch counted twice, the partition would change."""
     strategy, topic = UniformStrategy(repeat(0, 1), batch_bytes=100), view([0, 0])
-    assert strategy.choose(topic, 91) == 0
-    assert strategy.choose(topic, 5) == 0
-    assert strategy.new_batch(topic, 0)  # 91 produced: not yet
-    assert strategy.choose(topic, 5) == 0
-    assert strategy.choose(topic, 5) == 0
-    assert strategy.new_batch(topic, 0)  # 96 produced: not yet, the fourth record is not in
-    assert strategy.choose(topic, 5) == 0
-    assert strategy.choose(topic, 1) == 0
-    assert strategy.new_batch(topic, 0)  # 101 produced, the batch is full: now
-    assert strategy.choose(topic, 1) == 1
+    rule = strategy.topic("t")
+    assert rule.choose(topic, 91) == 0
+    assert rule.choose(topic, 5) == 0
+    assert rule.choose_again(topic, 5, 0) == 0, "91 produced: not yet"
+    assert rule.choose(topic, 5) == 0
+    assert rule.choose_again(topic, 5, 0) == 0, "96 produced: not yet, the record itself is not in"
+    assert rule.choose(topic, 1) == 0
+    assert rule.choose_again(topic, 1, 0) == 1, "101 produced, the batch is full: now"
 
 
 def test_strategy_changes_at_two_batches_without_any_report():
