@@ -29,6 +29,8 @@ from .errors import ConfigError, UnknownName
 try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+    from . import kafka_consumer
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
@@ -41,10 +43,13 @@ Self = TypeVar("Self", bound="Assignor")
 
 
 class Assignor(AbstractPartitionAssignor):
-    """What the four assignors share. One instance belongs to one consumer.
+    """What the assignors share. One instance belongs to one consumer, which it finds by itself when that is made.
+
+    A second consumer that is made with the same instance, while the first is open, gets a `ConfigError`; so does one
+    whose list has two assignors of one name.
 
     Args:
-        rack: This member's rack (KIP-881), sent with its subscription; kafka-python does not pass on ``client_rack``.
+        rack: This member's rack (KIP-881), sent with its subscription. None: the consumer's ``client_rack``; "": none.
         options: Those of the strategy (`core.strategies.Strategy.settings`).
 
     Raises:
@@ -59,11 +64,14 @@ class Assignor(AbstractPartitionAssignor):
         self._strategy = type(self)._strategy.having(**options)
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
-        self.rack = rack or None
-        self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
-        self._generation = NO_GENERATION
+        self.rack = rack
+        self._forget()
         self._told: frozenset[Fact] = frozenset()
         self._strategy.load()
+
+    def _forget(self) -> None:
+        self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
+        self._generation = NO_GENERATION
 
     @classmethod
     def factory(cls: type[Self], **config: Any) -> Callable[[], Self]:
@@ -72,30 +80,59 @@ class Assignor(AbstractPartitionAssignor):
         return functools.partial(cls, **config)
 
     def attach(self, consumer: Any) -> None:
-        """Tell the assignor its consumer, once that is made: it then works around two defects of kafka-python 3.0.12.
+        """Tell the assignor its consumer. It finds a ``KafkaConsumer`` by itself: this is for one that it cannot see.
 
-        A leader can't fall out of the group in silence any more (`keep_rejoining`), and a cooperative member claims
-        what the consumer really holds.
+        What it then does: a leader can't fall out of the group in silence (`keep_rejoining`), a cooperative
+        member claims what the consumer really holds, and the consumer's ``client_rack`` is told to the group.
 
         Args:
             consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
                 not kept alive.
 
         Raises:
-            ConfigError: Another consumer is attached: an instance has the state of one.
+            ConfigError: The instance has the state of another consumer, or the list has two assignors of one name.
         """
-        if self._attached() not in (None, consumer):
+        known = self._attached()
+        if known is consumer:
+            return
+        name = type(self).__name__
+        if known is not None and kafka_consumer.is_open(known):
             raise ConfigError(
-                f"this {type(self).__name__} is attached to another consumer; give each its own instance, "
-                f"for example by {type(self).__name__}.factory()"
+                f"this {name} is attached to another consumer; give each its own instance, for example by "
+                f"{name}.factory()"
             )
+        if twice := kafka_consumer.listed_twice(consumer):
+            raise ConfigError(
+                f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
+                "the other in silence: remove one"
+            )
+        if known is not None:
+            self._forget()  # that was in another consumer's group
         self._consumer = weakref.ref(consumer)
 
     def _attached(self) -> Any:
         return self._consumer() if self._consumer else None
 
+    def supported_protocols(self) -> list[Any]:
+        """EAGER. Asked while the consumer is made, it attaches itself."""
+        self._find_consumer()
+        return [RebalanceProtocol.EAGER]
+
+    def _find_consumer(self) -> bool:
+        """Attach to the consumer that is asking, if any; False when kafka-python asks and none can be seen."""
+        try:
+            consumer = kafka_consumer.asking()
+        except LookupError:
+            return False
+        if consumer is not None:
+            self.attach(consumer)
+        return True
+
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, version 3, in the bytes Java writes for the same state."""
+        rack = self.rack
+        if rack is None and (consumer := self._attached()) is not None:
+            rack = kafka_consumer.client_rack(consumer)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -105,7 +142,7 @@ class Assignor(AbstractPartitionAssignor):
                 for topic, partitions in by_topic(self._still_held(topics)).items()
             ],
             generation_id=self._generation,
-            rack_id=self.rack,
+            rack_id=rack or None,
         )
 
     def _user_data(self) -> bytes | None:
@@ -201,36 +238,73 @@ class StickyAssignor(_Sticky):
         return None if self._owned is None else userdata.encode_sticky(self._owned, self._generation)
 
 
+PROTOCOLS = ("auto", "cooperative", "eager")
+"""What `CooperativeStickyAssignor` takes as `protocol`."""
+
+
 class CooperativeStickyAssignor(_Sticky):
     """``cooperative-sticky``: see `kafka_assignors.core.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
-    It supports the COOPERATIVE rebalance protocol alone. All assignors of one consumer must share a protocol: a list of
-    this one and an eager one (the other three) ends in kafka-python's ``KafkaConfigurationError`` when the consumer is
-    made ("… do not support a common RebalanceProtocol"); put only cooperative assignors in the list then.
+    Alone, or beside other cooperative assignors, its consumer rebalances incrementally (COOPERATIVE). Beside an eager
+    one the consumer stays EAGER: it revokes all before each join, so it claims nothing. That is what a rolling change
+    needs (KIP-429): bounce every member from ``[old]`` to ``[CooperativeStickyAssignor, old]``, then every member to
+    ``[CooperativeStickyAssignor]``.
 
-    What it claims to hold must be true: a partition that a member claims but does not hold is withheld from others and
-    stays unassigned. By itself the assignor knows what it was last assigned, and forgets topics it left; it is not told
-    that the member was fenced (``on_partitions_lost``). Tell it: call `attach` once the consumer is made, so that it
-    reads the live assignment, or `lost` from a listener's ``on_partitions_lost``.
+    What it claims to hold is true, or a partition would stay unassigned: what the consumer holds at that moment, and
+    nothing once it was fenced.
+
+    Args:
+        rack: See `Assignor`.
+        parity: See `StickyAssignor`.
+        protocol: ``"auto"`` supports both rebalance protocols and does as its consumer does. ``"cooperative"`` and
+            ``"eager"`` support that one alone, so that kafka-python refuses a list that would mean the other.
+
+    Raises:
+        ConfigError: `rack` is no string, `parity` neither ``"java"`` nor None, or `protocol` none of the three.
     """
 
     name = "cooperative-sticky"
     _strategy = strategy("cooperative-sticky")
 
+    def __init__(self, *, rack: str | None = None, parity: str | None = None, protocol: str = "auto") -> None:
+        if protocol not in PROTOCOLS:
+            raise ConfigError(f"protocol must be 'auto', 'cooperative' or 'eager', not {protocol!r}")
+        super().__init__(rack=rack, parity=parity)
+        self._protocol = protocol
+
     def supported_protocols(self) -> list[Any]:
-        """COOPERATIVE alone: with eager semantics a claim would name partitions that are revoked already."""
-        return [RebalanceProtocol.COOPERATIVE]
+        """COOPERATIVE and EAGER, or what `protocol` says. Asked while the consumer is made, it attaches itself."""
+        seen = self._find_consumer()
+        if self._protocol == "eager":
+            return [RebalanceProtocol.EAGER]
+        # A consumer that cannot be seen does not tell which of the two is in force. Of one alone that is known, and a
+        # list that would need the other is refused when the consumer is made: better than claims that are not true.
+        if self._protocol == "cooperative" or not seen:
+            return [RebalanceProtocol.COOPERATIVE]
+        return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
     def lost(self) -> None:
-        """Forget what was assigned: the member was fenced and holds nothing any more."""
-        self._owned, self._generation = None, NO_GENERATION
+        """Forget what was assigned: the member was fenced. One that knows its consumer sees that by itself."""
+        self._forget()
+
+    def metadata(self, topics: Collection[str]) -> Any:
+        """This member's subscription, with what its consumer holds at this moment; see `Assignor.metadata`."""
+        if (consumer := self._attached()) is not None and kafka_consumer.is_fenced(consumer):
+            self._forget()
+        return super().metadata(topics)
 
     def _user_data(self) -> bytes | None:
         return userdata.encode_cooperative(self._generation)
 
     def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
-        consumer = self._attached()
-        held = self._owned or () if consumer is None else consumer.assignment()
+        if self._protocol == "eager":
+            return ()
+        held: Collection[tuple[str, int]] = self._owned or ()
+        if self._consumer is not None:
+            consumer = self._consumer()
+            if consumer is None or not kafka_consumer.is_cooperative(consumer):
+                return ()
+            held = kafka_consumer.held(consumer)
         # Partitions of topics it left were revoked before this join.
         return [(topic, partition) for topic, partition in held if topic in topics]
 
@@ -252,18 +326,7 @@ def assignor(name: str) -> type[Assignor]:
     return ASSIGNORS[name]
 
 
-def keep_rejoining(consumer: Any) -> None:
-    """Make a consumer finish the join it is in, whatever its polls do; to be called while its assignor assigns.
-
-    kafka-python 3.0.12 remembers why it rejoins. When the reason is changed metadata, the leader forgets it as soon as
-    it assigns; if that `poll` then runs out of time before the SyncGroup answer is read, the next one sees nothing to
-    do: no assignment, no heartbeats, no error, until the coordinator evicts the member – and then still nothing. Seen
-    in a third of the starts of a small group on a busy machine. With the request renewed, the next `poll` joins again.
-
-    Args:
-        consumer: The ``KafkaConsumer`` whose assignor is assigning.
-    """
-    consumer._coordinator.request_rejoin()
+keep_rejoining = kafka_consumer.keep_rejoining
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:

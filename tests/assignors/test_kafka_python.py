@@ -1,24 +1,17 @@
-"""The assignor classes on the real kafka-python: its cluster metadata, its members, its consumer."""
+"""The assignor classes on the real kafka-python: its cluster metadata and its members."""
 
 from __future__ import annotations
 
-import functools
-import gc
 import logging
-import socket
 import subprocess
 import sys
 
 import pytest
-from kafka import KafkaConsumer
 from kafka.cluster import ClusterMetadata
-from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import KafkaConfigurationError
 from kafka.protocol.consumer import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import MetadataResponse
-from kafka.structs import TopicPartition
 
 import kafka_assignors
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor, kafka_python
@@ -284,123 +277,6 @@ def test_a_wrong_rack_is_refused_before_any_join(cls):
     for make in (lambda: cls(rack=5), lambda: cls.factory(rack=5)):
         with pytest.raises(ConfigError, match=r"rack must be a string like 'eu-1a' or None, not 5"):
             make()
-
-
-# ------------------------------------------------------------------------------------------------- in a consumer
-
-
-@pytest.fixture
-def consumer():
-    """Makes consumers; they join a group when they are polled, and these are not. Their broker never says a word."""
-    made, silent = [], socket.create_server(("127.0.0.1", 0))
-
-    def make(*strategy):
-        made.append(
-            KafkaConsumer(
-                bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}",
-                group_id="g",
-                api_version=(2, 5),
-                partition_assignment_strategy=list(strategy),
-            )
-        )
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close(autocommit=False)
-    silent.close()
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda cls: cls,
-        lambda cls: cls(rack="r1"),
-        lambda cls: functools.partial(cls, rack="r1"),
-        lambda cls: cls.factory(rack="r1"),
-    ],
-    ids=["class", "instance", "partial", "factory"],
-)
-def test_a_consumer_takes_it_in_every_form(consumer, cls, form):
-    made = consumer(form(cls))
-    made.subscribe(["t"])
-
-    ((name, sent),) = made._coordinator.group_protocols()
-
-    assert name == cls.name
-    assert sent.rack_id == (None if form(cls) is cls else "r1")
-    assert list(sent.topics) == ["t"]
-
-
-def test_each_consumer_gets_its_own_instance_from_a_factory():
-    make = StickyAssignor.factory(rack="r1")
-    assert make() is not make()
-
-
-def test_eager_assignors_go_together(consumer):
-    made = consumer(RangeAssignor, RoundRobinAssignor, StickyAssignor)
-    made.subscribe(["t"])
-    assert [name for name, _ in made._coordinator.group_protocols()] == ["range", "roundrobin", "sticky"]
-
-
-@pytest.mark.parametrize("eager", [RangeAssignor, RoundRobinAssignor, StickyAssignor])
-def test_eager_and_cooperative_in_one_consumer_are_refused_when_it_is_made(consumer, eager):
-    with pytest.raises(KafkaConfigurationError, match=f"'{eager.name}', 'cooperative-sticky'.*Mixing EAGER and COOP"):
-        consumer(eager, CooperativeStickyAssignor)
-    assert eager().supported_protocols() == [RebalanceProtocol.EAGER]
-    assert CooperativeStickyAssignor().supported_protocols() == [RebalanceProtocol.COOPERATIVE]
-
-
-def claimed(assignor, topics):
-    sent = assignor.metadata(set(topics))
-    return sorted((each.topic, p) for each in sent.owned_partitions for p in each.partitions), sent.generation_id
-
-
-def test_cooperative_claims_what_it_got_of_topics_it_still_subscribes_to():
-    assignor = CooperativeStickyAssignor()
-    assert claimed(assignor, ["t"]) == ([], -1)
-
-    assignor.on_assignment(ConsumerProtocolAssignment(3, [("t", [1, 0]), ("left", [0])], None), 7)
-    assert claimed(assignor, ["t"]) == ([("t", 0), ("t", 1)], 7)
-
-    assignor.lost()
-    assert claimed(assignor, ["t"]) == ([], -1)
-
-
-def test_an_attached_assignor_claims_what_the_consumer_really_holds(consumer):
-    assignor = CooperativeStickyAssignor()
-    made = consumer(assignor)
-    assignor.attach(made)
-    assignor.on_assignment(ConsumerProtocolAssignment(3, [("t", [0, 1])], None), 7)
-
-    assert claimed(assignor, ["t"]) == ([], 7)  # fenced: what it was assigned is gone
-
-    made.assign([TopicPartition("t", 1), TopicPartition("left", 0)])
-    assert claimed(assignor, ["t"]) == ([("t", 1)], 7)
-
-
-def test_one_instance_serves_one_consumer(consumer):
-    assignor = CooperativeStickyAssignor()
-    first, second = consumer(assignor), consumer(CooperativeStickyAssignor)
-    assignor.attach(first)
-    assignor.attach(first)
-
-    with pytest.raises(ConfigError, match="attached to another consumer"):
-        assignor.attach(second)
-
-
-def test_a_consumer_is_not_kept_alive():
-    class Holder:
-        def assignment(self):
-            return {TopicPartition("t", 0)}
-
-    assignor, holder = CooperativeStickyAssignor(), Holder()
-    assignor.attach(holder)
-    assert claimed(assignor, ["t"]) == ([("t", 0)], -1)
-    del holder
-    gc.collect()
-    assert claimed(assignor, ["t"]) == ([], -1)
 
 
 # ------------------------------------------------------------------------------------------------- imports
