@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise, product
 
 import numpy as np
@@ -19,6 +18,7 @@ from kafka_assignors.core.invariants import violations
 
 from .golden import Score, kip54_unbalanced, previous_owners
 from .groups import groups, reordered
+from .oracle import cost, foreign
 
 NAMES = list(strategies.STRATEGIES)
 
@@ -59,21 +59,6 @@ def test_any_bytes_of_other_members_leave_it_sound(name, user_data, owned, gener
     assert violations(group, assignment, cooperative=name == "cooperative-sticky") == []
 
 
-def cost(group, assignment):
-    """(sum of squared loads, partitions on a foreign rack, moves); unknown racks are foreign to nobody."""
-    rack = {m.member_id: m.rack for m in group.members}
-    now = owners(assignment)
-    foreign = sum(_foreign(group, tp, rack[m]) for tp, m in now.items())
-    moved = sum(now[tp] != m for tp, m in previous_owners(group).items())
-    return Score(sum(n * n for n in Counter(now.values()).values()), foreign, moved)
-
-
-def _foreign(group, tp, rack):
-    replicas = group.racks.get(tp.topic, ())
-    on = replicas[tp.partition] if tp.partition < len(replicas) else ()
-    return bool(rack and on and rack not in on)
-
-
 def optimum(group):
     """The same, solved as an assignment of partitions to (member, how many it has before) slots."""
     before = previous_owners(group)
@@ -85,7 +70,7 @@ def optimum(group):
     for (i, tp), (j, (member, load)) in product(enumerate(tps), enumerate(slots)):
         if tp.topic in member.topics:
             moved = before.get(tp, member.member_id) != member.member_id
-            table[i, j] = ((2 * load + 1) * step + _foreign(group, tp, member.rack)) * step + moved
+            table[i, j] = ((2 * load + 1) * step + foreign(group, tp, member.rack)) * step + moved
     total = int(table[linear_sum_assignment(table)].sum())
     return Score(total // step // step, total // step % step, total % step)
 

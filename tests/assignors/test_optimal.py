@@ -1,0 +1,46 @@
+"""Sticky and cooperative against oracles that share nothing with them: a linear program, and every way there is.
+
+1,000 groups each; ``FUZZ_GROUPS=10000`` in the environment for more, ``FUZZ_FIRST=20000`` for others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from kafka_assignors.core import sticky
+from kafka_assignors.core.group import Group
+from kafka_assignors.core.invariants import violations
+
+from . import fuzz, golden, oracle
+from .golden import Score
+
+GROUPS = int(os.environ.get("FUZZ_GROUPS", "1000"))
+FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
+LIMIT_S = 60 + GROUPS // 10
+
+
+def worse(case: fuzz.Case, best: Callable[[Group], Score | None]) -> str:
+    """What our answers are worth, sticky and cooperative, where that is not the best; "" if it is."""
+    group = case.reading("sticky").group
+    wanted = best(group)
+    if wanted is None:
+        return ""
+    final, rounds = golden.settle(group)
+    for name, assignment in (("sticky", sticky.assign(group)), ("cooperative-sticky", final)):
+        worth, broken = oracle.cost(group, assignment), violations(group, assignment)
+        if worth != wanted or broken:
+            return f"{name}: {worth}, the best is {wanted} {broken}"
+    return "" if rounds <= 2 else f"cooperative-sticky takes {rounds} rounds"
+
+
+@pytest.mark.timeout(LIMIT_S)
+@pytest.mark.parametrize(("best", "size"), [(oracle.solved, ""), (oracle.tried, "tiny")])
+def test_random_groups_get_the_best_there_is(best, size):
+    for seed in range(FIRST, FIRST + GROUPS):
+        case = fuzz.draw(seed, size)
+        if worse(case, best):
+            least = fuzz.smallest(case, lambda each: worse(each, best))
+            pytest.fail(f"seed {seed}: {worse(least, best)}\nsmallest: {least}\ndrawn: {case}")
