@@ -1,0 +1,235 @@
+"""The coordinator's own log, ``__consumer_offsets``: records -> what the coordinator decided. Bytes in, values out.
+
+Every generation that a group completed is a record here: the elected assignor, the leader, and each member's
+subscription and assignment bytes. It is written before any member learns its assignment, by the server, so it tells the
+truth about members of any client.
+
+Source: apache/kafka ``group-coordinator/src/main/resources/common/message/``: OffsetCommitKey/Value (key versions 0-1,
+value 0-4), GroupMetadataKey/Value (key version 2, value 0-4); key versions from 3 on belong to KIP-848 and KIP-932.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+COORDINATOR_TOPIC = "__consumer_offsets"
+_OFFSET_KEYS = (0, 1)
+_GROUP_KEY = 2
+_NEWEST_VALUE = 4
+
+
+@dataclass(frozen=True)
+class CommittedMember:
+    """One member of a committed generation; `subscription` and `assignment` are the bytes members exchange."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True)
+class GroupCommitted:
+    """A group's state as the coordinator keeps it.
+
+    Args:
+        protocol: The elected assignor; None for an empty group.
+        leader: Member id; None for an empty group.
+        ts_ms: When the group entered this state, wall clock; -1 when the record doesn't say (value version below 2).
+        members: Of a rebalance that nobody has synced yet, assignments are empty.
+    """
+
+    group: str
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    ts_ms: int
+    members: tuple[CommittedMember, ...]
+
+
+@dataclass(frozen=True)
+class OffsetCommitted:
+    """A committed offset: the next record that the group will read."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    ts_ms: int
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A group (without topic and partition) or a commit was deleted."""
+
+    group: str
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A record that this reader doesn't know; `reason` names the version or the defect."""
+
+    reason: str
+
+
+Decoded = GroupCommitted | OffsetCommitted | Tombstone | Unknown
+
+
+def decode(key: bytes | None, value: bytes | None) -> Decoded:
+    """Read one record of ``__consumer_offsets``. Never raises: what it doesn't know is `Unknown`.
+
+    Cost: O(bytes).
+    """
+    if key is None:
+        return Unknown("record without a key")
+    try:
+        return _decode(_Reader(key), value)
+    except (struct.error, IndexError, UnicodeDecodeError, _Malformed) as error:
+        return Unknown(f"malformed record: {error}")
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """The partition of ``__consumer_offsets`` that holds a group: ``abs(String.hashCode) % partitions``, as Java does.
+
+    Raises:
+        ValueError: `partitions` is below 1.
+    """
+    if partitions < 1:
+        raise ValueError(f"{COORDINATOR_TOPIC} has {partitions} partitions; at least 1 is needed")
+    code = 0
+    # Java hashes UTF-16 code units, not code points.
+    for unit in memoryview(group.encode("utf-16-le", "surrogatepass")).cast("H"):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    if code >= 1 << 31:
+        code -= 1 << 32
+    # Utils.abs maps Integer.MIN_VALUE, which has no absolute value in 32 bits, to 0.
+    return 0 if code == -(1 << 31) else abs(code) % partitions
+
+
+class _Malformed(Exception):
+    pass
+
+
+class _Reader:
+    """Kafka's primitive types, in order, from bytes; `flexible` switches strings and arrays to their compact forms."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+        self.flexible = False
+
+    def _take(self, n: int) -> bytes:
+        if n < 0 or self._at + n > len(self._data):
+            raise _Malformed(f"{n} bytes wanted at {self._at} of {len(self._data)}")
+        self._at += n
+        return self._data[self._at - n : self._at]
+
+    def int16(self) -> int:
+        return int(struct.unpack(">h", self._take(2))[0])
+
+    def int32(self) -> int:
+        return int(struct.unpack(">i", self._take(4))[0])
+
+    def int64(self) -> int:
+        return int(struct.unpack(">q", self._take(8))[0])
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise _Malformed("varint of more than 5 bytes")
+
+    def _length(self, short: bool) -> int:
+        if self.flexible:
+            return self._varint() - 1
+        return self.int16() if short else self.int32()
+
+    def nullable(self) -> str | None:
+        n = self._length(short=True)
+        return None if n == -1 else self._take(n).decode()
+
+    def string(self) -> str:
+        text = self.nullable()
+        if text is None:
+            raise _Malformed("null where a string was due")
+        return text
+
+    def bytes(self) -> bytes:
+        n = self._length(short=False)
+        return b"" if n == -1 else self._take(n)
+
+    def count(self) -> int:
+        n = self._length(short=False)
+        # An element is at least a byte, so a larger count is a lie that would only waste time.
+        if n > len(self._data):
+            raise _Malformed(f"array of {n} elements in {len(self._data)} bytes")
+        return max(0, n)
+
+    def tags(self) -> None:
+        if self.flexible:
+            for _ in range(self._varint()):
+                self._varint()
+                self._take(self._varint())
+
+
+def _decode(key: _Reader, value: bytes | None) -> Decoded:
+    version = key.int16()
+    if version in _OFFSET_KEYS:
+        group, topic, partition = key.string(), key.string(), key.int32()
+        if value is None:
+            return Tombstone(group, topic, partition)
+        return _offset(group, topic, partition, _Reader(value))
+    if version == _GROUP_KEY:
+        group = key.string()
+        if value is None:
+            return Tombstone(group)
+        return _group(group, _Reader(value))
+    return Unknown(f"key version {version}")
+
+
+def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:
+    version = value.int16()
+    if not 0 <= version <= _NEWEST_VALUE:
+        return Unknown(f"offset commit value version {version}")
+    value.flexible = version >= 4
+    offset = value.int64()
+    leader_epoch = value.int32() if version >= 3 else -1
+    value.string()  # metadata
+    ts_ms = value.int64()
+    return OffsetCommitted(group, topic, partition, offset, leader_epoch, ts_ms)
+
+
+def _group(group: str, value: _Reader) -> Decoded:
+    version = value.int16()
+    if not 0 <= version <= _NEWEST_VALUE:
+        return Unknown(f"group metadata value version {version}")
+    value.flexible = version >= 4
+    protocol_type, generation = value.string(), value.int32()
+    protocol, leader = value.nullable(), value.nullable()
+    ts_ms = value.int64() if version >= 2 else -1
+    members = tuple(_member(value, version) for _ in range(value.count()))
+    return GroupCommitted(group, protocol_type, generation, protocol, leader, ts_ms, members)
+
+
+def _member(value: _Reader, version: int) -> CommittedMember:
+    member_id = value.string()
+    instance_id = value.nullable() if version >= 3 else None
+    client_id, client_host = value.string(), value.string()
+    rebalance_ms = value.int32() if version >= 1 else -1
+    session_ms = value.int32()
+    subscription, assignment = value.bytes(), value.bytes()
+    value.tags()
+    return CommittedMember(
+        member_id, instance_id, client_id, client_host, rebalance_ms, session_ms, subscription, assignment
+    )
