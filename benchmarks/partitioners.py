@@ -17,7 +17,7 @@ from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 from integration.broker import start_broker
 from producers import DefaultPartitioner, RoundRobinPartitioner, UniformPartitioner, murmur2_batch
 from producers.accelerated import fastest
-from producers.core.keyed import preset_named
+from producers.core.keyed import KeyMemo, preset_named
 from producers.core.murmur2 import unsigned
 
 from .clusters import cluster
@@ -32,25 +32,28 @@ def run(quick: bool) -> Iterator[Result]:
     """All results, the cheap ones first."""
     rounds, count = (3, 10_000) if quick else (9, 50_000)
     keys = _keys(count)
+    none: list[bytes | None] = [None] * len(keys)
     yield _hash(2_000 if quick else 10_000, rounds)
     yield _batch(100_000 if quick else 1_000_000, rounds)
     for partitions in (12, 1000):
         metadata = cluster({"t": partitions})
         # The peer sorts all partitions for each record: at 1,000 a tenth of the keys says as much.
-        fewer = keys if partitions == 12 else keys[: count // 10]
-        theirs = _choosing(KafkaPythonDefault, metadata, fewer)
-        yield _result(f"new-key-{partitions}", _choosing(DefaultPartitioner, metadata, keys), theirs, rounds)
-        warm = DefaultPartitioner()
-        _choosing(lambda warm=warm: warm, metadata, keys)()  # type: ignore[misc]
-        seen = _choosing(lambda warm=warm: warm, metadata, keys)  # type: ignore[misc]
-        yield _result(f"seen-key-{partitions}", seen, theirs, rounds)
-        if HAS_C_HASH:  # what users get who do not have confluent_kafka
-            hashing = _choosing(_without_c, metadata, keys)
-            yield _result(f"new-key-{partitions}/pure", hashing, theirs, rounds)
-        none: list[bytes | None] = [None] * len(keys)
-        theirs = _choosing(KafkaPythonDefault, metadata, none[: len(fewer)])
+        fewer = len(keys) if partitions == 12 else count // 10
+        theirs = _choosing(KafkaPythonDefault, metadata, keys[:fewer])
+        for suffix, make in _HASHES:
+            new, seen = _choosing(make, metadata, keys), _choosing(_warm(make, metadata, keys), metadata, keys)
+            yield _result(f"new-key-{partitions}{suffix}", new, theirs, rounds)
+            yield _result(f"seen-key-{partitions}{suffix}", seen, theirs, rounds)
+        theirs = _choosing(KafkaPythonDefault, metadata, none[:fewer])
         yield _result(f"uniform-{partitions}", _choosing(UniformPartitioner, metadata, none), theirs, rounds)
         yield _result(f"roundrobin-{partitions}", _choosing(RoundRobinPartitioner, metadata, none), theirs, rounds)
+    few, many = cluster({"t": 6}), cluster({"t": 10_000})
+    for suffix, make in _HASHES:
+        flat = _choosing(make, many, keys), _choosing(make, few, keys)
+        yield _result(f"flat-new-key{suffix}", *flat, rounds, "6 partitions")
+    for name, rule in (("uniform", UniformPartitioner), ("roundrobin", RoundRobinPartitioner)):
+        flat = _choosing(rule, many, none), _choosing(rule, few, none)
+        yield _result(f"flat-{name}", *flat, rounds, "6 partitions")
     yield _send_rate(quick)
 
 
@@ -96,16 +99,28 @@ def _batch(count: int, rounds: int) -> Result:
 
 
 def _without_c() -> DefaultPartitioner:
+    """What users get who do not have confluent_kafka."""
     chooser = DefaultPartitioner()
-    chooser._index = preset_named("java").place
+    chooser._placing = lambda: KeyMemo(preset_named("java").place).place
     return chooser
 
 
+_HASHES = [("", DefaultPartitioner), ("/pure", _without_c)] if HAS_C_HASH else [("", DefaultPartitioner)]
+
+
+def _warm(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], Any]:
+    """Gives one partitioner again and again, which has placed these keys."""
+    chooser = make()
+    _choosing(lambda: chooser, metadata, keys)()
+    return lambda: chooser
+
+
 def _choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:
-    """A measurement with a partitioner of its own each time."""
+    """A measurement with a partitioner of its own each time. It reads the topic, once per metadata update, before."""
 
     def measure() -> float:
         partition = make().partition
+        partition("t", None, None, b"v", b"v", metadata)
 
         def choose() -> None:
             for key in keys:
@@ -116,9 +131,9 @@ def _choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) 
     return measure
 
 
-def _result(name: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> Result:
-    value, peer, raw = in_turns(ours, theirs, rounds)
-    return Result(name, value, "ns/key", PEER, peer, raw=raw)
+def _result(name: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int, peer: str = PEER) -> Result:
+    value, peer_value, raw = in_turns(ours, theirs, rounds)
+    return Result(name, value, "ns/key", peer, peer_value, raw=raw)
 
 
 def _send_rate(quick: bool) -> Result:
