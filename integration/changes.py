@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
 from .ledger import Generation, GroupRecord
@@ -40,7 +41,8 @@ class Change:
 
         One process's ``fault_begin`` (kill), ``stop`` and ``exit`` are one thing. Generations whose members are
         neither those before nor those after tell of somebody else, such as a member that missed its session. A leader
-        that didn't see the topics as they are (a cold start) must assign again, so it counts as one more thing.
+        that didn't see the topics as they are (a cold start) must assign again, so it counts as one more thing; of a
+        leader that doesn't tell what it saw, the partitions that it assigned, or left to their claimants, tell.
         """
         if self.before is None:
             return None
@@ -59,9 +61,20 @@ class Change:
         return names.pop() if len(names) == 1 else None
 
     def _seen_whole(self, generation: Generation) -> bool:
-        view = self.record.views.get((generation.leader, generation.number))
         topics = self.end.data.get("topics")
-        return view is not None and topics is not None and dict(view.data["topics"]) == dict(topics)
+        if topics is None:
+            return False
+        view = self.record.views.get((generation.leader, generation.number))
+        if view is not None:
+            return dict(view.data["topics"]) == dict(topics)
+        if self.record.start_of(generation.leader) is None:
+            return False
+        assigned = set(generation.owners)
+        claimed = {
+            TopicPartition(c["topic"], c["partition"]) for m in generation.event.data["members"] for c in m["owned"]
+        }
+        whole = {TopicPartition(topic, p) for topic, count in topics.items() for p in range(count)}
+        return whole <= assigned | claimed and {tp.topic for tp in assigned} == set(topics)
 
 
 def changes(record: GroupRecord) -> Iterator[Change]:

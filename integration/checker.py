@@ -27,7 +27,7 @@ class Verdict:
         violations: Each with its witnesses.
         unknown: What couldn't be judged that should have been.
         checked: law -> how often it was judged; 0: it didn't apply, and says nothing.
-        facts: What a reader should know and no verdict depends on.
+        facts: What a reader should know and no verdict depends on, such as laws that needed more than members told.
         measures: ``steps`` (per named step: group, name, generation, ms to stable, moves), ``generations`` (per
             committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
             (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a paused member
@@ -80,7 +80,7 @@ def check(history: History) -> Verdict:
         tuple(found.violations),
         (*history.problems, *found.unknown),
         found.checked,
-        history.facts,
+        (*history.facts, *(f"{law} wasn't judged {n} times: {why}" for (law, why), n in found.left_out.items())),
         _measures(run),
         tuple(span.interval for record in run.groups.values() for span in record.spans),
     )

@@ -124,14 +124,18 @@ class GroupRecord:
         process = self.processes.get(member_id)
         return None if process is None else self.starts.get(process)
 
-    def led_by_ours(self, generation: Generation) -> bool:
-        """Whether the leader of a generation ran this distribution's strategy of the elected name."""
+    def strategy_of_leader(self, generation: Generation) -> str:
+        """What the leader of a generation ran, as the harness names it; ``an assignor:?`` if that isn't known."""
         start = self.start_of(generation.leader)
         if start is None:
-            return False
+            return "an assignor:?"
         asked = start.data.get("config", {}).get("assignors", ())
-        offered = zip(start.data["assignors"], asked, strict=False)
-        return any(name == generation.protocol and is_ours(given) for name, given in offered)
+        offered = dict(zip(start.data["assignors"], asked, strict=False))
+        return str(offered.get(generation.protocol, "an assignor:?"))
+
+    def led_by_ours(self, generation: Generation) -> bool:
+        """Whether the leader of a generation ran this distribution's strategy of the elected name."""
+        return is_ours(self.strategy_of_leader(generation))
 
     @cached_property
     def views(self) -> dict[tuple[str | None, int], Event]:

@@ -79,6 +79,7 @@ def _take(members: MemberGroup, scenario: Scenario, step: Step, timeout_s: float
                 action.member,
                 list(topics),
                 list(action.assignors or scenario.assignors),
+                client=action.client,
                 instance_id=action.member if action.static else None,
             )
         elif isinstance(action, Leave):

@@ -219,4 +219,4 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     for violation in verdict.violations:
         lines.append(f"  {violation.law}: {violation.message}")
         lines += [f"    witness {w}" for w in violation.witnesses]
-    return [*lines, *(f"  unknown: {reason}" for reason in verdict.unknown)]
+    return [*lines, *(f"  unknown: {reason}" for reason in verdict.unknown), *(f"  {fact}" for fact in verdict.facts)]

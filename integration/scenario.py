@@ -17,12 +17,14 @@ class Join:
         assignors: Its ordered list of assignors; empty: the scenario's.
         topics: Its subscription; empty: all topics of the scenario.
         static: It has an instance id (its name), so that it may restart without a rebalance.
+        client: Which client it runs; see `MemberGroup.start`.
     """
 
     member: str
     assignors: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     static: bool = False
+    client: str = "kafka-python"
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,19 @@ _SCENARIOS = (
         topics={"kip54b-t0": 1, "kip54b-t1": 2, "kip54b-t2": 3},
         assignors=("sticky",),
         rate_per_s=0,
+    ),
+    Scenario(
+        "mixed",
+        "Members of ours and of Java in one group: either leads, leaves to the other, and is killed.",
+        (
+            Step("Java joins", (Join("j1", client="java"),)),
+            Step("ours joins", (Join("m1"),)),
+            Step("another of ours joins", (Join("m2"),)),
+            Step("Java leaves, ours leads", (Leave("j1"),)),
+            Step("Java joins again", (Join("j1", client="java"),)),
+            Step("the leader is killed", (Kill("m1"),)),
+        ),
+        topics={"mixed-orders": 12},  # Java's VerifiableConsumer takes one topic
     ),
     Scenario(
         "pause",

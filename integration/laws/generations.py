@@ -89,7 +89,8 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
         told = {name: start for name, start in starts.items() if start is not None}
         if len(told) < len(generation.names):
-            continue  # a member of another client: its list isn't known
+            found.not_judged("G3", "a member that isn't the harness's doesn't tell what it offers")
+            continue
         found.judged("G3")
         offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in told.items()}
         without = [name for name, names in offers.items() if generation.protocol not in names]
@@ -113,7 +114,10 @@ def replay(record: GroupRecord, found: Findings) -> None:
         # Written again as a static member came back, with its new subscription, which the leader never saw.
         again = generation.number in written
         written.add(generation.number)
-        if again or not record.led_by_ours(generation):
+        if again:
+            continue
+        if not record.led_by_ours(generation):
+            found.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, not ours to replay")
             continue
         view = record.views.get((generation.leader, generation.number))
         if view is None:
