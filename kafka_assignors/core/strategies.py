@@ -25,6 +25,7 @@ from .order import utf16
 from .protocol import AssignedPartitions, Subscription, decode_subscription, encode_assignment
 
 Racks = Mapping[str, Sequence[Collection[str]]]
+Leaders = Mapping[str, Sequence[str | None]]
 
 
 def _no_settings() -> Mapping[str, Any]:
@@ -45,6 +46,7 @@ class Strategy:
         options: The options chosen, all JSON values; see `having`.
         owners: The decision as an array, for the answer in bytes: takes the claims, or without `claim` the group's
             `Indexed`, and what `settings` returned. None: there is no such form.
+        ends_as: For one that takes more than one rebalance, the strategy whose answer it arrives at.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Strategy:
     settings: Callable[..., Mapping[str, Any]] = _no_settings
     options: Mapping[str, Any] = field(default_factory=dict)
     owners: Callable[..., Ints] | None = None
+    ends_as: str | None = None
 
     def having(self, **options: Any) -> Strategy:
         """This strategy with options.
@@ -195,6 +198,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             flow.load,
             _sticky_settings,
             owners=cooperative.owners,
+            ends_as="sticky",
         ),
     )
 }
@@ -217,6 +221,7 @@ def read(
     members: Iterable[tuple[str, str | None, Subscription]],
     partitions: Mapping[str, int],
     racks: Racks | None = None,
+    leaders: Leaders | None = None,
 ) -> Reading:
     """Turn what members sent into a `Group` for the strategy of that name.
 
@@ -225,6 +230,7 @@ def read(
         members: (member id, instance id or None, subscription), in any order.
         partitions: topic -> partition count, as the leader sees the cluster.
         racks: topic -> per partition its replicas' racks; see `Group`.
+        leaders: topic -> per partition its leader's rack; see `Group`.
 
     Returns:
         The group and the facts, in a fixed order. User data that cannot be read claims nothing.
@@ -246,13 +252,23 @@ def read(
         joined.append(Member(member_id, topics, instance_id, subscription.rack, claimed.owned, claimed.generation))
         if claimed.garbage:
             facts.append(Fact("garbage-user-data", member_id, f"member {member_id!r}: {claimed.garbage}; ignored"))
-    group = Group(joined, partitions, racks)
-    facts += _topic_facts(group)
-    claims = resolve(group) if claim else None
-    if claims:
-        facts += _claim_facts(claims)
-    ordered = sorted(facts, key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))
-    return Reading(group, tuple(ordered), claims, sent)
+    group = Group(joined, partitions, racks, leaders)
+    return reading(protocol, group, facts, sent)
+
+
+def reading(protocol: str, group: Group, facts: Iterable[Fact] = (), sent: Mapping[str, int] | None = None) -> Reading:
+    """A group as the strategy of that name reads it.
+
+    Args:
+        protocol: The strategy's name.
+        group: The group.
+        facts: What is known about it beside.
+        sent: As in `Reading`.
+    """
+    claims = resolve(group) if strategy(protocol).claim else None
+    told = [*facts, *_topic_facts(group), *(_claim_facts(claims) if claims else ())]
+    ordered = sorted(set(told), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))
+    return Reading(group, tuple(ordered), claims, sent or {})
 
 
 def _topic_facts(group: Group) -> Iterable[Fact]:
@@ -293,6 +309,7 @@ def replay(
     members: Iterable[tuple[str, str | None, bytes]],
     partitions: Mapping[str, int],
     racks: Racks | None = None,
+    leaders: Leaders | None = None,
     **options: Any,
 ) -> Assignment:
     """What our leader answers to these bytes.
@@ -302,6 +319,7 @@ def replay(
         members: (member id, instance id or None, ConsumerProtocolSubscription bytes), in any order.
         partitions: topic -> partition count, as the leader saw the cluster.
         racks: topic -> per partition its replicas' racks, as the leader saw them.
+        leaders: topic -> per partition its leader's rack, as the leader saw it.
         options: The options its assignor was made with.
 
     Returns:
@@ -313,5 +331,5 @@ def replay(
         WireError: A subscription that is none.
     """
     decoded = [(member_id, instance_id, decode_subscription(data)) for member_id, instance_id, data in members]
-    assignment, _ = strategy(protocol, **options).answer(read(protocol, decoded, partitions, racks))
+    assignment, _ = strategy(protocol, **options).answer(read(protocol, decoded, partitions, racks, leaders))
     return assignment
