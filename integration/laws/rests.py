@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from kafka_assignors.core.assignment import moves
+from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
 
@@ -14,7 +15,7 @@ from ..ledger import Generation
 from .findings import MS, Findings, all_named, named
 from .ownership import COOPERATIVE
 
-ROUNDS = {"range": 1, "roundrobin": 1, "sticky": 1, COOPERATIVE: 2}
+ROUNDS = {**dict.fromkeys(STRATEGIES, 1), COOPERATIVE: 2}
 """Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
 EARLY_MS, LATE_MS = 500, 3000
 """Beside the session: a busy member's last heartbeat may be late, and all others must join again."""

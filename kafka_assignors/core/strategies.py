@@ -13,7 +13,7 @@ from inspect import signature
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
-from . import bulk, cooperative, flow, javasticky, roundrobin, sticky, userdata
+from . import bulk, consistent, cooperative, fixed, flow, javasticky, metaq, rocketmq, roundrobin, sticky, userdata
 from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
@@ -32,6 +32,10 @@ def _no_settings() -> Mapping[str, Any]:
     return {}
 
 
+def _nothing(group: Group, **settings: Any) -> Iterable[tuple[str, str, str]]:  # noqa: ARG001
+    return ()
+
+
 @dataclass(frozen=True)
 class Strategy:
     """One assignor.
@@ -46,6 +50,8 @@ class Strategy:
         options: The options chosen, all JSON values; see `having`.
         owners: The decision as an array, for the answer in bytes: takes the claims, or without `claim` the group's
             `Indexed`, and what `settings` returned. None: there is no such form.
+        tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned, -> kind,
+            subject and text of a `Fact` each.
         ends_as: For one that takes more than one rebalance, the strategy whose answer it arrives at.
     """
 
@@ -56,6 +62,7 @@ class Strategy:
     settings: Callable[..., Mapping[str, Any]] = _no_settings
     options: Mapping[str, Any] = field(default_factory=dict)
     owners: Callable[..., Ints] | None = None
+    tell: Callable[..., Iterable[tuple[str, str, str]]] = _nothing
     ends_as: str | None = None
 
     def having(self, **options: Any) -> Strategy:
@@ -76,7 +83,7 @@ class Strategy:
         """The decision on what members sent, and what is to be told about it."""
         if self.options.get("parity") == "java":
             return self.java_answer(reading)
-        return self._decided(reading), ()
+        return self._decided(reading), self._facts(reading)
 
     def answer_bytes(self, reading: Reading) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
         """`answer`, each member's part as the bytes of its assignment; in a large group many times cheaper."""
@@ -85,15 +92,18 @@ class Strategy:
             return {m: _written(given) for m, given in assignment.items()}, facts
         chosen = self.settings(**self.options)
         if reading.claims is not None:
-            return bulk.assignments(reading.claims.indexed, self.owners(reading.claims, **chosen)), ()
+            return bulk.assignments(reading.claims.indexed, self.owners(reading.claims, **chosen)), self._facts(reading)
         indexed = Indexed(reading.group)
-        return bulk.assignments(indexed, self.owners(indexed, **chosen)), ()
+        return bulk.assignments(indexed, self.owners(indexed, **chosen)), self._facts(reading)
 
     def _decided(self, reading: Reading) -> Assignment:
         chosen = self.settings(**self.options)
         return (
             self.assign(reading.group, reading.claims, **chosen) if self.claim else self.assign(reading.group, **chosen)
         )
+
+    def _facts(self, reading: Reading) -> tuple[Fact, ...]:
+        return tuple(Fact(*each) for each in self.tell(reading.group, **self.settings(**self.options)))
 
     def java_answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
         """What Java's assignor of this name answers, also where that is not the best.
@@ -131,8 +141,8 @@ class Fact:
 
     Args:
         kind: ``garbage-user-data``, ``topic-missing``, ``topic-empty``, ``claim-ghost``, ``claim-unsubscribed``,
-            ``claim-stale``, ``claim-disputed``, ``no-parity`` or ``as-java``.
-        subject: The member id or topic it is about.
+            ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``, or a strategy's own (`Strategy.tell`).
+        subject: The member id, identity or topic it is about.
         text: One sentence.
     """
 
@@ -185,6 +195,14 @@ def _sticky_settings(
     return {"objective": objective}
 
 
+def _config_settings(table: fixed.Table | None = None, uncovered: str = "roundrobin") -> Mapping[str, Any]:
+    able = [name for name, each in STRATEGIES.items() if each.claim is None and each.assign is not fixed.assign]
+    if uncovered != "error" and uncovered not in able:
+        raise ConfigError(f"uncovered must be 'error' or one of {', '.join(able)}, not {uncovered!r}")
+    fallback = None if uncovered == "error" else STRATEGIES[uncovered].assign
+    return {"table": fixed.check({} if table is None else table), "fallback": fallback}
+
+
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
@@ -200,6 +218,30 @@ STRATEGIES: Mapping[str, Strategy] = {
             owners=cooperative.owners,
             ends_as="sticky",
         ),
+        Strategy("metaq-default", metaq.default, owners=metaq.default_owners),
+        Strategy(
+            "metaq-consistent-hash",
+            metaq.consistent_hash,
+            settings=metaq.settings,
+            owners=metaq.consistent_hash_owners,
+        ),
+        Strategy("average", rocketmq.average, owners=rocketmq.average_owners),
+        Strategy("average-by-circle", rocketmq.average_by_circle, owners=rocketmq.average_by_circle_owners),
+        Strategy(
+            "rocketmq-consistent-hash",
+            rocketmq.consistent_hash,
+            settings=rocketmq.consistent_hash_settings,
+            owners=rocketmq.consistent_hash_owners,
+        ),
+        Strategy(
+            "machine-room-nearby",
+            rocketmq.machine_room_nearby,
+            settings=rocketmq.machine_room_nearby_settings,
+            owners=rocketmq.machine_room_nearby_owners,
+            tell=rocketmq.without_room,
+        ),
+        Strategy("config", fixed.assign, settings=_config_settings, tell=fixed.deviations),
+        Strategy("consistent-hash", consistent.assign, settings=consistent.settings, owners=consistent.owners),
     )
 }
 
