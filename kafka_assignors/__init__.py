@@ -9,16 +9,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .kafka_python import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
+    from .stateless import (
+        AverageAssignor,
+        AverageByCircleAssignor,
+        ConfigAssignor,
+        ConsistentHashAssignor,
+        MachineRoomNearbyAssignor,
+        MetaqConsistentHashAssignor,
+        MetaqDefaultAssignor,
+        RocketmqConsistentHashAssignor,
+    )
 
-__all__ = ["CooperativeStickyAssignor", "RangeAssignor", "RoundRobinAssignor", "StickyAssignor"]
+__all__ = [
+    "AverageAssignor",
+    "AverageByCircleAssignor",
+    "ConfigAssignor",
+    "ConsistentHashAssignor",
+    "CooperativeStickyAssignor",
+    "MachineRoomNearbyAssignor",
+    "MetaqConsistentHashAssignor",
+    "MetaqDefaultAssignor",
+    "RangeAssignor",
+    "RocketmqConsistentHashAssignor",
+    "RoundRobinAssignor",
+    "StickyAssignor",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import kafka_python
+    from . import kafka_python, stateless
 
-    return getattr(kafka_python, name)
+    return getattr(stateless if hasattr(stateless, name) else kafka_python, name)
 
 
 def __dir__() -> list[str]:

@@ -309,7 +309,7 @@ class CooperativeStickyAssignor(_Sticky):
         return [(topic, partition) for topic, partition in held if topic in topics]
 
 
-ASSIGNORS: Mapping[str, type[Assignor]] = {
+ASSIGNORS: dict[str, type[Assignor]] = {
     cls.name: cls for cls in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
 }
 """Protocol name -> assignor class."""
@@ -367,3 +367,6 @@ def _subscription(metadata: Any) -> Subscription:
         ids = np.array([partition for each in held for partition in each.partitions], np.int64)
         owned = Partitions([each.topic for each in held], [len(each.partitions) for each in held], ids)
     return Subscription(tuple(metadata.topics), metadata.user_data, owned, metadata.generation_id, metadata.rack_id)
+
+
+from . import stateless  # noqa: E402, F401 (last: its classes are made of `Assignor`, and enter themselves in ASSIGNORS)
