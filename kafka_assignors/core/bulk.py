@@ -7,7 +7,7 @@ has an element at *every* offset (`at_each`), so that one indexing operation rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..errors import WireError
+from .group import NO_GENERATION, Partitions
 from .indexed import FREE, Indexed, Ints
-from .protocol import VERSION
+from .protocol import VERSION, Reader, Subscription, decode_subscription
 
 _BLOCK = 1 << 16
 """Partitions that are written in one pass."""
@@ -111,7 +112,7 @@ def at_each(buffer: NDArray[np.uint8], dtype: DTypeLike) -> NDArray[Any]:
     return each
 
 
-def by_length(length: Ints) -> Iterator[tuple[int, Ints | slice]]:
+def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]:
     """Each different length, and where it is."""
     if not len(length):
         return
@@ -122,3 +123,244 @@ def by_length(length: Ints) -> Iterator[tuple[int, Ints | slice]]:
     bounds = np.flatnonzero(np.diff(length[order], prepend=-1, append=-1))
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         yield int(length[order[begin]]), order[begin:end]
+
+
+class Columns:
+    """What many members claim: the runs of one member after the other, a run being partitions of one topic.
+
+    Args:
+        names: The topics there are, each once.
+        topic: int[R], each run's topic, as its place in `names`.
+        count: int[R], each run's length.
+        ids: int[], the partition ids of all runs.
+        runs: int[N + 1], where each member's runs begin, and the end.
+    """
+
+    __slots__ = ("bounds", "count", "ids", "names", "runs", "topic")
+
+    def __init__(self, names: Sequence[str], topic: Ints, count: Ints, ids: NDArray[np.integer], runs: Ints) -> None:
+        self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
+        self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
+
+
+class Claimed(Partitions):
+    """The claims of one member of `Columns`; as `Partitions` they are spelled out when somebody asks.
+
+    Args:
+        columns: The claims of all members.
+        row: Which one.
+    """
+
+    __slots__ = ("columns", "row")
+
+    def __init__(self, columns: Columns, row: int) -> None:
+        self.columns, self.row = columns, row
+
+    def __len__(self) -> int:
+        low, high = self.columns.bounds[self.row : self.row + 2].tolist()
+        return int(high - low)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Partitions.__slots__:
+            raise AttributeError(name)
+        columns = self.columns
+        runs = slice(*columns.runs[self.row : self.row + 2].tolist())
+        self.topics = [columns.names[t] for t in columns.topic[runs].tolist()]
+        self.counts = columns.count[runs].tolist()
+        self.ids = columns.ids[slice(*columns.bounds[self.row : self.row + 2].tolist())]
+        return getattr(self, name)
+
+
+def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> list[tuple[Claimed, int] | None]:
+    """Read an array of (topic, partition ids) of each member.
+
+    Args:
+        data: Each member's bytes.
+        at: Where in them the array begins.
+        known: Topics that they are likely to name; others cost a Python object per run.
+
+    Returns:
+        Per member its claims and where they end; None where `protocol.Reader.partitions` would raise.
+
+    Cost: O(bytes); about 60 ns a run. All members' n-th runs are looked at in one step, those of the few members that
+    have many more than others one by one.
+    """
+    sizes = np.array(list(map(len, data)), np.int64)
+    joined = b"".join([*data, bytes(_PADDING)])
+    buffer = np.frombuffer(joined, np.uint8)
+    end = np.cumsum(sizes)
+    base = end - sizes
+    begin, cursor, runs = _walk(joined, buffer, base + np.array(at, np.int64), end)
+
+    length = at_each(buffer, ">u2")[begin]
+    count = at_each(buffer, ">u4")[begin + 2 + length].astype(np.int64)
+    names = list(dict.fromkeys(known))
+    topic = _identified(buffer, begin + 2, length, [name.encode(errors="surrogatepass") for name in names])
+    sound = runs >= 0
+    number: dict[bytes, int] = {}
+    for r in np.flatnonzero(topic < 0).tolist():
+        name = joined[begin[r] + 2 : begin[r] + 2 + length[r]]
+        if name not in number:
+            try:
+                names.append(name.decode())
+            except UnicodeDecodeError:
+                sound[np.searchsorted(np.cumsum(np.maximum(runs, 0)), r, side="right")] = False
+                count[r] = 0
+                continue
+            number[name] = len(names) - 1
+        topic[r] = number[name]
+    ends = np.cumsum(count)
+    places = np.repeat(begin + (6 + length) - 4 * (ends - count), count)
+    places += 4 * np.arange(len(places))
+    ids = at_each(buffer, ">i4")[places].astype(np.int32)
+    columns = Columns(names, topic, count, ids, np.concatenate([[0], np.cumsum(np.maximum(runs, 0))]))
+    where = zip(sound.tolist(), (cursor - base).tolist(), strict=True)
+    return [(Claimed(columns, row), till) if good else None for row, (good, till) in enumerate(where)]
+
+
+_PADDING = 16
+"""Bytes behind the last member's, so that a field that is cut off there can be looked at."""
+
+_FEW = 32
+"""With so many members one step costs as much as one by one."""
+
+
+def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """Where each run begins, where each member's array ends, and how many runs it has: -1 if it is malformed."""
+    limit = len(joined) - _PADDING + 1  # beyond every member's end
+    inside = at + 4 <= end
+    runs = np.where(inside, at_each(buffer, ">i4")[np.minimum(at, limit)], -1).astype(np.int64)
+    runs[6 * runs > end - at - 4] = -1
+    several = np.argsort(-runs, kind="stable")
+    first = (np.cumsum(np.maximum(runs, 0)) - np.maximum(runs, 0))[several]
+    begin = np.empty(int(np.maximum(runs, 0).sum()), np.int64)
+    cursor = at[several] + 4
+    most = -runs[several]
+    sizes, counts = at_each(buffer, ">u2"), at_each(buffer, ">u4")
+    step = 0
+    while (active := int(np.searchsorted(most, -step))) > _FEW:
+        here = cursor[:active]
+        begin[first[:active] + step] = here
+        behind = np.minimum(here + 2 + sizes[here], limit)
+        cursor[:active] = np.minimum(behind + 4 + 4 * counts[behind].astype(np.int64), limit)
+        step += 1
+    for m in range(active):
+        here_, found = int(cursor[m]), []
+        for _ in range(step, -int(most[m])):
+            found.append(here_)
+            behind_ = min(here_ + 2 + int.from_bytes(joined[here_ : here_ + 2], "big"), limit)
+            here_ = min(behind_ + 4 + 4 * int.from_bytes(joined[behind_ : behind_ + 4], "big"), limit)
+        begin[first[m] + step : first[m] - most[m]] = found
+        cursor[m] = here_
+    ends = np.empty_like(cursor)
+    ends[several] = cursor
+    broken = (ends > end) & (runs >= 0)
+    long = np.flatnonzero(sizes[begin] > 0x7FFF)
+    broken[np.searchsorted(np.cumsum(np.maximum(runs, 0)), long, side="right")] = True
+    if broken.any():
+        begin = begin[np.repeat(~broken, np.maximum(runs, 0))]
+        runs[broken] = -1
+    return begin, ends, runs
+
+
+def _identified(buffer: NDArray[np.uint8], at: Ints, length: NDArray[np.integer], known: Sequence[bytes]) -> Ints:
+    """Which of the known names stands at each offset; -1 where none does."""
+    found = np.full(len(at), -1)
+    alike: dict[int, list[int]] = {}
+    for i, name in enumerate(known):
+        alike.setdefault(len(name), []).append(i)
+    for size, here in by_length(length):
+        if size not in alike:
+            continue
+        names = np.array(alike[size])
+        table = np.frombuffer(b"".join(known[i] for i in alike[size]) + bytes(8), np.uint8)
+        theirs = _words(table, size * np.arange(len(names)), size)
+        asked = _words(buffer, at[here], size)
+        key, wanted = _mixed(theirs), _mixed(asked)
+        order = np.argsort(key)
+        key = key[order]
+        # Where in the order it should be, from its first bits; there it is nearly always.
+        shift = np.uint64(max(0, 60 - len(names).bit_length()))
+        place = np.searchsorted(key >> shift, np.arange((1 << 64) >> int(shift), dtype=np.uint64))[wanted >> shift]
+        place = np.minimum(place, len(names) - 1)
+        missed = np.flatnonzero(key[place] != wanted)
+        place[missed] = np.minimum(np.searchsorted(key, wanted[missed]), len(names) - 1)
+        place = order[place]
+        same = np.logical_and.reduce([each[place] == word for each, word in zip(theirs, asked, strict=True)])
+        found[here] = np.where(same, names[place], -1)
+    return found
+
+
+def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[NDArray[np.uint64]]:
+    """Names of equal size as words of 8 bytes; the last one overlaps the one before it, or is filled up with zeros."""
+    words = at_each(buffer, "<u8")
+    if size < 8:
+        return [words[at] & np.uint64((1 << 8 * size) - 1)]
+    return [words[at + i] for i in dict.fromkeys([*range(0, size - 7, 8), size - 8])]
+
+
+def _mixed(words: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """One word of several, its first bits depending on all of them; Knuth's multiplicative hashing."""
+    mixed: NDArray[np.uint64] = words[0] * np.uint64(0x9E3779B97F4A7C15)
+    for i, word in enumerate(words[1:], 1):
+        mixed += word * np.uint64((0x9E3779B97F4A7C15 * (2 * i + 1) | 1) & 0xFFFFFFFFFFFFFFFF)
+    return mixed
+
+
+def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
+    """`protocol.decode_subscription` of each member; what they owned is read together.
+
+    Members of a group mostly subscribe alike: their topics are compared as bytes, and share one tuple.
+
+    Raises:
+        WireError: Truncated or malformed bytes, or a version below 0.
+    """
+    read: list[Subscription] = []
+    holding: list[int] = []
+    where: list[int] = []
+    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    for m, each in enumerate(data):
+        reader = Reader(each, "subscription")
+        version = reader.version()
+        topics = _topics(reader, heads)
+        user_data, at = reader.bytes_or_none(), reader.offset
+        if version < 1 or each[at : at + 4] == b"\0\0\0\0":
+            reader.offset += 4 * (version >= 1)
+            generation = reader.int32() if version >= 2 else NO_GENERATION
+            rack = reader.string_or_none() if version >= 3 else None
+            read.append(Subscription(topics, user_data, (), generation, rack))
+        else:
+            holding.append(m)
+            where.append(at)
+            read.append(Subscription(topics, user_data))
+    if holding:
+        known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
+        for m, found in zip(holding, claims([data[m] for m in holding], where, known), strict=True):
+            if found is None:
+                read[m] = decode_subscription(data[m])  # which says what is wrong
+                continue
+            reader = Reader(data[m], "subscription")
+            version = reader.version()
+            owned, reader.offset = found
+            generation = reader.int32() if version >= 2 else NO_GENERATION
+            rack = reader.string_or_none() if version >= 3 else None
+            read[m] = Subscription(read[m].topics, read[m].user_data, owned, generation, rack)
+    return read
+
+
+_HEAD, _HEADS = 64, 64
+"""Subscriptions that begin with so many equal bytes are compared; with so many at most, lest it be quadratic."""
+
+
+def _topics(reader: Reader, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[str, ...]:
+    """The topics of a subscription; those of an earlier one where the bytes are equal."""
+    begin = reader.offset
+    alike = heads.setdefault(reader.data[begin : begin + _HEAD], [])
+    for head, topics in alike:
+        if reader.data.startswith(head, begin):
+            reader.offset += len(head)
+            return topics
+    topics = tuple(reader.string() for _ in range(reader.count(2)))
+    if len(alike) < _HEADS:
+        alike.append((reader.data[begin : reader.offset], topics))
+    return topics

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .bulk import Claimed, Columns
 from .group import Group, Member, Partitions, TopicPartition
 from .indexed import FREE, Bools, Indexed, Ints
 
@@ -130,24 +132,57 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
     ids = [np.zeros(0, np.int64)]
     nowhere = len(indexed.topics)
     number = indexed.number
+    together: dict[Columns, list[tuple[int, int]]] = {}  # what was read at once -> row and member
     for m, member in enumerate(indexed.members):
         owned = member.owned
-        if not owned:
-            continue
-        if not isinstance(owned, Partitions):
-            owned = Partitions.of(owned)
-        topics += [number.get(topic, nowhere) for topic in owned.topics]
-        counts += owned.counts
-        sizes[m] = len(owned)
-        ids.append(owned.ids)
-    topic, partition = np.repeat(np.array(topics, np.int64), counts), np.concatenate(ids)
-    claimant = np.repeat(np.arange(len(sizes)), sizes)
-    count = np.append(np.diff(indexed.first), 0)
-    exists = (partition >= 0) & (partition < count[topic])
+        if isinstance(owned, Claimed):
+            together.setdefault(owned.columns, []).append((owned.row, m))
+        elif owned:
+            if not isinstance(owned, Partitions):
+                owned = Partitions.of(owned)
+            topics += [number.get(topic, nowhere) for topic in owned.topics]
+            counts += owned.counts
+            sizes[m] = len(owned)
+            ids.append(owned.ids)
+    parts = [_existing(indexed, np.array(topics, np.int64), counts, np.concatenate(ids), sizes, np.arange(len(sizes)))]
+    for columns, rows in together.items():
+        names = np.array([number.get(topic, nowhere) for topic in columns.names], np.int64)
+        of = np.full(len(columns.bounds) - 1, FREE)
+        of[[row for row, _ in rows]] = [m for _, m in rows]
+        sizes = np.diff(columns.bounds)
+        parts.append(_existing(indexed, names[columns.topic], columns.count, columns.ids, sizes, of))
+    parts = [part for part in parts if len(part[0]) or len(part[2])] or parts[:1]
+    haunted = {m for part in parts for m in part[2].tolist()}
+    if len(parts) == 1:
+        position, claimant = parts[0][:2]
+    else:
+        position, claimant = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return position, claimant, tuple(indexed.members[m] for m in sorted(haunted))
+
+
+def _existing(
+    indexed: Indexed, topics: Ints, counts: Ints | list[int], ids: NDArray[np.integer], sizes: Ints, of: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Positions of some claims, their claimants, and who has claims without a position.
+
+    Args:
+        indexed: The group as integers.
+        topics: Of each run its topic's number, T where there is none such.
+        counts: Of each run its length.
+        ids: Of all runs the partitions.
+        sizes: Of each claimant how many claims it has.
+        of: Of each claimant its member's number; `FREE` if its claims do not count.
+    """
+    first, count = np.append(indexed.first[:-1], 0), np.append(np.diff(indexed.first), 0)
+    position = np.repeat(first[topics], counts) + ids
+    exists = (ids >= 0) & (ids < np.repeat(count[topics], counts))
+    claimant = np.repeat(of, sizes)
+    if (of == FREE).any():
+        exists &= claimant != FREE
     if exists.all():
-        return indexed.first[topic] + partition, claimant, ()
-    haunted = tuple(indexed.members[m] for m in np.unique(claimant[~exists]).tolist())
-    return (indexed.first[topic] + partition)[exists], claimant[exists], haunted
+        return position, claimant, np.zeros(0, np.int64)
+    haunted = np.unique(claimant[~exists])
+    return position[exists], claimant[exists], haunted[haunted != FREE]
 
 
 def _by_member(claims: Iterable[tuple[str, TopicPartition]]) -> dict[str, tuple[TopicPartition, ...]]:

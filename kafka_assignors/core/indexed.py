@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,10 @@ class Indexed:
             [different.setdefault(member.topics, len(different)) for member in self.members], np.int64
         )
         self.subscriptions = list(different)
-        self.reads = np.zeros((len(different), len(self.topics)), bool)
-        for topics, row in zip(self.subscriptions, self.reads, strict=True):
-            row[[self.number[topic] for topic in topics if topic in self.number]] = True
+        reads = np.zeros((len(different), len(self.topics) + 1), bool)  # the last one for what is no topic
+        for topics, row in zip(self.subscriptions, reads, strict=True):
+            row[list(map(self.number.get, topics, repeat(len(self.topics))))] = True
+        self.reads = reads[:, :-1]
 
     @property
     def size(self) -> int:

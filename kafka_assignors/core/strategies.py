@@ -6,7 +6,6 @@ exactly what our leader answered.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -43,7 +42,8 @@ class Strategy:
     Args:
         name: Its protocol name, as members offer it in JoinGroup.
         assign: The decision: group, with `claim` the group's resolved claims, and what `settings` returned by name.
-        claim: What a member's subscription claims; None when the strategy does not care.
+        claim: What the members' subscriptions claim, given the topics that they are likely to name; None when the
+            strategy does not care.
         load: Imports what the decision needs and takes long to import; to be called before the first join.
         settings: Takes the options that the strategy knows as keyword arguments, each with a default; raises
             `ConfigError` for a wrong value; returns what they mean as further arguments of `assign`.
@@ -57,7 +57,7 @@ class Strategy:
 
     name: str
     assign: Callable[..., Assignment]
-    claim: Callable[[Subscription], userdata.Claim] | None = None
+    claim: Callable[[Sequence[Subscription], Iterable[str]], Sequence[userdata.Claim]] | None = None
     load: Callable[[], None] = lambda: None
     settings: Callable[..., Mapping[str, Any]] = _no_settings
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -171,17 +171,21 @@ class Reading:
     sent: Mapping[str, int] = field(default_factory=dict)
 
 
-def _sticky_claim(subscription: Subscription) -> userdata.Claim:
+def _sticky_claim(subscriptions: Sequence[Subscription], topics: Iterable[str]) -> Sequence[userdata.Claim]:
     # Eager members revoke everything before they join: only user data tells what they held (KIP-54).
-    return userdata.decode_sticky(subscription.user_data)
+    return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], topics)
 
 
-def _cooperative_claim(subscription: Subscription) -> userdata.Claim:
-    # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
-    if subscription.generation > NO_GENERATION:
-        return userdata.Claim(subscription.owned, subscription.generation)
-    told = userdata.decode_cooperative(subscription.user_data)
-    return userdata.Claim(subscription.owned, told.generation, told.garbage)
+def _cooperative_claim(subscriptions: Sequence[Subscription], _topics: Iterable[str]) -> Sequence[userdata.Claim]:
+    claims = []
+    for subscription in subscriptions:
+        # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
+        if subscription.generation > NO_GENERATION:
+            claims.append(userdata.Claim(subscription.owned, subscription.generation))
+        else:
+            told = userdata.decode_cooperative(subscription.user_data)
+            claims.append(userdata.Claim(subscription.owned, told.generation, told.garbage))
+    return claims
 
 
 def _sticky_settings(
@@ -281,20 +285,23 @@ def read(
         UnknownName: No strategy has the name.
     """
     claim = strategy(protocol).claim
+    heard = list(members)
+    subscriptions = [subscription for _, _, subscription in heard]
+    # Equal ones share one object, most groups have one; and `bulk` makes equal tuples the same, which saves comparing.
+    tuples = {id(subscription.topics): subscription.topics for subscription in subscriptions}
+    different = {topics: frozenset(topics) for topics in tuples.values()}
+    sets = {key: different[topics] for key, topics in tuples.items()}
+    known = frozenset[str]().union(*different.values())
+    claimed_ = claim(subscriptions, known) if claim else [userdata.Claim()] * len(heard)
     joined: list[Member] = []
     facts: list[Fact] = []
-    subscriptions: dict[Sequence[str], frozenset[str]] = {}  # equal ones share one object: most groups have one
-    sent: dict[str, int] = {}
-    for member_id, instance_id, subscription in members:
-        sent[member_id] = subscription.generation
-        claimed = claim(subscription) if claim else userdata.Claim()
-        topics = subscriptions.get(subscription.topics)
-        if topics is None:
-            topics = subscriptions[subscription.topics] = frozenset(subscription.topics)
+    for (member_id, instance_id, subscription), claimed in zip(heard, claimed_, strict=True):
+        topics = sets[id(subscription.topics)]
         joined.append(Member(member_id, topics, instance_id, subscription.rack, claimed.owned, claimed.generation))
         if claimed.garbage:
             facts.append(Fact("garbage-user-data", member_id, f"member {member_id!r}: {claimed.garbage}; ignored"))
     group = Group(joined, partitions, racks, leaders)
+    sent = {member_id: subscription.generation for member_id, _, subscription in heard}
     return reading(protocol, group, facts, sent)
 
 
@@ -314,15 +321,14 @@ def reading(protocol: str, group: Group, facts: Iterable[Fact] = (), sent: Mappi
 
 
 def _topic_facts(group: Group) -> Iterable[Fact]:
-    subscribers: dict[str, int] = {}
-    for topics, members in Counter(member.topics for member in group.members).items():
-        for topic in topics:
-            subscribers[topic] = subscribers.get(topic, 0) + members
-    for topic, count in subscribers.items():
+    for topic in frozenset[str]().union(*{member.topics for member in group.members}):
+        if group.partitions.get(topic, 0) > 0:
+            continue
+        count = sum(topic in member.topics for member in group.members)
         by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
         if topic not in group.partitions:
             yield Fact("topic-missing", topic, f"{by} but absent from metadata; was it deleted?")
-        elif group.partitions[topic] <= 0:
+        else:
             yield Fact("topic-empty", topic, f"{by} but has no partitions; nothing of it is assigned")
 
 

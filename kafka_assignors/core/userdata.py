@@ -14,10 +14,11 @@ kafka-python 3.0.12 ``coordinator/assignors/sticky/user_data.py``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import WireError
+from . import bulk
 from .group import NO_GENERATION, TopicPartition
 from .protocol import Reader, by_topic, encode_partitions
 
@@ -60,6 +61,25 @@ def decode_sticky(data: bytes | None) -> Claim:
             return claim
     claim, _ = _read(data, 0, has_generation=True)
     return claim or Claim(garbage=f"{len(data)} bytes of user data are in no form of the sticky assignor")
+
+
+def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> list[Claim]:
+    """`decode_sticky` of many members at once.
+
+    Args:
+        data: Each member's user data.
+        known: Topics that they are likely to name.
+    """
+    claims = list(map(Claim, [()] * len(data)))
+    telling = [(m, each) for m, each in enumerate(data) if each]
+    found = bulk.claims([each for _, each in telling], [0] * len(telling), known)
+    for (m, each), claimed in zip(telling, found, strict=True):
+        if claimed is not None and claimed[1] + 4 == len(each):
+            generation = int.from_bytes(each[-4:], "big", signed=True)
+            claims[m] = Claim(claimed[0], max(generation, NO_GENERATION))
+        else:  # not V1
+            claims[m] = decode_sticky(each)
+    return claims
 
 
 def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None, int]:

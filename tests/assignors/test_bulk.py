@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assignors.core import bulk, protocol, strategies
+from kafka_assignors.core import bulk, protocol, strategies, userdata
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.indexed import FREE, Indexed
-from kafka_assignors.core.protocol import AssignedPartitions
+from kafka_assignors.core.protocol import AssignedPartitions, Reader, Subscription
 from kafka_assignors.errors import WireError
 
 from . import golden
@@ -46,9 +48,9 @@ def test_assignments_are_those_of_one_member_at_a_time(case, block):
 
 @pytest.mark.parametrize(("file", "name"), FILES.items())
 def test_the_answer_in_bytes_is_the_answer(file, name):
-    """Every golden round."""
+    """Every third golden round."""
     strategy = strategies.strategy(name)
-    for step in golden.steps(file, name):
+    for step in list(golden.steps(file, name))[::3]:
         reading = golden.reading(step)
         assignment, facts = strategy.answer(reading)
         written, facts_too = strategy.answer_bytes(reading)
@@ -61,3 +63,75 @@ def test_a_name_that_does_not_fit_is_refused():
     indexed = Indexed(Group([Member("a", ["x" * 32768])], {"x" * 32768: 1}))
     with pytest.raises(WireError, match="32768 bytes is longer than Kafka's 32767"):
         bulk.assignments(indexed, np.array([0]))
+
+
+def one_at_a_time(data, at):
+    """What `Reader.partitions` makes of it; None where it raises."""
+    reader = Reader(data, "claims", at)
+    try:
+        return tuple(reader.partitions()), reader.offset
+    except WireError:
+        return None
+
+
+CLAIMS = st.dictionaries(NAMES | st.sampled_from(["topic-00001", "topic-00002", "x" * 16, "x" * 17]),
+                         st.lists(st.integers(-1, 2**31 - 1), max_size=3), max_size=4)  # fmt: skip
+
+
+@st.composite
+def claiming(draw):
+    """The bytes of some members, where in them the claims begin, and topics they may name. Some are damaged."""
+    data, at = [], []
+    for _ in range(draw(st.integers(0, 5))):
+        front = draw(st.binary(max_size=3))
+        sent = bytearray(front + protocol.encode_partitions(draw(CLAIMS)) + draw(st.binary(max_size=5)))
+        for place in draw(st.lists(st.integers(0, len(sent) - 1), max_size=2)):
+            sent[place] = draw(st.sampled_from([0, 1, 2, 0x7F, 0xFF]))
+        data.append(bytes(sent[: draw(st.integers(0, len(sent)))] if draw(st.booleans()) else sent))
+        at.append(min(len(front), len(data[-1])))
+    return data, at, draw(st.lists(NAMES | st.sampled_from(["topic-00001", "x" * 16]), max_size=4))
+
+
+@given(case=claiming(), few=st.sampled_from([0, 1, 3, bulk._FEW]))
+def test_claims_are_those_of_one_member_at_a_time(case, few):
+    """Malformed ones too: one member's bytes change nothing about another's."""
+    data, at, known = case
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "_FEW", few)  # all in steps, or all one by one, or the long ones alone
+
+        found = bulk.claims(data, at, known)
+
+    assert [each and (tuple(each[0]), each[1]) for each in found] == list(map(one_at_a_time, data, at))
+    assert [each and len(each[0]) for each in found] == [each and len(tuple(each[0])) for each in found]
+
+
+@given(case=claiming(), heads=st.sampled_from([(64, 64), (1, 1)]))
+def test_subscriptions_are_those_of_one_member_at_a_time(case, heads):
+    topics, owned, versions = case[2], case[0], [3, 2, 1, 0, 9]
+    data = [
+        version.to_bytes(2, "big") + protocol.encode_subscription(Subscription(tuple(topics), rest), 0)[2:] + rest
+        for version, rest in zip(versions, owned, strict=False)
+    ]
+    expected = []
+    for each in data:
+        with contextlib.suppress(WireError):
+            expected.append(protocol.decode_subscription(each))
+    if len(expected) < len(data):
+        with pytest.raises(WireError):
+            bulk.subscriptions(data)
+        return
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "_HEAD", heads[0])
+        patch.setattr(bulk, "_HEADS", heads[1])
+        assert bulk.subscriptions(data) == expected
+
+
+def test_many_members_claims_are_one_members_claims():
+    """Enough of both kinds for steps and for one by one; a name that nobody knows; user data of the other forms."""
+    names = [f"topic-{t:05}" for t in range(40)]
+    claimed = [[(topic, m) for topic in names[: m % 50]] + [("unknown", m)] for m in range(100)]
+    data = [userdata.encode_sticky(owned, m - 1) for m, owned in enumerate(claimed)]
+    data += [b"\0\1" + data[7], data[7][:-4], None, b"", b"\0", data[7] + b"more"]
+
+    assert userdata.decode_all_sticky(data, names[:30]) == list(map(userdata.decode_sticky, data))
