@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .core import userdata
+from .core import compact, userdata
 from .core.group import NO_GENERATION, Partitions, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
@@ -130,9 +130,6 @@ class Assignor(AbstractPartitionAssignor):
 
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, version 3, in the bytes Java writes for the same state."""
-        rack = self.rack
-        if rack is None and (consumer := self._attached()) is not None:
-            rack = kafka_consumer.client_rack(consumer)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -142,11 +139,27 @@ class Assignor(AbstractPartitionAssignor):
                 for topic, partitions in by_topic(self._still_held(topics)).items()
             ],
             generation_id=self._generation,
-            rack_id=rack or None,
+            rack_id=self._told_rack(),
         )
 
+    def _told_rack(self) -> str | None:
+        if self.rack is None and (consumer := self._attached()) is not None:
+            return kafka_consumer.client_rack(consumer)
+        return self.rack or None
+
     def _user_data(self) -> bytes | None:
-        return None
+        if self._strategy.name in compact.JAVAS:
+            return None
+        # An aiokafka leader sees nothing else of this member.
+        consumer = self._attached()
+        instance_id = None if consumer is None else consumer.config["group_instance_id"]
+        owned = self._owned if self._strategy.claim else None
+        data, why = compact.encode_within(
+            owned or (), NO_GENERATION if owned is None else self._generation, self._told_rack(), instance_id
+        )
+        if why:
+            log.warning("%s: %s", self.name, why)
+        return data
 
     def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:  # noqa: ARG002 (for cooperative)
         return ()  # an eager member revokes everything before it joins
