@@ -14,23 +14,21 @@ from __future__ import annotations
 import functools
 import logging
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from .core import compact, userdata
-from .core.group import NO_GENERATION, Partitions, TopicPartition
+from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
-from .core.protocol import VERSION, Subscription, by_topic, decode_subscription
+from .core.protocol import VERSION, by_topic
 from .core.strategies import Fact, Strategy, read, strategy
 from .errors import ConfigError, UnknownName
 
 try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
-    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-    from . import kafka_consumer
+    from . import kafka_consumer, kafka_leader
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
@@ -177,26 +175,23 @@ class Assignor(AbstractPartitionAssignor):
             members: kafka-python's ``JoinGroupResponseMember``s; their metadata decoded or still bytes.
 
         Returns:
-            member id -> ``ConsumerProtocolAssignment``, for every member.
+            member id -> ``ConsumerProtocolAssignment``, for every member; bytes until somebody looks into it.
 
         Raises:
             WireError: A member's metadata are bytes that are no subscription.
         """
         if (consumer := self._attached()) is not None:
             keep_rejoining(consumer)
-        joined = [(member.member_id, member.group_instance_id, _subscription(member.metadata)) for member in members]
-        subscribed = set().union(*{subscription.topics for _, _, subscription in joined})
+        joined = list(members)
+        said = kafka_leader.subscriptions([member.metadata for member in joined])
+        subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
         partitions = partition_counts(cluster, subscribed)
-        # Looking up racks takes a call per partition and broker: only where a member can use them.
-        racked = any(subscription.rack for _, _, subscription in joined)
-        reading = read(self._strategy.name, joined, partitions, replica_racks(cluster, partitions) if racked else None)
-        answer, facts = self._strategy.answer(reading)
+        racks = replica_racks(cluster, partitions) if any(subscription.rack for subscription in said) else None
+        heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
+        reading = read(self._strategy.name, heard, partitions, racks)
+        answer, facts = self._strategy.answer_bytes(reading)
         self._tell((*reading.facts, *facts))
-        del joined, reading  # in a large group they take as much as the answer, and that exists twice for a moment
-        return {
-            member_id: ConsumerProtocolAssignment(VERSION, list(answer.pop(member_id).items()), None)
-            for member_id in list(answer)
-        }
+        return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         # A fact that goes on is not news; one that comes back is.
@@ -340,46 +335,8 @@ def assignor(name: str) -> type[Assignor]:
 
 
 keep_rejoining = kafka_consumer.keep_rejoining
-
-
-def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
-    """Partition count per topic, from kafka-python's ``ClusterMetadata``; leaderless partitions count.
-
-    Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
-    """
-    known = {topic: cluster.partitions_for_topic(topic) for topic in sorted(topics, key=utf16)}
-    return {topic: max(ids, default=-1) + 1 for topic, ids in known.items() if ids is not None}
-
-
-def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[frozenset[str]]]:
-    """Per topic and partition the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
-
-    Empty when no broker has a rack. Replicas that are offline count: Java counts them too.
-    """
-    brokers = [(broker.node_id, broker.rack) for broker in cluster.brokers() if broker.rack]
-    if not brokers:
-        return {}
-    return {
-        topic: [
-            frozenset(
-                rack for node, rack in brokers if cluster.is_replica_node(TopicPartition(topic, partition), node)
-            )
-            for partition in range(count)
-        ]
-        for topic, count in partitions.items()
-    }  # fmt: skip
-
-
-def _subscription(metadata: Any) -> Subscription:
-    """kafka-python's decoded subscription, or its bytes, as ours."""
-    if isinstance(metadata, bytes | bytearray | memoryview):
-        return decode_subscription(bytes(metadata))
-    held = metadata.owned_partitions
-    owned: Sequence[TopicPartition] = ()
-    if held:
-        ids = np.array([partition for each in held for partition in each.partitions], np.int64)
-        owned = Partitions([each.topic for each in held], [len(each.partitions) for each in held], ids)
-    return Subscription(tuple(metadata.topics), metadata.user_data, owned, metadata.generation_id, metadata.rack_id)
+partition_counts = kafka_leader.partition_counts
+replica_racks = kafka_leader.replica_racks
 
 
 from . import stateless  # noqa: E402, F401 (last: its classes are made of `Assignor`, and enter themselves in ASSIGNORS)

@@ -1,0 +1,141 @@
+"""What a leader on kafka-python reads, members and cluster metadata, and what it answers; all members at once.
+
+Internals of kafka-python 3.0 are used where its public methods cost a call per partition and broker: a join has no time
+for that in a large cluster. `tests/assignors/test_kafka_leader.py` holds them against the public ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
+
+from .core import bulk
+from .core.order import utf16
+from .core.protocol import VERSION, Subscription, decode_assignment
+
+
+def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
+    """Partition count per topic, from kafka-python's ``ClusterMetadata``; leaderless partitions count.
+
+    Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
+    """
+    known = cluster._partitions
+    return {topic: len(known[topic]) for topic in sorted(topics, key=utf16) if topic in known}
+
+
+def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[frozenset[str]]]:
+    """Per topic and partition the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
+
+    Empty when no broker has a rack. Replicas that are offline count: Java counts them too.
+    """
+    rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
+    if not rack_of:
+        return {}
+    racks: dict[tuple[int, ...], frozenset[str]] = {}  # the same few brokers have many partitions together
+
+    def on(nodes: tuple[int, ...]) -> frozenset[str]:
+        found = racks.get(nodes)
+        if found is None:
+            found = racks[nodes] = frozenset(rack_of[node] for node in nodes if node in rack_of)
+        return found
+
+    known: Mapping[str, Mapping[int, Any]] = cluster._partitions
+    return {
+        topic: [on(tuple(known[topic][p].replica_nodes)) if p in known[topic] else frozenset() for p in range(count)]
+        for topic, count in partitions.items()
+        if topic in known
+    }
+
+
+def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
+    """What members sent, decoded by kafka-python or still bytes, as ours.
+
+    Raises:
+        WireError: Bytes that are no subscription.
+    """
+    raw = [m for m, each in enumerate(metadata) if isinstance(each, bytes | bytearray | memoryview)]
+    if len(raw) == len(metadata):
+        return bulk.subscriptions([bytes(each) for each in metadata])
+    read = dict(zip(raw, bulk.subscriptions([bytes(metadata[m]) for m in raw]), strict=True))
+    holding = [m for m, each in enumerate(metadata) if m not in read and each.owned_partitions]
+    owned = dict(zip(holding, _claims([metadata[m].owned_partitions for m in holding]), strict=True))
+    alike: dict[tuple[Any, ...], tuple[Sequence[str], tuple[str, ...]]] = {}
+    for m, each in enumerate(metadata):
+        if m not in read:
+            topics = each.topics
+            key = (len(topics), *topics[:1], *topics[-1:])
+            seen = alike.get(key)
+            if seen is None or seen[0] != topics:  # members mostly subscribe alike; comparing beats hashing
+                seen = alike[key] = (topics, tuple(topics))
+            read[m] = Subscription(seen[1], each.user_data, owned.get(m, ()), each.generation_id, each.rack_id)
+    return [read[m] for m in range(len(metadata))]
+
+
+def _claims(held: Sequence[Sequence[Any]]) -> list[bulk.Claimed]:
+    """kafka-python's decoded owned partitions of some members."""
+    runs = np.cumsum(np.array([0, *map(len, held)], np.int64))
+    number: dict[str, int] = {}
+    topic = [number.setdefault(run.topic, len(number)) for each in held for run in each]
+    lists = [run.partitions for each in held for run in each]
+    count = np.array(list(map(len, lists)), np.int64)
+    ids = np.fromiter(chain.from_iterable(lists), np.int64, int(count.sum()))
+    columns = bulk.Columns(list(number), np.array(topic, np.int64), count, ids, runs)
+    return [bulk.Claimed(columns, row) for row in range(len(held))]
+
+
+class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg,misc]
+    """A ``ConsumerProtocolAssignment`` that is bytes until somebody looks into it.
+
+    kafka-python sends what `encode` returns and looks at nothing else. Whoever does, or changes it, finds a
+    ``ConsumerProtocolAssignment`` like any other.
+
+    Args:
+        data: The bytes, version 3.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data: bytes | memoryview | None = data
+        self._version, self.tags, self.unknown_tags = VERSION, None, None
+
+    def __getattr__(self, name: str) -> Any:  # asked for slots that are not filled yet
+        if name in _FIELDS and self._decode():
+            return getattr(self, name)
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIELDS:
+            self._decode()
+        super().__setattr__(name, value)
+
+    def _decode(self) -> bool:
+        data = getattr(self, "_data", None)
+        if data is None:
+            return False
+        self._data = None  # what is seen may be changed
+        assigned = decode_assignment(bytes(data))
+        self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
+        return True
+
+    def encode(self, version: int | None = None, header: bool = True, framed: bool = False) -> bytes:
+        """As ``ConsumerProtocolAssignment.encode``."""
+        if self._data is not None and version in (None, VERSION) and header and not framed:
+            return bytes(self._data)
+        self._decode()
+        encoded: bytes = super().encode(version=version, header=header, framed=framed)
+        return encoded
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ConsumerProtocolAssignment):
+            return bool(all(getattr(self, name) == getattr(other, name) for name in _FIELDS))
+        return bool(super().__eq__(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_FIELDS = ("assigned_partitions", "user_data")
