@@ -1,14 +1,23 @@
 """Which member of a consumer group gets which partition: assignors that place like Java, or better.
 
-The assignors for kafka-python are imported when they are first asked for; `kafka_assignors.core` needs no Kafka client.
+What is named here is imported when it is first asked for; `plan` and what it takes need no Kafka client.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .kafka_python import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
+    from .core.group import Group, Member, TopicPartition
+    from .core.plan import Plan
+    from .kafka_python import (
+        CooperativeStickyAssignor,
+        RangeAssignor,
+        RoundRobinAssignor,
+        StickyAssignor,
+    )
+    from .planning import plan
     from .stateless import (
         AverageAssignor,
         AverageByCircleAssignor,
@@ -26,19 +35,34 @@ __all__ = [
     "ConfigAssignor",
     "ConsistentHashAssignor",
     "CooperativeStickyAssignor",
+    "Group",
     "MachineRoomNearbyAssignor",
+    "Member",
     "MetaqConsistentHashAssignor",
     "MetaqDefaultAssignor",
+    "Plan",
     "RangeAssignor",
     "RocketmqConsistentHashAssignor",
     "RoundRobinAssignor",
     "StickyAssignor",
+    "TopicPartition",
+    "plan",
 ]
+
+_CORE = {
+    "Group": ".core.group",
+    "Member": ".core.group",
+    "Plan": ".core.plan",
+    "TopicPartition": ".core.group",
+    "plan": ".planning",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _CORE:
+        return getattr(import_module(_CORE[name], __name__), name)
     from . import kafka_python, stateless
 
     return getattr(stateless if hasattr(stateless, name) else kafka_python, name)
