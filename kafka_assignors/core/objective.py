@@ -45,7 +45,7 @@ class Objective:
     unit: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.order, str) or tuple(self.order) not in ORDERS:
+        if not isinstance(self.order, list | tuple) or tuple(self.order) not in ORDERS:
             raise ConfigError(f"order must be {ORDERS[0]} or {ORDERS[1]}, not {self.order!r}")
         object.__setattr__(self, "order", tuple(self.order))
         table, unit = _scaled(self.racks) if isinstance(self.racks, Mapping) else ({}, Fraction(1))

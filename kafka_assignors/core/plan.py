@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import sticky
+from . import flow, sticky
 from .assignment import Assignment
 from .certificate import Certificate, Goals, bound, positions, score
 from .claims import Claims, resolve
@@ -176,6 +176,8 @@ def plan(
 
 def planned(read: Reading, made: Strategy, clock: Callable[[], float] | None = None) -> Plan:
     """`plan`, of what members sent."""
+    made.load()
+    flow.load()
     start = clock() if clock else 0.0
     assignment, facts = made.answer(read)
     decided = clock() if clock else 0.0
