@@ -266,8 +266,12 @@ class MemberGroup:
         deadline = time.monotonic() + timeout_s
         while True:
             self._check_alive()
-            # What killed members consumed without a commit is read again, so commits are what counts.
+            # What killed members consumed without a commit is read again, so commits are what counts; but a commit that
+            # a rebalance refused isn't made good while no record follows, so what an owner has consumed counts as well.
             offsets = self._log.offsets
+            for process in self._processes.values():
+                process.catch_up()
+                offsets |= {tp: max(at, offsets.get(tp, 0)) for tp, at in process.position.items()}
             left = {tp: end for tp, end in left.items() if offsets.get(tp, 0) < end}
             if not left:
                 break

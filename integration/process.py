@@ -28,6 +28,7 @@ class MemberProcess(ABC):
         held: What it owns, by its callbacks: empty inside a revoke, filled when an assigned callback is over.
         revoked_in: The generation in which it last gave something up.
         adopted_ns: When it last adopted an assignment, or heard what that added.
+        position: Per topic-partition that it holds and has consumed of, the offset that it consumes next.
         view: Generation that it last assigned as leader, and the partition counts it saw then.
         paused: Whether it was paused and not resumed.
     """
@@ -38,6 +39,7 @@ class MemberProcess(ABC):
     held: set[TopicPartition] = field(default_factory=set)
     revoked_in: int = -2
     adopted_ns: int = 0
+    position: dict[TopicPartition, int] = field(default_factory=dict)
     view: tuple[int, Mapping[str, int]] | None = None
     last_error: str = ""
     paused: bool = False
@@ -93,7 +95,11 @@ class MemberProcess(ABC):
             self.adopted_ns = event.mono_ns
         elif event.kind in ("revoke_begin", "lost_begin"):
             self.held -= partitions
+            self.position = {tp: offset for tp, offset in self.position.items() if tp in self.held}
             self.revoked_in = event.data["generation"]
+        elif event.kind == "consume":
+            reached = {TopicPartition(run["topic"], run["partition"]): run["last"] + 1 for run in event.data["offsets"]}
+            self.position |= {tp: offset for tp, offset in reached.items() if tp in self.held}
         elif event.kind in ("error", "commit_fail"):
             self.last_error = str(event.data.get("message") or event.data.get("error"))
 

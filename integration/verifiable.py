@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
-from typing import Any
+from typing import Any, Protocol
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, UnknownName
@@ -25,7 +25,7 @@ from kafka_assignors.jvm import java, kafka_jars
 
 from .broker import KAFKA_VERSION
 from .broker.settings import LOGGER_FLAGS
-from .coordreader import CoordinatorLog
+from .coordreader import CoordinatorLog, Joined
 from .member import MemberConfig, runs
 from .process import MemberProcess
 from .watched import Watched
@@ -97,6 +97,16 @@ def command(config: MemberConfig, properties: Path, log: Path, version: str = KA
     ]
 
 
+class Lookup(Protocol):
+    """What `Telling` looks up, in the coordinator log."""
+
+    def joined(self, client_id: str, at_ms: int) -> Joined | None:
+        """The last generation with a client that was committed by a time of the wall clock."""
+
+    def mono_ns(self, ts_ns: int) -> int:
+        """A time of the wall clock on the monotonic clock."""
+
+
 class Telling:
     """What one VerifiableConsumer prints -> events, in order.
 
@@ -106,7 +116,7 @@ class Telling:
         log: Where generations are looked up.
     """
 
-    def __init__(self, client_id: str, cooperative: bool, log: CoordinatorLog) -> None:
+    def __init__(self, client_id: str, cooperative: bool, log: Lookup) -> None:
         self._client_id, self._cooperative, self._log = client_id, cooperative, log
         self._held: set[TopicPartition] = set()
         self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
@@ -242,10 +252,9 @@ class JavaProcess(MemberProcess):
         self._translate()
 
     def epitaph(self) -> str:
-        """How it ended; a JVM that doesn't even start says why among its JSON lines."""
-        if not self.output.stat().st_size:
-            lines = self._said.read_text("utf-8", "replace").splitlines()
-            self.last_error = self.last_error or "\n".join(x for x in lines if not x.startswith("{"))[-500:]
+        """How it ended; what a JVM doesn't survive it prints among its JSON lines, the cause first."""
+        lines = self._said.read_text("utf-8", "replace").splitlines()
+        self.last_error = next((line[:500] for line in lines if line and not line.startswith("{")), self.last_error)
         return super().epitaph()
 
     def _translate(self, final: bool = False) -> None:
