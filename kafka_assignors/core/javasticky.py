@@ -95,17 +95,16 @@ def _claims(
             if partition.topic not in topics:
                 continue
             other = claimant.get(partition)
-            if other is not None:
-                theirs = sent.get(other, members[other].generation)
-                if member.generation < theirs:
-                    continue
-                if partition in owned[other]:
-                    owned[other].remove(partition)
-                if member.generation == theirs:
-                    doubled.add(partition)
-                    claimant[partition] = member_id
-                    continue
-            owned[member_id].append(partition)
+            theirs = None if other is None else sent.get(other, members[other].generation)
+            if theirs is not None and member.generation < theirs:
+                continue
+            if theirs == member.generation:
+                doubled.add(partition)
+            else:
+                owned[member_id].append(partition)
+            # After that: Java takes a partition that a member claims twice from that very member.
+            if other is not None and partition in owned[other]:
+                owned[other].remove(partition)
             claimant[partition] = member_id
     return equal, owned, doubled
 

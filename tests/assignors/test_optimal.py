@@ -19,7 +19,7 @@ from .golden import Score
 
 GROUPS = int(os.environ.get("FUZZ_GROUPS", "1000"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
-LIMIT_S = 60 + GROUPS // 10
+LIMIT_S = 100 + GROUPS // 4
 
 
 def worse(case: fuzz.Case, best: Callable[[Group], Score | None]) -> str:
