@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .core.group import Group, Member, TopicPartition
     from .core.plan import Plan
     from .kafka_python import (
+        CompactStickyAssignor,
         CooperativeStickyAssignor,
         RangeAssignor,
         RoundRobinAssignor,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AverageAssignor",
     "AverageByCircleAssignor",
+    "CompactStickyAssignor",
     "ConfigAssignor",
     "ConsistentHashAssignor",
     "CooperativeStickyAssignor",

@@ -20,7 +20,6 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
 from kafka_assignors.core.protocol import Subscription, decode_subscription
-from kafka_assignors.core.userdata import encode_sticky
 from kafka_assignors.errors import WireError
 
 Owners = Mapping[TopicPartition, str]
@@ -167,7 +166,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
         for member_id, holder, said in rebalance.members:
             assert said is not None
             owned, claimed = tuple(held[holder]), generation if held[holder] else NO_GENERATION
-            data = encode_sticky(owned, claimed) if protocol == "sticky" and owned else None
+            data = strategies.claiming(protocol, owned, claimed)
             instance_id = holder if holder != member_id else None
             members.append((member_id, instance_id, replace(said, user_data=data, owned=owned, generation=claimed)))
         reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks)

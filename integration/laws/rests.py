@@ -43,7 +43,7 @@ def fewest_moves(change: Change, found: Findings) -> None:
 
     Judged where all members subscribe alike and none has a rack (racks go before moves), for one trigger.
     """
-    if change.protocol not in ("sticky", COOPERATIVE) or change.trigger is None:
+    if change.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or change.trigger is None:
         return
     assert change.before is not None
     if not change.record.led_by_ours(change.after):

@@ -12,7 +12,20 @@ from inspect import signature
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
-from . import bulk, consistent, cooperative, fixed, flow, javasticky, metaq, rocketmq, roundrobin, sticky, userdata
+from . import (
+    bulk,
+    compact,
+    consistent,
+    cooperative,
+    fixed,
+    flow,
+    javasticky,
+    metaq,
+    rocketmq,
+    roundrobin,
+    sticky,
+    userdata,
+)
 from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
@@ -188,6 +201,11 @@ def _cooperative_claim(subscriptions: Sequence[Subscription], _topics: Iterable[
     return claims
 
 
+def _compact_claim(subscriptions: Sequence[Subscription], _topics: Iterable[str]) -> Sequence[userdata.Claim]:
+    said = [compact.decode(subscription.user_data) for subscription in subscriptions]
+    return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
+
+
 def _sticky_settings(
     parity: str | None = None, racks: str | Matrix = "replica", order: Sequence[str] = ORDERS[0]
 ) -> Mapping[str, Any]:
@@ -222,6 +240,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             owners=cooperative.owners,
             ends_as="sticky",
         ),
+        Strategy("compact-sticky", sticky.assign, _compact_claim, flow.load, _sticky_settings, owners=sticky.owners),
         Strategy("metaq-default", metaq.default, owners=metaq.default_owners),
         Strategy(
             "metaq-consistent-hash",
@@ -248,6 +267,12 @@ STRATEGIES: Mapping[str, Strategy] = {
         Strategy("consistent-hash", consistent.assign, settings=consistent.settings, owners=consistent.owners),
     )
 }
+
+
+def claiming(name: str, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+    """The user data by which a member that was assigned `owned` claims them under that name; None where none does."""
+    encode = {"sticky": userdata.encode_sticky, "compact-sticky": compact.encode}.get(name)
+    return encode(owned, generation) if encode and owned else None
 
 
 def strategy(name: str, **options: Any) -> Strategy:

@@ -11,6 +11,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol, ConsumerProtocolMemberAssignment
 from aiokafka.protocol.metadata import MetadataResponse_v1
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from kafka_assignors import aiokafka, kafka_python
 from kafka_assignors.core import compact
@@ -87,7 +88,7 @@ def both_answers(name, seed, racks_and_instances):
         one, other = kafka_python.assignor(name)(rack=rack), aiokafka.Assignor(name, rack=rack)
         coordinator = Coordinator(other, generation, instance_id)
         coordinator.gets(owned)
-        one.on_assignment(kafka_python.ConsumerProtocolAssignment(3, [*owned.items()], None), generation)
+        one.on_assignment(ConsumerProtocolAssignment(3, [*owned.items()], None), generation)
         theirs.append(join(member_id, one.metadata(set(topics)).encode(), instance_id))
         ours[member_id] = coordinator.joins(topics)
     return (
@@ -116,7 +117,7 @@ def test_a_member_sends_the_bytes_that_kafka_python_sends(name):
     one, other = kafka_python.assignor(name)(rack="r1"), aiokafka.Assignor(name, rack="r1")
     for owned in (None, {"t": [0, 2], "u": [1]}):
         if owned is not None:
-            one.on_assignment(kafka_python.ConsumerProtocolAssignment(3, [*owned.items()], None), 7)
+            one.on_assignment(ConsumerProtocolAssignment(3, [*owned.items()], None), 7)
             Coordinator(other, 7).gets(owned)
         assert other.metadata(["u", "t"]) == one.metadata({"t", "u"}).encode()
 

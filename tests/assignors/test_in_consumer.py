@@ -205,7 +205,8 @@ def test_beside_an_eager_assignor_the_consumer_is_eager_and_it_claims_nothing(co
 
 
 def test_eager_assignors_go_together(consumer):
-    assert list(sent_by(consumer(RangeAssignor, RoundRobinAssignor, StickyAssignor))) == ["range", "roundrobin", "sticky"]
+    eager = [RangeAssignor, RoundRobinAssignor, StickyAssignor]
+    assert list(sent_by(consumer(*eager))) == ["range", "roundrobin", "sticky"]
 
 
 def test_protocol_cooperative_refuses_an_eager_list(consumer):

@@ -268,7 +268,7 @@ def test_unknown_names_list_the_known_ones():
     for look_up in (kafka_python.assignor, strategies.strategy):
         with pytest.raises(UnknownName, match=f"unknown assignor 'lag'; {known}"):
             look_up("lag")
-    assert [kafka_python.assignor(name) for name in kafka_python.ASSIGNORS] == CLASSES
+    assert [kafka_python.assignor(cls.name) for cls in CLASSES] == CLASSES
     assert kafka_python.ASSIGNORS.keys() == strategies.STRATEGIES.keys()
 
 

@@ -10,7 +10,6 @@ from integration.history import History
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
-from kafka_assignors.core.userdata import encode_sticky
 from kafka_assignors.events import Event, partitions_json
 
 MS = 1_000_000
@@ -265,7 +264,7 @@ class Story:
         if self.protocol == "cooperative-sticky":
             owned = self.held[name]
             return encode_subscription(Subscription(tuple(self.topics), None, tuple(sorted(owned)), generation))
-        data = encode_sticky(tuple(sorted(owned)), generation) if self.protocol == "sticky" and owned else None
+        data = strategies.claiming(self.protocol, tuple(sorted(owned)), generation)
         return encode_subscription(Subscription(tuple(self.topics), data))
 
     def _id(self, name: str) -> str:
