@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Annotated, Any
 
 from .core.audit import Audit, Placed, audit, growth
-from .errors import NoPartitions, ProducersError
+from .errors import ConfigError, NoPartitions, ProducersError
 
 try:
     import typer
@@ -21,6 +21,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 Bootstrap = Annotated[str, typer.Option("--bootstrap", help="host:port of a broker")]
 Records = Annotated[int, typer.Option("--records", min=1, help="records to read of each partition, from its beginning")]
 TIMEOUT_S = 30
+BOOTSTRAP_TIMEOUT_S = 10
 
 
 @app.command("audit")
@@ -90,12 +91,9 @@ def _keys(topic: str, bootstrap: str, records: int) -> list[bytes]:
 
 def _read(topic: str, bootstrap: str, records: int) -> tuple[int, list[Placed]]:
     """The topic's number of partitions, and (partition, key) of its first records with a key."""
-    from kafka import KafkaConsumer, TopicPartition
+    from kafka import TopicPartition
 
-    consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap, enable_auto_commit=False, group_id=None, metrics_enabled=False
-    )
-    with closing(consumer):
+    with closing(_consumer(bootstrap)) as consumer:
         ids = consumer.partitions_for_topic(topic)
         if not ids:
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
@@ -105,6 +103,22 @@ def _read(topic: str, bootstrap: str, records: int) -> tuple[int, list[Placed]]:
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
         return len(ids), list(_placed(consumer, until))
+
+
+def _consumer(bootstrap: str) -> Any:
+    from kafka import KafkaConsumer
+    from kafka.errors import KafkaTimeoutError
+
+    try:
+        return KafkaConsumer(
+            bootstrap_servers=bootstrap, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_S * 1000, enable_auto_commit=False,
+            group_id=None, metrics_enabled=False,
+        )  # fmt: skip
+    except (KafkaTimeoutError, ValueError) as problem:
+        raise ConfigError(
+            f"--bootstrap {bootstrap!r}: no broker answered within {BOOTSTRAP_TIMEOUT_S} s; is one running there, and "
+            f"is this host:port? ({problem})"
+        ) from problem
 
 
 def _placed(consumer: Any, until: dict[Any, int]) -> Iterator[Placed]:

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from concurrent.futures import TimeoutError
 from typing import Any, NamedTuple
 
 from .checked import CheckedPartitioner, is_partitioner
@@ -46,7 +47,11 @@ _CONNECTING = (
     "sasl.",
     "ssl.",
     "enable.ssl.",
+    "oauth_cb",
     "socket.",
+    "broker.address.",
+    "log_level",
+    "logger",
 )
 
 
@@ -74,7 +79,7 @@ class PartitioningProducer(Producer):
             is used, and Python is not asked; attribute `native` has its name. Else the partition is chosen here and
             passed on as ``produce(partition=...)``.
         metadata_max_age_ms: Leaders and partition counts are asked for again after so long (one ``list_topics`` a
-            topic), and at once when librdkafka does not know the partition.
+            topic, in a thread beside), and at once when librdkafka does not know the partition.
         metadata_timeout_ms: The longest that a ``produce`` waits for a topic that is not known yet.
 
     An adaptive `UniformPartitioner` counts backlog by itself, as fast as ``poll`` serves delivery callbacks.
@@ -193,27 +198,33 @@ class Cluster:
         self.asked = 0  # times list_topics was called
 
     def learn(self, topic: str) -> None:
-        """Ask for the topic when nothing is known of it or what is known is old; waits for a new one.
+        """Ask for the topic: at once, and waiting, when nothing is known of it; beside the sender when that is old.
 
         Raises:
             KafkaException: No answer, and nothing is known.
         """
         if time.monotonic() < self._due.get(topic, 0):
             return
+        if topic in self._partitions:
+            # A broker that stalls keeps an answer for long: who sends goes on with what is known.
+            self._due[topic] = time.monotonic() + self._timeout_s
+            threading.Thread(target=self._renew, args=(topic,), daemon=True, name=f"metadata of {topic}").start()
+            return
         with self._lock:
-            if time.monotonic() < self._due.get(topic, 0):  # another thread has asked
+            if topic in self._partitions:  # another thread has asked
                 return
             deadline, pause = time.monotonic() + self._timeout_s, threading.Event()
             while True:
-                try:
-                    self._ask(topic, self._timeout_s)
-                except KafkaException:
-                    if topic not in self._partitions:
-                        raise
-                    self._due[topic] = time.monotonic() + 1  # what is known has to do; librdkafka itself keeps trying
+                self._ask(topic, self._timeout_s)
                 if topic in self._partitions or time.monotonic() >= deadline:
                     return
                 pause.wait(0.1)  # never set: a topic just made is not known everywhere at once
+
+    def _renew(self, topic: str) -> None:
+        try:
+            self._ask(topic, self._timeout_s)  # without the lock, for which the sender of a new topic may wait
+        except KafkaException:
+            self._due[topic] = time.monotonic() + 1  # what is known has to do; librdkafka itself keeps trying
 
     def refresh(self, topic: str) -> None:
         """Ask for the topic now.
@@ -231,12 +242,13 @@ class Cluster:
             return
         answer = producer.list_topics(topic, timeout=timeout_s)
         found = answer.topics[topic].partitions
-        racks = self._racks.of(timeout_s) if self._racks is not None else {}
+        racks = self._racks.last_heard(timeout_s) if self._racks is not None else {}
         self._brokers = {b.id: _Broker(b.host, racks.get(b.id)) for b in answer.brokers.values()}
         if found:
             # One step: a partitioner must not see half of a change.
             self._partitions[topic] = {p.id: _Leader(p.leader) for p in found.values()}
-            self._due[topic] = time.monotonic() + self._max_age_s
+            rackless = self._racks is not None and any(p.leader not in racks for p in found.values())
+            self._due[topic] = time.monotonic() + (min(1, self._max_age_s) if rackless else self._max_age_s)
         else:
             self._partitions.pop(topic, None)
 
@@ -282,11 +294,35 @@ class _Racks:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {name: value for name, value in config.items() if name.startswith(_CONNECTING)}
         self._admin: AdminClient | None = None
+        self._asked: Any = None  # the future of the question under way
+        self._known: dict[int, str | None] = {}
 
-    def of(self, timeout_s: float) -> dict[int, str | None]:
+    def last_heard(self, timeout_s: float) -> Mapping[int, str | None]:
+        """Racks as far as they are known; asks for them, and waits for the first answer alone.
+
+        A question that went to a broker just when it died or stalled is answered late or never, and racks hardly ever
+        change: the answer is taken when this is called the next time.
+
+        Raises:
+            KafkaException: The first answer did not come.
+        """
         self._admin = self._admin or AdminClient(self._config)
-        nodes = self._admin.describe_cluster(request_timeout=timeout_s).result(timeout_s).nodes
-        return {node.id: node.rack for node in nodes}
+        asked = self._asked or self._admin.describe_cluster(request_timeout=timeout_s)
+        self._asked = None
+        try:
+            nodes = asked.result(0 if self._known else timeout_s + 1).nodes
+        except TimeoutError:
+            self._asked = asked
+            if not self._known:
+                raise KafkaException(
+                    KafkaError(KafkaError._TIMED_OUT, "no answer that tells the brokers' racks")
+                ) from None
+        except KafkaException:
+            if not self._known:
+                raise
+        else:  # a broker that is away keeps its rack
+            self._known = {**self._known, **{node.id: node.rack for node in nodes}}
+        return self._known
 
 
 def _bytes(data: Any) -> bytes | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -69,6 +70,17 @@ def test_growth_command_and_its_errors():
     assert (wrong.returncode, wrong.stderr.startswith("error: n (partitions now) must be")) == (2, True)
 
 
+def test_where_no_broker_answers_the_option_is_named():
+    """All wait at the same time."""
+    nowhere = ["127.0.0.1:1", "127.0.0.1:99999", "no such host", ""]
+    with ThreadPoolExecutor(len(nowhere)) as pool:
+        answers = pool.map(lambda bootstrap: command("audit", "orders", "--bootstrap", bootstrap), nowhere)
+        for bootstrap, told in zip(nowhere, answers, strict=True):
+            assert (told.returncode, told.stdout) == (2, "")
+            assert told.stderr.startswith(f"error: --bootstrap {bootstrap!r}: no broker answered within 10 s; is one")
+            assert told.stderr.count("\n") == 1, "one line, no traceback"
+
+
 @pytest.mark.broker
 def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     topic = kafka_topic(partitions=7, name="audited")
@@ -93,3 +105,7 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     assert missing.returncode == 2
     assert "no-such-topic" in missing.stderr
     assert "Traceback" not in missing.stderr
+    empty = command("growth", "--topic", kafka_topic(partitions=2), "--from", "2", "--to", "3", "--bootstrap",
+                    kafka_broker.bootstrap)  # fmt: skip
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert empty.stderr.startswith("error: growth needs keys"), empty.stderr
