@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from kafka_assignors.errors import ConfigError
+from producers import PRESETS
 
 from . import weights
 
@@ -23,6 +24,28 @@ def topic_names(topics: str) -> list[str]:
     if not names:
         raise ConfigError(f"--topics {topics!r} names no topic; write --topics orders,payments")
     return list(dict.fromkeys(names))
+
+
+def group_names(groups: str | None) -> list[str]:
+    """The names in ``--group``, each once; none without it."""
+    names = [name for name in (name.strip() for name in (groups or "").split(",")) if name]
+    if groups is not None and not names:
+        raise ConfigError(f"--group {groups!r} names no group; write --group billing,audit")
+    return list(dict.fromkeys(names))
+
+
+def reference(name: str) -> str | None:
+    """``--reference``: a preset of `producers`, None for ``none``."""
+    if name != "none" and name not in PRESETS:
+        raise ConfigError(f"--reference {name!r} is no rule; known: {', '.join(PRESETS)}, none")
+    return None if name == "none" else name
+
+
+def share(value: float) -> float:
+    """``--hot-key-share``."""
+    if not 0 < value <= 1:
+        raise ConfigError(f"--hot-key-share {value} is no share; give more than 0 and at most 1, such as 0.2")
+    return value
 
 
 def check_window(window: str) -> None:
@@ -64,6 +87,41 @@ def out_folder(out: str) -> str:
     return absolute(out)
 
 
+def page_file(html: str | None, out: str) -> Path:
+    """``--html``, its folder made and written to once; without it a file beside the tables."""
+    path = local(html or f"{out}/report.html")
+    if path is None:
+        raise ConfigError(
+            f"--html {html or 'report.html in --out'!r} is not on this machine; name a local file by --html"
+        )
+    if path.is_dir():
+        raise ConfigError(f"--html {str(path)!r} is a folder; name a file in it, such as {str(path / 'report.html')!r}")
+    try:
+        _make_writable(path.parent)
+    except OSError as error:
+        raise ConfigError(f"--html {str(path)!r} cannot be written to ({error.strerror}); name another file") from None
+    return path.resolve()
+
+
+def png_folder(png: str) -> Path:
+    """``--png``, made and written to once."""
+    path = local(png)
+    if path is None:
+        raise ConfigError(f"--png {png!r} is not on this machine; name a local folder")
+    try:
+        _make_writable(path)
+    except OSError as error:
+        raise ConfigError(f"--png {png!r} cannot be written to ({error.strerror}); name another folder") from None
+    return path.resolve()
+
+
+def batch_size(records: int) -> int:
+    """``--max-records``."""
+    if records < 1:
+        raise ConfigError(f"--max-records {records} would read nothing; give 1 or more, such as 1000000")
+    return records
+
+
 def partition_counts(counts: str | None) -> list[int]:
     """The partition counts in ``--what-if``, each once."""
     words = [word.strip() for word in (counts or "").split(",") if word.strip()]
@@ -102,6 +160,15 @@ def only_run(counts: Mapping[str, int], history: str) -> str:
             f"--history {history!r} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run"
         )
     return next(iter(counts))
+
+
+def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
+    """Refuse a ``--group`` of which the coordinator's log holds nothing."""
+    if absent := [name for name in wanted if name not in found]:
+        raise ConfigError(
+            f"--group: __consumer_offsets holds nothing of {', '.join(map(repr, absent))}; is it spelled right, and "
+            "was the group active lately? A KIP-848 group writes records of another kind there"
+        )
 
 
 def _make_writable(folder: Path) -> None:

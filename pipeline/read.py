@@ -6,128 +6,73 @@ is not promised: whoever needs it sorts by offset.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
 
-from kafka import KafkaAdminClient
-from kafka import errors as kafka_errors
-from kafka.admin import OffsetSpec
-from kafka.structs import TopicPartition
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StringType, StructField, StructType
 
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import VERSION
 
-from . import schema
-
-TIMEOUT_MS = 15_000
-"""How long a broker may take to answer, here and in Spark's consumers."""
-
-
-@dataclass(frozen=True)
-class Topics:
-    """What the brokers say about the topics to read.
-
-    Args:
-        cluster: Cluster id.
-        partitions: topic -> partition count.
-    """
-
-    cluster: str
-    partitions: dict[str, int]
-
-
-def topics(bootstrap: str, names: Collection[str]) -> Topics:
-    """Ask the brokers for topics before Spark does: its own answer would be a stack trace, after its slow start.
-
-    Args:
-        bootstrap: ``host:port[,host:port]``.
-        names: Topics, each with records in it.
-
-    Raises:
-        ConfigError: No broker answers; a topic is absent, has a partition without leader, or holds no record.
-
-    Cost: one connection, three requests; at most `TIMEOUT_MS` when nobody answers.
-    """
-    try:
-        client = KafkaAdminClient(
-            bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=TIMEOUT_MS, request_timeout_ms=TIMEOUT_MS
-        )
-    except (kafka_errors.KafkaError, ValueError, OSError) as error:
-        raise ConfigError(
-            f"--bootstrap {bootstrap!r}: no broker answered within {TIMEOUT_MS // 1000} s "
-            f"({type(error).__name__}); is it running, and is this its host:port?"
-        ) from None
-    try:
-        found = {t["name"]: t for t in client.describe_topics(list(names))}
-        for name in names:
-            _require_readable(name, found.get(name, {}))
-        partitions = {name: len(found[name]["partitions"]) for name in names}
-        tps = [TopicPartition(name, p) for name, count in partitions.items() for p in range(count)]
-        first = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.EARLIEST))
-        end = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.LATEST))
-        for name, count in partitions.items():
-            if not any(end[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
-                raise ConfigError(
-                    f"--topics: {name!r} has {count} partitions and no record; leave it out, or produce to it first"
-                )
-        return Topics(client.describe_cluster()["cluster_id"], partitions)
-    except kafka_errors.KafkaError as error:
-        raise ConfigError(
-            f"--bootstrap {bootstrap!r}: {type(error).__name__} while asking for topics: {error}"
-        ) from None
-    finally:
-        client.close()
-
-
-def _require_readable(name: str, said: dict[str, object]) -> None:
-    code = said.get("error_code", 3)
-    if code:
-        why = kafka_errors.for_code(code)
-        raise ConfigError(
-            f"--topics: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
-        )
-    rows: list[dict[str, int]] = said["partitions"]  # type: ignore[assignment]
-    if leaderless := [p["partition_index"] for p in rows if p["leader_id"] < 0]:
-        raise ConfigError(f"--topics: partitions {leaderless} of {name!r} have no leader; is a broker down?")
+from . import brokers, schema
+from .brokers import Topics
 
 
 def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> DataFrame:
-    """All records that the topics hold now -> `schema.RECORDS`.
+    """The records that the topics held when `brokers.topics` asked -> `schema.RECORDS`.
 
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
-        topics: What `topics` found.
+        topics: What `brokers.topics` found.
         run: Id to put on every row.
 
-    Cost: lazy; one task per topic-partition.
+    Cost: lazy; one task per topic-partition. Every action reads the same offsets again, whatever came in between.
     """
-    return from_kafka(_source(spark, bootstrap, topics), run, topics.cluster)
+    return from_kafka(source(spark, bootstrap, topics), run, topics.cluster)
 
 
-def keys(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> DataFrame:
-    """The keys of the same records -> ``run, topic, partition, key binary, bytes long``, as `what_if` takes them."""
-    return keys_from_kafka(_source(spark, bootstrap, topics), run)
-
-
-def _source(spark: SparkSession, bootstrap: str, topics: Topics) -> DataFrame:
+def source(spark: SparkSession, bootstrap: str, topics: Topics) -> DataFrame:
+    """The same records as Spark's Kafka source gives them. Lazy."""
+    tps = [tp for tp in topics.end if topics.end[tp] > topics.first[tp]]
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
-        .option("subscribe", ",".join(topics.partitions))
-        .option("startingOffsets", "earliest")
-        .option("endingOffsets", "latest")
-        .option("includeHeaders", "true")
-        # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
-        .option("kafka.fetch.max.wait.ms", "10")
-        # A broker that goes away during the job is an error soon, not after the client's minutes.
-        .option("kafka.request.timeout.ms", str(TIMEOUT_MS))
-        .option("kafka.default.api.timeout.ms", str(2 * TIMEOUT_MS))
+        .options(**connection(bootstrap))
+        # Named one by one: a partition that is added in between would make Spark refuse the offsets.
+        .option("assign", json.dumps(_by_topic((tp, tp.partition) for tp in tps)))
+        .option("startingOffsets", _offsets(topics.first, tps))
+        .option("endingOffsets", _offsets(topics.end, tps))
         .load()
     )
+
+
+def connection(bootstrap: str) -> dict[str, str]:
+    """What every read of Spark's from Kafka is given, batch or stream."""
+    return {
+        "kafka.bootstrap.servers": bootstrap,
+        "includeHeaders": "true",
+        # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
+        "kafka.fetch.max.wait.ms": "10",
+        # A broker that goes away during the job is an error soon, not after the client's minutes.
+        "kafka.request.timeout.ms": str(brokers.TIMEOUT_MS),
+        "kafka.default.api.timeout.ms": str(2 * brokers.TIMEOUT_MS),
+    }
+
+
+def _by_topic(values: Iterable[tuple[TopicPartition, int]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for tp, value in values:
+        found.setdefault(tp.topic, []).append(value)
+    return found
+
+
+def _offsets(of: Mapping[TopicPartition, int], tps: Iterable[TopicPartition]) -> str:
+    found: dict[str, dict[str, int]] = {}
+    for tp in tps:
+        found.setdefault(tp.topic, {})[str(tp.partition)] = of[tp]
+    return json.dumps(found)
 
 
 def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
@@ -148,6 +93,7 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
             sf.col("timestampType").alias("ts_type"),
             # xxhash64 of null is its seed, which would be a key like any other
             sf.when(sf.col("key").isNotNull(), sf.xxhash64("key")).alias("key_hash"),
+            "key",
             sf.octet_length("key").alias("key_bytes"),
             sf.octet_length("value").alias("value_bytes"),
             _header_bytes().alias("header_bytes"),
@@ -160,13 +106,6 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
         schema.RECORDS,
         strict=False,  # Kafka has no records without these
     )
-
-
-def keys_from_kafka(rows: DataFrame, run: str) -> DataFrame:
-    """Rows as Spark's Kafka source gives them -> what `keys` returns."""
-    sizes = [sf.coalesce(sf.octet_length(name), sf.lit(0)) for name in ("key", "value")]
-    size = (sizes[0] + sizes[1] + _header_bytes()).cast("long")
-    return rows.select(sf.lit(run).alias("run"), "topic", "partition", "key", size.alias("bytes"))
 
 
 def _headers() -> Column:
@@ -248,7 +187,29 @@ def rejected(parsed: DataFrame, run: str) -> DataFrame:
     """Parsed lines that are no events -> `schema.REJECTED`. Lazy."""
     return schema.conform(
         parsed.where(sf.col("reason").isNotNull()).select(
-            sf.lit(run).alias("run"), "file", "reason", sf.substring("line", 1, 2000).alias("line")
+            sf.lit(run).alias("run"), "file", "reason", sf.substring("line", 1, 2000).alias("line"),
+            sf.lit(1).cast("long").alias("rows"),
         ),
         schema.REJECTED,
-    )
+    )  # fmt: skip
+
+
+def unread(topics: Topics, read: Mapping[TopicPartition, int], run: str) -> list[tuple[str, str, str, str, int]]:
+    """Offsets of the topics that gave no record -> rows of `schema.REJECTED`.
+
+    Args:
+        topics: What `brokers.topics` found.
+        read: Records that were read, per topic-partition.
+        run: Id to put on every row.
+    """
+    rows = []
+    for tp, end in topics.end.items():
+        first, name = topics.first[tp], f"kafka:{tp.topic}-{tp.partition}"
+        if first > 0:
+            rows.append((run, name, "offsets that are deleted: retention or a deletion", f"0 to {first - 1}", first))
+        if hidden := end - first - read.get(tp, 0):
+            where = f"{first} to {end - 1}, of which {read.get(tp, 0)} have a record"
+            rows.append(
+                (run, name, "offsets without a record: compacted, aborted or a transaction's own", where, hidden)
+            )
+    return rows

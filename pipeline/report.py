@@ -9,8 +9,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from .findings import printable
+
 SHOWN_LOADS = 24
 """Partitions of a topic whose records are printed; the JSON has them all."""
+
+SHOWN_KEYS = 10
+"""Hot keys of a topic that are shown; the table has more."""
 
 
 def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
@@ -21,10 +26,11 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         and share of each partition that has any. ``groups``: per group its intervals, members, moves, longest gap
         and overlap (ms). ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
         moves over all rebalances, and the worst of its loads. ``partitioners``: per topic, rule and partition count its
-        `schema.PARTITIONER_WHAT_IF` but for the lists. ``rejected``: reason -> lines. All sorted, all plain
-        JSON values.
+        `schema.PARTITIONER_WHAT_IF` but for the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic,
+        as `schema.HOT_KEYS`. ``findings``: what is not as it should be, each with its sentence. ``rejected``: reason ->
+        lines or offsets. All sorted, all plain JSON values.
 
-    Cost: eight small jobs; driver memory of O(partitions + rebalances).
+    Cost: twelve small jobs; driver memory of O(partitions + rebalances).
     """
     loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
     placed = tables["placement"].groupBy("run", "topic", "partition")
@@ -71,7 +77,16 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     rebalances = [row.asDict() for row in tables["rebalances"].orderBy("run", "group", "rebalance").collect()]
     tried = tables["partitioner_what_if"].drop("records_per_partition")
     partitioners = [row.asDict() for row in tried.orderBy("run", "topic", "partitions", "rule").collect()]
-    rejected = {row["reason"]: row["count"] for row in sorted(tables["rejected"].groupBy("reason").count().collect())}
+    reasons = tables["rejected"].groupBy("reason").agg(sf.sum("rows").alias("rows")).collect()
+    rejected = {row["reason"]: row["rows"] for row in sorted(reasons)}
+    hot = [
+        {**row.asDict(), "key_sample": printable(row["key_sample"])}
+        for row in tables["hot_keys"].where(sf.col("rank") <= SHOWN_KEYS).orderBy("run", "topic", "rank").collect()
+    ]
+    found = [
+        {name: row[name] for name in ("kind", "group", "topic", "partition", "member", "records", "text")}
+        for row in tables["findings"].orderBy("run", "kind", "topic", "partition", "first_offset", "text").collect()
+    ]
     rows = {
         "placement": windows,
         "topic_load": len(topics),
@@ -80,7 +95,9 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "assignor_what_if": sum(row["rebalances"] for row in assignors),
         "partitioner_what_if": len(partitioners),
         "partition_weights": tables["partition_weights"].count(),
-        "rejected": sum(rejected.values()),
+        "hot_keys": tables["hot_keys"].count(),
+        "findings": len(found),
+        "rejected": tables["rejected"].count(),
     }
     return {
         "rows": rows,
@@ -89,6 +106,8 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "rebalances": rebalances,
         "assignors": assignors,
         "partitioners": partitioners,
+        "hot_keys": hot,
+        "findings": found,
         "rejected": rejected,
     }
 
@@ -99,7 +118,7 @@ def _ratio(part: str, whole: str) -> Column:
 
 def show(said: dict[str, Any]) -> None:
     """Print a summary on stdout: tables on a terminal, aligned columns in a pipe."""
-    _table(
+    table(
         "Load per topic",
         ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "empty"),
         [
@@ -111,8 +130,13 @@ def show(said: dict[str, Any]) -> None:
             for topic in said["topics"]
         ],
     )
-    _table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
-    _table(
+    table(
+        "Findings",
+        ("kind", "what"),
+        [(one["kind"], one["text"]) for one in said["findings"]] or [("none", "everything is as it should be")],
+    )
+    table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
+    table(
         "Ownership per group",
         ("group", "intervals", "members", "moves", "longest gap ms", "overlap ms"),
         [
@@ -124,7 +148,7 @@ def show(said: dict[str, Any]) -> None:
             for group in said["groups"]
         ],
     )
-    _table(
+    table(
         "Rebalances",
         ("group", "generation", "elected", "members", "moves", "fewest", "longest stop ms", "downtime ms", "assign us"),
         [
@@ -138,7 +162,7 @@ def show(said: dict[str, Any]) -> None:
             for row in said["rebalances"]
         ],
     )
-    _table(
+    table(
         "What each assignor would have done",
         ("group", "assignor", "elected", "moves", "most partitions", "load max/mean"),
         [
@@ -153,7 +177,7 @@ def show(said: dict[str, Any]) -> None:
         ],
     )
     if said["partitioners"]:
-        _table(
+        table(
             "Where records would lie",
             ("topic", "partitions", "rule", "max/mean", "cv", "keys elsewhere", "records elsewhere"),
             [
@@ -169,7 +193,7 @@ def show(said: dict[str, Any]) -> None:
         )
     if "weights" in said and said["weights"]["file"]:
         weights = said["weights"]
-        _table(
+        table(
             "Weights for the next assignment",
             ("file", "version", "unit", "partitions", "changed", "note"),
             [
@@ -178,7 +202,7 @@ def show(said: dict[str, Any]) -> None:
             ],
         )
     if said["rejected"]:
-        _table("Lines that are no events", ("reason", "lines"), list(said["rejected"].items()))
+        table("Not read, and why", ("reason", "lines or offsets"), list(said["rejected"].items()))
 
 
 def _known(value: Any) -> str:
@@ -191,16 +215,17 @@ def _loads(topic: dict[str, Any]) -> str:
     return " ".join([*shown, "…"] if topic["partitions"] > SHOWN_LOADS else shown)
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print one table: drawn on a terminal, in aligned columns in a pipe."""
     cells = [head, *([str(cell) for cell in row] for row in rows)]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(*head, title=title)
+        drawn = Table(*head, title=title)
         for row in cells[1:]:
-            table.add_row(*row)
-        Console().print(table)
+            drawn.add_row(*row)
+        Console().print(drawn)
         return
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     print(title)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import IO, Annotated, Any, NoReturn
@@ -26,26 +26,19 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError, MachineError
 from kafka_assignors.jvm import spark_jars, spark_java_home
+from producers import PRESETS
 
-from . import options, read, rebalances, report, schema, transform, weights, what_if
+from . import brokers, charts, options, page, report, stream
+from .job import TABLES, Wanted, work, written
+from .steps import Steps
+
+__all__ = ["TABLES", "Steps", "app", "session"]
 
 BAD_INPUT = 3
-TABLES = {
-    "placement": schema.PLACEMENT,
-    "topic_load": schema.TOPIC_LOAD,
-    "group_timeline": schema.GROUP_TIMELINE,
-    "rebalances": schema.REBALANCES,
-    "assignor_what_if": schema.ASSIGNOR_WHAT_IF,
-    "partitioner_what_if": schema.PARTITIONER_WHAT_IF,
-    "partition_weights": schema.PARTITION_WEIGHTS,
-    "rejected": schema.REJECTED,
-}
-
 SQL_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # What the tables say; the default is a 96-bit type that nobody else writes any more.
@@ -53,6 +46,12 @@ SQL_SETTINGS = {
 }
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Bootstrap = Annotated[str, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers.")]
+Topics = Annotated[str, typer.Option(help="Comma-separated topics with the records.")]
+Window = Annotated[str, typer.Option(help="Length of the windows of placement.")]
+Reference = Annotated[
+    str, typer.Option(help=f"Rule that keys should follow: {', '.join(PRESETS)}; none: do not judge.")
+]
 Out = Annotated[str, typer.Option(help="Folder or URI of the tables; those in it are replaced.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
@@ -64,12 +63,23 @@ def _main() -> None:
 
 @app.command()
 def run(
-    bootstrap: Annotated[str, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers.")],
-    topics: Annotated[str, typer.Option(help="Comma-separated topics with the records.")],
-    history: Annotated[str, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")],
+    bootstrap: Bootstrap,
+    topics: Topics,
     out: Out,
-    window: Annotated[str, typer.Option(help="Length of the windows of placement.")] = "1 minute",
-    run_id: Annotated[str | None, typer.Option("--run", help="Id for placement; the history's if it has one.")] = None,
+    history: Annotated[
+        str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option("--group", help="Comma-separated groups to read from __consumer_offsets.")
+    ] = None,
+    window: Window = "1 minute",
+    run_id: Annotated[
+        str | None, typer.Option("--run", help="Id for the tables; the history's if it has one, else the time.")
+    ] = None,
+    reference: Reference = "java",
+    hot_key_share: Annotated[
+        float, typer.Option(help="A key with more of its topic's records is a finding; 0 to 1.")
+    ] = 0.2,
     what_if_counts: Annotated[
         str | None, typer.Option("--what-if", help="Comma-separated partition counts to try every rule with.")
     ] = None,
@@ -80,104 +90,87 @@ def run(
     weights_minutes: Annotated[int, typer.Option(help="How long the weights may be used.")] = 60,
     json_: Json = False,
 ) -> None:
-    """Read topics and a history; write tables of load, ownership and weights as Parquet; print them."""
+    """Read topics, and what is known of groups; write tables of load, findings and ownership as Parquet; print them."""
     with _reported() as steps:
-        names = options.topic_names(topics)
+        names, names_of_groups = options.topic_names(topics), options.group_names(groups)
         options.check_window(window)
-        history, out = options.history_folder(history), options.out_folder(out)
-        other_counts = options.partition_counts(what_if_counts)
-        target = options.weights_target(weights_file, weights_unit, weights_minutes)
+        wanted = Wanted(
+            history=None if history is None else options.history_folder(history),
+            groups=names_of_groups,
+            out=options.out_folder(out),
+            window=window,
+            run_id=run_id,
+            reference=options.reference(reference),
+            hot_key_share=options.share(hot_key_share),
+            counts=options.partition_counts(what_if_counts),
+            target=options.weights_target(weights_file, weights_unit, weights_minutes),
+        )
         with steps("topics"):
-            found = read.topics(bootstrap, names)
+            found = brokers.topics(bootstrap, names)
+            log = brokers.coordinator_log(bootstrap) if names_of_groups else None
         with session(steps) as spark:
-            said = job(spark, bootstrap, found, history, out, window, run_id, other_counts, target, steps)
+            said = work(spark, bootstrap, found, log, wanted, steps)
     _print({**said, "seconds": steps.seconds}, json_)
 
 
+@app.command(name="stream")
+def stream_(
+    bootstrap: Bootstrap,
+    topics: Topics,
+    out: Out,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="Folder or URI of how far it read; checkpoint in the folder of the tables by default."),
+    ] = None,
+    window: Window = "1 minute",
+    max_records: Annotated[
+        int, typer.Option(help="Records of one batch, which is all that is held in memory.")
+    ] = 1_000_000,
+    run_id: Annotated[str, typer.Option("--run", help="Id for the tables.")] = "stream",
+    json_: Json = False,
+) -> None:
+    """Add what came since the last time to the tables of load, in batches; a restart loses and doubles nothing."""
+    with _reported() as steps:
+        names = options.topic_names(topics)
+        options.check_window(window)
+        out = options.out_folder(out)
+        kept = options.absolute(checkpoint or f"{out}/checkpoint")
+        to = stream.Streamed(out, kept, window, options.batch_size(max_records), run_id)
+        with steps("topics"):
+            found = brokers.topics(bootstrap, names, may_be_empty=True)
+        with session(steps) as spark:
+            with steps("batches"):
+                stream.follow(spark, bootstrap, found, to)
+            with steps("summary"):
+                said = stream.summary(spark, out)
+    _print({"run": run_id, **said, "out": stream.paths(out), "seconds": steps.seconds}, json_)
+
+
 @app.command(name="report")
-def report_(out: Out, json_: Json = False) -> None:
-    """Print what an earlier run wrote."""
+def report_(
+    out: Out,
+    html: Annotated[
+        str | None, typer.Option(help="File of the page; report.html in the folder of the tables by default.")
+    ] = None,
+    png: Annotated[str | None, typer.Option(help="Folder for the page's drawings as PNG files.")] = None,
+    json_: Json = False,
+) -> None:
+    """Turn what a run wrote into one HTML page that needs no network, and print it."""
     with _reported() as steps:
         out = options.absolute(out)
+        page_file = options.page_file(html, out)
+        png_folder = None if png is None else options.png_folder(png)
         for table in TABLES:
             if (folder := options.local(f"{out}/{table}")) and not folder.is_dir():
                 raise ConfigError(f"--out {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
         with session(steps) as spark, steps("summary"):
-            said = report.summary({table: _written(spark, out, table) for table in TABLES})
-    _print({**said, "out": _paths(out), "seconds": steps.seconds}, json_)
-
-
-def job(
-    spark: SparkSession,
-    bootstrap: str,
-    topics: read.Topics,
-    history: str,
-    out: str,
-    window: str,
-    run_id: str | None,
-    other_counts: list[int],
-    target: weights.Target,
-    steps: Steps,
-) -> dict[str, Any]:
-    """The job itself, in a session of any kind. Returns what ``--json`` prints, but for the seconds.
-
-    Raises:
-        ConfigError: The history has no event, or several runs where `run_id` is None; a weights file is none.
-        MachineError: The weights file cannot be written.
-    """
-    with steps("events"):
-        parsed = read.parse(read.lines(spark, history)).persist()
-        events = read.events(parsed)
-        counts = {row["run"]: row["count"] for row in events.groupBy("run").count().collect()}
-    run_id = run_id or options.only_run(counts, history)
-    with steps("placement"):
-        records = read.records(spark, bootstrap, topics, run_id)
-        placement = transform.placement(records, window, topics.partitions).persist()
-        write(placement, f"{out}/placement")
-    with steps("topic_load"):
-        write(transform.topic_load(placement, topics.partitions), f"{out}/topic_load")
-    with steps("partitioner_what_if"):
-        # A second pass over the topics, with the keys: for those who asked.
-        tried = _frame(spark, [], "partitioner_what_if")
-        if other_counts:
-            tried = what_if.partitioners(read.keys(spark, bootstrap, topics, run_id), topics.partitions, other_counts)
-        write(tried, f"{out}/partitioner_what_if")
-    with steps("partition_weights"):
-        measured = weights.measure(placement, topics.partitions, target.unit)
-        settled, changes = weights.update(measured, target)
-        write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
-    with steps("group_timeline"):
-        write(transform.group_timeline(events), f"{out}/group_timeline")
-    with steps("rebalances"):
-        found = rebalances.collect(events)
-        gaps = rebalances.gaps(_written(spark, out, "group_timeline"))
-        write(_frame(spark, rebalances.per_rebalance(found, gaps), "rebalances"), f"{out}/rebalances")
-        replayed = rebalances.what_if(found, measured.loads, STRATEGIES)
-        write(_frame(spark, replayed, "assignor_what_if"), f"{out}/assignor_what_if")
-    with steps("rejected"):
-        write(read.rejected(parsed, run_id), f"{out}/rejected")
-    with steps("summary"):  # of what was written, read again
-        said = report.summary({table: _written(spark, out, table) for table in TABLES})
-    said["rows"] = {
-        "records": sum(topic["records"] for topic in said["topics"]),
-        "events": sum(counts.values()),
-        **said["rows"],
-    }
-    return {"run": run_id, "cluster": topics.cluster, **said, "weights": changes, "out": _paths(out)}
-
-
-def write(frame: DataFrame, path: str) -> None:
-    """Replace one table by a frame that has its schema."""
-    folders = [name for name in schema.PARTITION_COLUMNS if name in frame.columns]
-    frame.write.mode("overwrite").partitionBy(*folders).parquet(path)
-
-
-def _written(spark: SparkSession, out: str, table: str) -> DataFrame:
-    return spark.read.schema(TABLES[table]).parquet(f"{out}/{table}")
-
-
-def _frame(spark: SparkSession, rows: Iterable[tuple[Any, ...]], table: str) -> DataFrame:
-    return spark.createDataFrame(list(rows), TABLES[table])
+            tables = {table: written(spark, out, table) for table in TABLES}
+            said, more = report.summary(tables), page.details(tables)
+        with steps("page"):
+            page.write(page.render(said, more), page_file)
+            drawings = charts.write(said, more, png_folder) if png_folder else []
+    made = {"page": str(page_file), **{path.stem: str(path) for path in drawings}}
+    _print({**said, "out": made, "seconds": steps.seconds}, json_)
 
 
 @contextlib.contextmanager
@@ -188,6 +181,8 @@ def session(steps: Steps) -> Iterator[SparkSession]:
         JavaNotFound, JarError: As `kafka_assignors.jvm` says.
         MachineError: Spark does not start, or fails at work; says why and where the log is.
     """
+    # It would print the JVM's whole stack trace beside our one line.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
         spark = SparkSession.builder.config(map=SQL_SETTINGS).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
@@ -292,39 +287,6 @@ def _origin(error: BaseException) -> Any:
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
-class Steps:
-    """How long each step took; said while it goes, as a live line on a terminal and a line per step in a pipe.
-
-    >>> steps = Steps()
-    >>> with steps("nothing"):
-    ...     pass
-    >>> sorted(steps.seconds)
-    ['nothing', 'total']
-    """
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._begin = time.monotonic()
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Time what is done inside, under this name."""
-        begin = time.monotonic()
-        with self._live(name):
-            yield
-        now = time.monotonic()
-        self.seconds.update({name: round(now - begin, 2), "total": round(now - self._begin, 2)})
-        if not sys.stderr.isatty():
-            print(f"pipeline: {name} {self.seconds[name]:.1f} s", file=sys.stderr, flush=True)
-
-    def _live(self, name: str) -> contextlib.AbstractContextManager[object]:
-        if not sys.stderr.isatty():
-            return contextlib.nullcontext()
-        from rich.console import Console
-
-        return Console(stderr=True).status(f"pipeline: {name} …")
-
-
 @contextlib.contextmanager
 def _reported() -> Iterator[Steps]:
     """Errors of ours become one line and exit code 3; a signal ends Spark too."""
@@ -346,9 +308,5 @@ def _print(said: dict[str, Any], json_: bool) -> None:
     if json_:
         print(json.dumps(said, ensure_ascii=False))
         return
-    report.show(said)
+    (stream.show if "batches" in said else report.show)(said)
     print("Written: " + "  ".join(said["out"].values()))
-
-
-def _paths(out: str) -> dict[str, str]:
-    return {table: f"{out}/{table}" for table in TABLES}

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DateType,
@@ -27,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 STRING, INT, LONG, DOUBLE = StringType(), IntegerType(), LongType(), DoubleType()
-TIMESTAMP, BOOLEAN, DATE = TimestampType(), BooleanType(), DateType()
+TIMESTAMP, BOOLEAN, DATE, BINARY = TimestampType(), BooleanType(), DateType(), BinaryType()
 
 PARTITION_COLUMNS = ("run", "dt")
 """The folders of every Parquet table, outermost first."""
@@ -53,12 +54,30 @@ RECORDS = _table(
     ("header_bytes", INT, NEVER),  # bytes of header names and values
     ("value_id", STRING, OR_NULL),  # the payload's id in a run of the harness; null: not of the harness
     ("producer", STRING, OR_NULL),  # header producer, else header partitioner: what placed it; null: no such header
+    ("key", BINARY, OR_NULL),  # its bytes; null: no key
 )
-"""One row per Kafka record; keys and payloads are dropped, only their sizes and the key's hash stay.
+"""One row per Kafka record; its value is dropped. Never written: the tables hold no key but those of `hot_keys` and
+`findings`. The hash has 64 bits because 32 collide from about 10,000 keys on, and a collision looks like a key that
+moved."""
 
-`key_sample` (the bytes of hot keys) comes with the search for hot keys. The hash has 64 bits because 32 collide from
-about 10,000 keys on, and a collision looks like a key that moved.
-"""
+KEYS = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("window_start", TIMESTAMP, NEVER),
+    ("window_end", TIMESTAMP, NEVER),
+    ("key_hash", LONG, OR_NULL),  # as in records
+    ("key", BINARY, OR_NULL),
+    ("records", LONG, NEVER),
+    ("bytes", LONG, NEVER),  # B of keys, values and headers
+    ("tombstones", LONG, NEVER),  # records without a value
+    ("first_ts", TIMESTAMP, NEVER),
+    ("last_ts", TIMESTAMP, NEVER),
+    ("first_offset", LONG, NEVER),
+    ("last_offset", LONG, NEVER),
+    ("home", INT, OR_NULL),  # the partition that the reference rule gives the key; null: no key, or no reference
+)
+"""One row per topic-partition, window and different key. What all tables about records stand on; never written."""
 
 TOPIC_PARTITION = StructType([StructField("topic", STRING), StructField("partition", INT)])
 
@@ -113,11 +132,43 @@ PLACEMENT = _table(
     ("skew", DOUBLE, NEVER),  # bytes / mean bytes of the topic's partitions in the window, empty ones included
     ("first_ts", TIMESTAMP, NEVER),  # of the row's earliest record
     ("last_ts", TIMESTAMP, NEVER),  # of the row's latest record
+    ("tombstones", LONG, NEVER),  # records without a value
+    ("misplaced_records", LONG, OR_NULL),  # whose key the reference rule puts elsewhere; null: no keys, or no reference
+    ("order_violations", LONG, NEVER),  # records behind one that their sender sent later with the same key
 )
 """One row per topic-partition and window in which it got records; a partition without records has no row.
 
-`misplaced_records` and `order_violations` come with the reference partitioners.
+`order_violations` needs records that say who sent them and when: those of the harness. Others count none.
 """
+
+HOT_KEYS = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("rank", INT, NEVER),  # from 1, by records, then by hash
+    ("key_hash", LONG, NEVER),
+    ("key_sample", BINARY, NEVER),  # its first 64 bytes
+    ("records", LONG, NEVER),
+    ("bytes", LONG, NEVER),  # B of keys, values and headers
+    ("share", DOUBLE, NEVER),  # of the topic's records, 0..1
+    ("partition", INT, NEVER),  # that has most of them, ties to the lower
+    ("partitions", INT, NEVER),  # on how many it is; above 1: the key moved
+)
+"""One row per topic and key among its 100 with most records; exact."""
+
+FINDINGS = _table(
+    ("run", STRING, NEVER),
+    ("kind", STRING, NEVER),  # hot-key, misplaced, split-key, order, overlap, killed, clock
+    ("group", STRING, OR_NULL),  # null: about records
+    ("topic", STRING, OR_NULL),
+    ("partition", INT, OR_NULL),
+    ("member", STRING, OR_NULL),
+    ("key_sample", BINARY, OR_NULL),  # the key's first 64 bytes
+    ("first_offset", LONG, OR_NULL),
+    ("last_offset", LONG, OR_NULL),  # inclusive
+    ("records", LONG, OR_NULL),  # how many it is about
+    ("text", STRING, NEVER),  # one sentence
+)
+"""One row per thing that is not as it should be, at most 100 a kind; the last then says how many more there are."""
 
 TOPIC_LOAD = _table(
     ("run", STRING, NEVER),
@@ -146,8 +197,9 @@ GROUP_TIMELINE = _table(
     ("start_ns", LONG, NEVER),  # monotonic, ns
     ("end_ns", LONG, NEVER),  # monotonic, ns; of an open interval the last event of the group
     ("start_kind", STRING, NEVER),  # assigned
-    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (it closed), exit (it was gone without), open
-    ("source", STRING, NEVER),  # callback: what the members believed
+    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (it closed), exit (it was gone without), open; coordlog:
+    # reassigned, open
+    ("source", STRING, NEVER),  # callback: what the members believed; coordlog: what the coordinator committed
     ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before
     ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 when lawful
     ("moved", BOOLEAN, NEVER),  # the interval before was another process's
@@ -232,11 +284,48 @@ PARTITION_WEIGHTS = _table(
 
 REJECTED = _table(
     ("run", STRING, NEVER),  # of the job; the line itself cannot say
-    ("file", STRING, NEVER),  # URI of the history file
+    ("file", STRING, NEVER),  # URI of the history file, or kafka:TOPIC-PARTITION
     ("reason", STRING, NEVER),
-    ("line", STRING, NEVER),  # its first 2,000 characters
+    ("line", STRING, NEVER),  # its first 2,000 characters; of a topic the offsets
+    ("rows", LONG, NEVER),  # lines or offsets that the row stands for
 )
-"""One row per line of a history that is no event: nothing read is lost without a trace."""
+"""One row per line that is no event, and per topic-partition whose offsets do not all have a record: nothing that was
+there to read is lost without a trace."""
+
+LOADS = _table(
+    ("run", STRING, NEVER),
+    ("batch", LONG, NEVER),  # of the stream; the table's folder
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("window_start", TIMESTAMP, NEVER),  # inclusive
+    ("window_end", TIMESTAMP, NEVER),  # exclusive
+    ("records", LONG, NEVER),
+    ("bytes", LONG, NEVER),  # B of keys, values and headers
+    ("tombstones", LONG, NEVER),  # records without a value
+    ("null_key_records", LONG, NEVER),
+    ("first_ts", TIMESTAMP, NEVER),
+    ("last_ts", TIMESTAMP, NEVER),
+    ("first_offset", LONG, NEVER),
+    ("last_offset", LONG, NEVER),
+)
+"""What one batch of a stream held: a row per topic-partition and window. Rows of all batches add up."""
+
+BATCH_KEYS = _table(
+    ("run", STRING, NEVER),
+    ("batch", LONG, NEVER),  # of the stream; the table's folder
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("key_hash", LONG, NEVER),
+    ("key_sample", BINARY, NEVER),  # its first 64 bytes
+    ("records", LONG, NEVER),
+)
+"""The keys with most records of each topic-partition in one batch of a stream. Rows of all batches add up."""
+
+
+def without(table: StructType, *names: str) -> StructType:
+    """A table without some columns: what a file holds whose folders have them."""
+    return StructType([field for field in table.fields if field.name not in names])
+
 
 # A literal of each type is how Spark comes to know that a column has no nulls.
 _LITERALS = {
@@ -244,6 +333,7 @@ _LITERALS = {
     INT: 0,
     LONG: 0,
     DOUBLE: 0.0,
+    BINARY: b"",
     BOOLEAN: False,
     DATE: date(1970, 1, 1),
     TIMESTAMP: datetime(1970, 1, 1, tzinfo=timezone.utc),

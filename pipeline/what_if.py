@@ -35,33 +35,32 @@ def partitioners(keys: DataFrame, partitions: Mapping[str, int], counts: Collect
     robin, random, sticky and uniform come to in the long run.
 
     Args:
-        keys: ``run, topic, partition, key binary, bytes long``, a row per record; see `read.keys`.
+        keys: `schema.KEYS`.
         partitions: topic -> partition count.
         counts: Other partition counts to try, beside each topic's own.
 
     Returns:
         `schema.PARTITIONER_WHAT_IF`.
 
-    Cost: lazy. Each record is read once and each different key hashed once per rule and count, as whole columns; two
-    shuffles of (topic, partition, key) counts, two of rules x counts x partitions rows.
+    Cost: lazy. Each different key is hashed once per rule and count, as whole columns; two shuffles of (topic,
+    partition, key) counts, two of rules x counts x partitions rows.
     """
     tried = {topic: sorted({own, *counts}) for topic, own in partitions.items()}
     same_key = Window.partitionBy("run", "topic", "key")
     different = (
         keys.groupBy("run", "topic", "partition", "key")
-        .agg(sf.count("*").alias("records"), sf.sum("bytes").alias("bytes"))
+        .agg(sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"))
         .withColumn("low", sf.min("partition").over(same_key))
         .withColumn("high", sf.max("partition").over(same_key))
     )
     place = ["run", "topic", "rule", "partitions"]
-    parts = (
-        different.mapInArrow(_placing(tried), _PLACED)
-        .groupBy(*place, "placed")
-        .agg(*(sf.sum(name).alias(name) for name in _COUNTED))
-    )
-    topics = parts.groupBy(*place).agg(
-        *(sf.sum(name).alias(name) for name in _COUNTED),
-        sf.map_from_entries(sf.collect_list(sf.struct("placed", sf.struct("records", "bytes")))).alias("at"),
+    topics = (
+        placed(different, tried)
+        .groupBy(*place)
+        .agg(
+            *(sf.sum(name).alias(name) for name in _COUNTED),
+            sf.map_from_entries(sf.collect_list(sf.struct("placed", sf.struct("records", "bytes")))).alias("at"),
+        )
     )
     n, keyed = sf.col("partitions"), sf.col("rule") != KEYLESS
     own = sf.create_map(*(sf.lit(x) for item in partitions.items() for x in item))[sf.col("topic")]
@@ -90,6 +89,25 @@ def partitioners(keys: DataFrame, partitions: Mapping[str, int], counts: Collect
         ),
         schema.PARTITIONER_WHAT_IF,
     )
+
+
+def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFrame:
+    """Where keys lie under every rule and partition count.
+
+    Args:
+        different: A row per key and partition: ``run, topic, partition, key, records, bytes``, and ``low, high``: the
+            first and the last partition of the key.
+        tried: topic -> partition counts.
+
+    Returns:
+        ``run, topic, rule, partitions, placed`` (-1: spread evenly), and the sums ``records, bytes, keys, moved_keys,
+        moved_records``.
+
+    Cost: lazy; one pass in Arrow batches, one shuffle of their sums.
+    """
+    parts = different.mapInArrow(_placing(tried), _PLACED)
+    place = ["run", "topic", "rule", "partitions", "placed"]
+    return parts.groupBy(*place).agg(*(sf.sum(name).alias(name) for name in _COUNTED))
 
 
 def _placing(

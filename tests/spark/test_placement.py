@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
-from pipeline import schema, transform
+from pipeline import keys, schema, transform
 
 pytestmark = pytest.mark.spark
 
@@ -23,11 +23,15 @@ def records(spark: SparkSession, rows: list[tuple[str, int, float, int | None, i
     return spark.createDataFrame(
         [
             ("r", "c", topic, partition, offset, MIDNIGHT + timedelta(seconds=second), 0, key,
-             None if key is None else 8, value, header, None, None)
+             None if key is None else 8, value, header, None, None, None)
             for offset, (topic, partition, second, key, value, header) in enumerate(rows)
         ],
         schema.RECORDS,
     )  # fmt: skip
+
+
+def placed(spark: SparkSession, rows, partitions: dict[str, int]) -> DataFrame:
+    return transform.placement(keys.by_key(records(spark, rows), "10 seconds", partitions, None), partitions)
 
 
 def in_utc(row: Row) -> dict[str, object]:
@@ -47,7 +51,7 @@ def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
         ("u", 0, 5.0, 2, 92, 0),  # key 2 of another topic is another key
     ]
 
-    placement = transform.placement(records(spark, rows), "10 seconds", {"t": 4, "u": 1})
+    placement = placed(spark, rows, {"t": 4, "u": 1})
 
     assertSchemaEqual(placement.schema, schema.PLACEMENT)
     found = {(r["topic"], r["partition"], r["window_start"]): r for r in map(in_utc, placement.collect())}
@@ -57,7 +61,8 @@ def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
         "run": "r", "dt": MIDNIGHT.date(), "topic": "t", "partition": 0, "window_start": MIDNIGHT, "window_end": later,
         "records": 4, "bytes": 300, "record_rate": 0.4, "byte_rate": 30.0, "keys_approx": 2, "null_key_records": 1,
         "top_key_hash": 1, "top_key_share": 0.5, "moved_keys": 1, "share": 0.8, "skew": 3.0,
-        "first_ts": MIDNIGHT, "last_ts": MIDNIGHT + timedelta(seconds=9.999),
+        "first_ts": MIDNIGHT, "last_ts": MIDNIGHT + timedelta(seconds=9.999), "tombstones": 1,
+        "misplaced_records": None, "order_violations": 0,
     }  # fmt: skip
     assert (found["t", 1, MIDNIGHT]["skew"], found["t", 1, MIDNIGHT]["moved_keys"]) == (1.0, 1)
     assert (found["t", 1, later]["top_key_hash"], found["t", 1, later]["top_key_share"]) == (-9, 0.5)
@@ -78,7 +83,7 @@ def test_measures_of_load_are_the_textbooks(spark: SparkSession) -> None:
     for topic, partition, _, key, value, header in rows:
         loads[topic][partition] += (8 if key is not None else 0) + (value or 0) + header
 
-    load = transform.topic_load(transform.placement(records(spark, rows), "10 seconds", counts), counts)
+    load = transform.topic_load(placed(spark, rows, counts), counts)
 
     assertSchemaEqual(load.schema, schema.TOPIC_LOAD)
     found = {row["topic"]: row for row in load.collect()}

@@ -9,10 +9,22 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
-from pipeline import read, schema
+from pipeline import coordinator, read, schema
+from pipeline.brokers import Topics
 
 pytestmark = pytest.mark.spark
+
+GROUP_KEY = bytes.fromhex("00020006676f6c64656e")
+GENERATION = bytes.fromhex(
+    "00030008636f6e73756d657200000002000572616e6765002773312d38393562666663352d643139302d343063312d613131"
+    "332d643931386566303335353933000001a1fe35869400000001002773312d38393562666663352d643139302d343063312d"
+    "613131332d6439313865663033353539330002733100026d31000a2f3132372e302e302e31000493e0000007d00000001c00"
+    "030000000100066f7264657273ffffffff0000000000000001ffff0000001e00030000000100066f72646572730000000200"
+    "00000000000001ffffffff"
+)
+"""As apache/kafka 4.3.0 wrote it for a group of one kafka-python member; see tests/harness/test_coordlog.py."""
 
 WHOLE = Event(
     "assigned_begin", "r", "member", 3, 1_700_000_000_123_456_789, 42, "g", "m1", 1, 7, "m1-id", None, "kafka-python",
@@ -96,14 +108,55 @@ def test_kafka_rows_become_records(spark: SparkSession) -> None:
     assert len({*hashes, 42}) == 4  # 42, xxhash64's seed, is what it makes of null
     assert [row.pop("ts").astimezone(timezone.utc) for row in found] == [at] * 3
     assert [tuple(row.values()) for row in found] == [
-        ("r", "c", "t", 0, 10, 0, 1, 20, 11 + 7 + 5, "7", "default"),
-        ("r", "c", "t", 0, 11, 1, None, None, 0, None, None),
-        ("r", "c", "t", 1, 0, 0, 0, 17, 0, None, None),
+        ("r", "c", "t", 0, 10, 0, 1, 20, 11 + 7 + 5, "7", "default", b"k"),
+        ("r", "c", "t", 0, 11, 1, None, None, 0, None, None, None),
+        ("r", "c", "t", 1, 0, 0, 0, 17, 0, None, None, b""),
     ]
 
 
 def test_a_null_where_a_table_has_none_names_the_column(spark: SparkSession) -> None:
-    row = spark.createDataFrame([("r", "f", None, "l")], "run string, file string, reason string, line string")
+    row = spark.createDataFrame(
+        [("r", "f", None, "l", 1)], "run string, file string, reason string, line string, rows long"
+    )
 
     with pytest.raises(Exception, match="column reason has a null"):
         schema.conform(row, schema.REJECTED).collect()
+
+
+def test_offsets_that_gave_no_record_are_counted() -> None:
+    tps = [TopicPartition("t", p) for p in range(3)]
+    topics = Topics("c", {"t": 3}, dict(zip(tps, (0, 7, 3), strict=True)), dict(zip(tps, (10, 10, 3), strict=True)))
+
+    rows = read.unread(topics, {tps[0]: 10, tps[1]: 1}, "r")
+
+    assert [(file, reason.split(":")[0], line, n) for _, file, reason, line, n in rows] == [
+        ("kafka:t-1", "offsets that are deleted", "0 to 6", 7),
+        ("kafka:t-1", "offsets without a record", "7 to 9, of which 1 have a record", 2),
+        ("kafka:t-2", "offsets that are deleted", "0 to 2", 3),
+    ]
+    assert {row[0] for row in rows} == {"r"}
+
+
+def test_the_coordinators_records_become_lines(spark: SparkSession) -> None:
+    """Bytes of a real broker: a generation, a commit, another group's, a tombstone, and what cannot be read."""
+    columns = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
+    at = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    log = [(GROUP_KEY, GENERATION), (GROUP_KEY, None), (GROUP_KEY, b"\x00\x63"), (b"\x00\x03\x00", b"x"), (None, b"")]
+    frame = spark.createDataFrame([(k, v, "__consumer_offsets", 4, i, at) for i, (k, v) in enumerate(log)], columns)
+
+    lines = coordinator.lines(frame, ["golden"], {"orders": 3}, "r")
+
+    parsed = read.parse(lines).persist()
+    events = read.events(parsed).orderBy("mono_ns", "seq").collect()
+    assert [(e["kind"], e["group"], e["generation"], e["seq"]) for e in events] == [
+        ("admin_change", None, None, 0), ("generation_committed", "golden", 1, 0)]  # fmt: skip
+    assert events[1]["ts"].astimezone(timezone.utc) == at
+    (member,) = json.loads(events[1]["detail"]["members"])
+    assert member["instance_id"] == "s1"
+    assert member["assigned"] == [{"topic": "orders", "partition": p} for p in (0, 1)]
+    rejected = {r["line"]: r["file"] for r in read.rejected(parsed, "r").collect()}
+    assert set(rejected.values()) == {"kafka:__consumer_offsets-4"}
+    assert sorted(rejected) == [
+        "offset 2: group metadata value version 99", "offset 4: record without a key"]  # fmt: skip
+    nobody = read.events(read.parse(coordinator.lines(frame, ["other"], {}, "r")))
+    assert [e["kind"] for e in nobody.collect()] == ["admin_change"]

@@ -13,7 +13,7 @@ from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.events import Event
-from pipeline import read, rebalances, schema, transform
+from pipeline import read, rebalances, schema, timeline
 from tests.harness.story import Story, churn
 
 pytestmark = pytest.mark.spark
@@ -41,7 +41,7 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
     frame = events(spark, tmp_path, {name: story.events for name, story in stories.items()}).persist()
 
     found = rebalances.collect(frame)
-    gaps = rebalances.gaps(transform.group_timeline(frame))
+    gaps = rebalances.gaps(timeline.group_timeline(frame))
     told = [dict(zip(schema.REBALANCES.names, row, strict=True)) for row in rebalances.per_rebalance(found, gaps)]
     loads = {TopicPartition("t", 0): 10.0, TopicPartition("u", 2): 2.0}
     replayed = rebalances.what_if(found, loads, STRATEGIES)
@@ -72,7 +72,7 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
         assert [row["assign_us"] for row in recorded] == [None if name == "mute" else 100] * 4
         fewest = [row["min_moves"] for row in recorded]
         assert fewest[-1] is None if name == "damaged" else fewest[-1] > 0
-        if name in ("sticky", "cooperative-sticky"):
+        if name in ("sticky", "compact-sticky", "cooperative-sticky"):
             assert fewest == [row["moves"] for row in recorded]
     assert max(row["generations"] for row in told if row["run"] == "cooperative-sticky") == 2
     total = {name: sum(row["moves"] for row in told if row["run"] == name) for name in STRATEGIES}

@@ -14,6 +14,7 @@ import psutil
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from kafka import TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 from typer.testing import CliRunner
@@ -25,14 +26,15 @@ from integration.history import History
 from integration.records import Record, read_back, send
 from integration.timeline import intervals
 from kafka_assignors import weights as weights_file
-from kafka_assignors.errors import MachineError
-from pipeline import run, schema
+from kafka_assignors.errors import ConfigError, MachineError
+from pipeline import options, run, schema
 
 pytestmark = pytest.mark.spark
 
 ARROW = {
     spark_types.StringType: "string", spark_types.IntegerType: "int32", spark_types.LongType: "int64",
     spark_types.DoubleType: "double", spark_types.BooleanType: "bool",
+    spark_types.BinaryType: "binary",
     spark_types.TimestampType: "timestamp[us, tz=UTC]", spark_types.ArrayType: "list<element: double>",
 }  # fmt: skip
 
@@ -53,7 +55,10 @@ def without_java(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.broker
-def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_the_job_agrees_with_the_read_back_and_the_checker(
+    kafka_broker: Broker, kafka_admin, kafka_topic, tmp_path: Path
+) -> None:
     """Records through two partitioners, a real group whose member is killed, the job with the wheel's Java."""
     wide, narrow = kafka_topic(partitions=5, name="wide"), kafka_topic(partitions=2, name="narrow")
     folder, out = tmp_path / "history", tmp_path / "out"
@@ -68,6 +73,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
         group.wait_stable()
         group.kill("m1")
         group.wait_stable()
+    kafka_admin.delete_records({TopicPartition(narrow, 0): 3})  # as retention does
     counts: dict[tuple[str, int], int] = {}
     for topics in read_back(kafka_broker.bootstrap, folder, "r1", [wide, narrow]).counts.values():
         for topic, partitions in topics.items():
@@ -82,7 +88,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
     done = subprocess.run(
         command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
                 "--out", "../out", "--weights", "../weights.json", "--what-if", "5,8", "--json"),
-        capture_output=True, text=True, timeout=200, env=without_java(bin_), cwd=inside, check=False,
+        capture_output=True, text=True, timeout=300, env=without_java(bin_), cwd=inside, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
@@ -91,8 +97,9 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
     assert "Exception" not in done.stderr
     loads = {(t["topic"], load["partition"]): load["records"] for t in said["topics"] for load in t["loads"]}
     assert loads == counts
-    assert said["rows"]["records"] == 600
-    assert said["rejected"] == {"no JSON object: torn or damaged": 1}
+    assert said["rows"]["records"] == 597
+    deleted = "offsets that are deleted: retention or a deletion"
+    assert said["rejected"] == {"no JSON object: torn or damaged": 1, deleted: 3}
     assert said["run"] == "r1"
 
     placement = table(out, "placement")
@@ -129,9 +136,15 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(kafka_broker: Broker,
         assert_written_as(out / name, columns)
 
     again = subprocess.run(
-        command("report", "--out", str(out)), capture_output=True, text=True, timeout=100, check=False
-    )
+        command("report", "--out", str(out), "--png", str(tmp_path / "png")),
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
     assert again.returncode == 0, again.stderr
+    page = (out / "report.html").read_text("utf-8")
+    assert "m1 was killed while it held" in page
+    assert wide in page
+    assert {path.name for path in (tmp_path / "png").iterdir()} == {
+        "load.png", "what-if.png", f"timeline-{wide}.png"}  # fmt: skip
     assert wide in again.stdout
     assert "no JSON object: torn or damaged" in again.stdout
 
@@ -171,6 +184,9 @@ def assert_written_as(folder: Path, columns: spark_types.StructType) -> None:
         ("--weights-unit", "apples", "--weights-unit 'apples' is not known; known: records_per_s, bytes_per_s"),
         ("--weights-minutes", "0", "--weights-minutes 0 would expire at once"),
         ("--what-if", "12,0", "--what-if '12,0': '0' is no partition count"),
+        ("--reference", "md5", "--reference 'md5' is no rule; known: java,"),
+        ("--hot-key-share", "1.5", "--hot-key-share 1.5 is no share"),
+        ("--group", ",", "--group ',' names no group"),
         ("--window", "soon", "--window 'soon' is no length of time"),
     ],
 )
@@ -178,7 +194,7 @@ def test_bad_input_is_one_line_that_names_the_option(
     kafka_broker: Broker, kafka_topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option, value, message
 ) -> None:
     """Found before Spark is started; the topic and history beside it are good, so nothing else is wrong."""
-    monkeypatch.setattr("pipeline.read.TIMEOUT_MS", 2000)
+    monkeypatch.setattr("pipeline.brokers.TIMEOUT_MS", 2000)
     monkeypatch.setattr("pipeline.run.session", None)  # starting Spark would be a TypeError
     topic, empty = kafka_topic(1), kafka_topic(3)
     (tmp_path / "history").mkdir()
@@ -241,3 +257,9 @@ def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: P
         assert process.wait(timeout=60) == 128 + signal.SIGTERM
         _, alive = psutil.wait_procs(children, timeout=10)
         assert alive == []
+
+
+def test_a_group_that_nobody_knows_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"--group: __consumer_offsets holds nothing of 'absent', 'gone'"):
+        options.check_groups(["absent", "here", "gone"], {"here"})
+    options.check_groups(["here"], {"here"})

@@ -12,7 +12,7 @@ from pyspark.testing import assertSchemaEqual
 from integration.history import History
 from integration.timeline import intervals
 from kafka_assignors.events import Event
-from pipeline import read, schema, transform
+from pipeline import read, schema, timeline
 from tests.harness.story import churn
 
 pytestmark = pytest.mark.spark
@@ -49,11 +49,11 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
         text = "".join(event.to_json() + "\n" for event in events)
         (tmp_path / run / "events.jsonl").write_text(text)
 
-    timeline = transform.group_timeline(read.events(read.parse(read.lines(spark, str(tmp_path)))))
+    found_intervals = timeline.group_timeline(read.events(read.parse(read.lines(spark, str(tmp_path)))))
 
-    assertSchemaEqual(timeline.schema, schema.GROUP_TIMELINE)
+    assertSchemaEqual(found_intervals.schema, schema.GROUP_TIMELINE)
     found: dict[str, list[dict[str, object]]] = {run: [] for run in histories}
-    for row in timeline.collect():
+    for row in found_intervals.collect():
         found[row["run"]].append(row.asDict())
     # the checker's intervals may know more than the table has columns for
     names = set(schema.GROUP_TIMELINE.names) - {"run", "dt", "source"}

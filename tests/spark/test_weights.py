@@ -18,8 +18,8 @@ from pyspark.testing import assertSchemaEqual
 from integration.broker import Broker
 from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.weights import Weights, parse, read
+from pipeline import brokers, keys, schema, transform, weights
 from pipeline import read as pipeline_read
-from pipeline import schema, transform, weights
 
 START = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
@@ -139,9 +139,10 @@ def test_measured_rates_are_the_true_ones(kafka_broker: Broker, kafka_topic, spa
                 at_ms = begin_ms + int((i + rng.random()) / rate * 1000)
                 producer.send(topic, b"v" * 100, b"k", partition=partition, timestamp_ms=at_ms)
         producer.flush(30)
-    found = pipeline_read.topics(kafka_broker.bootstrap, [hot, other])
+    found = brokers.topics(kafka_broker.bootstrap, [hot, other])
     records = pipeline_read.records(spark, kafka_broker.bootstrap, found, "r")
-    placement = transform.placement(records, "1 minute", found.partitions).persist()
+    by_key = keys.by_key(records, "1 minute", found.partitions, None)
+    placement = transform.placement(by_key, found.partitions).persist()
 
     by_records = weights.measure(placement, found.partitions)
     by_bytes = weights.measure(placement, found.partitions, "bytes_per_s")

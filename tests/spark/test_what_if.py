@@ -11,12 +11,12 @@ from pyspark.testing import assertSchemaEqual
 
 from integration.broker import Broker
 from integration.records import Record, send
-from pipeline import read, schema, what_if
+from pipeline import brokers, keys, read, schema, what_if
 from producers import partition_for_key
 
 pytestmark = pytest.mark.spark
 
-ROWS = "run string, topic string, partition int, key binary, bytes long"
+ROWS = "run string, topic string, partition int, key binary, bytes long, records long"
 
 
 def test_every_rule_and_count_equals_a_loop_over_the_records(spark: SparkSession) -> None:
@@ -28,7 +28,7 @@ def test_every_rule_and_count_equals_a_loop_over_the_records(spark: SparkSession
         for _ in range(1500):
             key = rng.choice([None, names[0], *rng.choices(names, k=4)])
             home = rng.randrange(n) if key is None or rng.random() < 0.1 else partition_for_key(key, n)
-            rows.append(("r", topic, home, key, rng.randint(0, 300)))
+            rows.append(("r", topic, home, key, rng.randint(0, 300), 1))
     frame = spark.createDataFrame(rows, ROWS).repartition(3)
 
     predicted = what_if.partitioners(frame, {"t": 5, "u": 3}, [4, 5, 16])
@@ -44,13 +44,13 @@ def test_every_rule_and_count_equals_a_loop_over_the_records(spark: SparkSession
     for (topic, rule, n), row in found.items():
         records, size = [0.0] * n, [0.0] * n
         moved: set[bytes] = set()
-        keys: set[bytes] = set()
+        seen: set[bytes] = set()
         elsewhere = 0
-        for _, name, partition, key, value in rows:
+        for _, name, partition, key, value, _ in rows:
             if name != topic:
                 continue
             if key is not None:
-                keys.add(key)
+                seen.add(key)
             if key is None or rule == what_if.KEYLESS or (rule == "librdkafka" and not key):
                 records = [x + 1 / n for x in records]
                 size = [x + value / n for x in size]
@@ -62,14 +62,14 @@ def test_every_rule_and_count_equals_a_loop_over_the_records(spark: SparkSession
                 moved.add(key)
                 elsewhere += 1
         assert row["records_per_partition"] == pytest.approx(records), (topic, rule, n)
-        assert (row["records"], row["keys"]) == (1500, len(keys))
+        assert (row["records"], row["keys"]) == (1500, len(seen))
         assert row["current"] == (n == {"t": 5, "u": 3}[topic])
         assert row["max_over_mean"] == pytest.approx(max(size) / statistics.mean(size))
         assert row["cv"] == pytest.approx(statistics.pstdev(size) / statistics.mean(size), abs=1e-9)
         lookless = rule == what_if.KEYLESS
         assert row["moved_keys"] == (None if lookless else len(moved))
         assert row["moved_records"] == (None if lookless else elsewhere)
-        assert row["moved_key_share"] == (None if lookless else pytest.approx(len(moved) / len(keys)))
+        assert row["moved_key_share"] == (None if lookless else pytest.approx(len(moved) / len(seen)))
 
 
 @pytest.mark.broker
@@ -78,21 +78,25 @@ def test_the_prediction_is_what_a_topic_with_more_partitions_shows(
 ) -> None:
     """The same keyed records to 5 partitions and, for real, to 12; 30 % of them have one key."""
     rng = random.Random(6)
-    keys = [b"hot" if rng.random() < 0.3 else b"k%d" % rng.randrange(200) for _ in range(600)]
+    names = [b"hot" if rng.random() < 0.3 else b"k%d" % rng.randrange(200) for _ in range(600)]
     small, large = kafka_topic(partitions=5), kafka_topic(partitions=12)
     for topic in (small, large):
-        assert send(kafka_broker.bootstrap, tmp_path, "r", "default", [Record(topic, key) for key in keys]).nacked == 0
-    found = read.topics(kafka_broker.bootstrap, [small, large])
+        assert send(kafka_broker.bootstrap, tmp_path, "r", "default", [Record(topic, key) for key in names]).nacked == 0
+    found = brokers.topics(kafka_broker.bootstrap, [small, large])
 
-    rows = what_if.partitioners(read.keys(spark, kafka_broker.bootstrap, found, "r"), found.partitions, [12]).collect()
+    there = read.records(spark, kafka_broker.bootstrap, found, "r")
+
+    rows = what_if.partitioners(
+        keys.by_key(there, "1 minute", found.partitions, None), found.partitions, [12]
+    ).collect()
 
     row = {(row["topic"], row["rule"], row["partitions"]): row for row in rows}
     predicted, real = row[small, "java", 12], row[large, "java", 12]
-    there = read.records(spark, kafka_broker.bootstrap, found, "r").where(f"topic = '{large}'")
-    counts = {r["partition"]: r["count"] for r in there.groupBy("partition").count().collect()}
+    counted = there.where(f"topic = '{large}'").groupBy("partition").count().collect()
+    counts = {r["partition"]: r["count"] for r in counted}
     assert predicted["records_per_partition"] == [counts.get(p, 0) for p in range(12)]
     assert (predicted["max_over_mean"], predicted["cv"]) == (real["max_over_mean"], real["cv"])
-    moved = {key for key in keys if partition_for_key(key, 5) != partition_for_key(key, 12)}
+    moved = {key for key in names if partition_for_key(key, 5) != partition_for_key(key, 12)}
     assert predicted["moved_keys"] == len(moved) > 0
     assert (real["moved_records"], row[small, "java", 5]["moved_records"]) == (
         0,

@@ -1,0 +1,103 @@
+"""``__consumer_offsets`` -> lines of a history, so that a live group is read as a kept run is.
+
+The coordinator writes every completed generation there, whatever client its members are of. What it does not know stays
+unknown: callbacks, and on which monotonic clock; its records' wall clock takes that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted, OffsetCommitted, Unknown, decode
+from kafka_assignors.core.protocol import decode_assignment, decode_subscription
+from kafka_assignors.errors import WireError
+from kafka_assignors.events import Event, partitions_json
+
+LINES = "file string, line string"
+
+
+def lines(rows: DataFrame, groups: Collection[str], partitions: Mapping[str, int], run: str) -> DataFrame:
+    """Records of the coordinator's log -> ``file, line``, as `read.parse` takes them.
+
+    Args:
+        rows: As Spark's Kafka source gives them: ``key, value, topic, partition, offset, timestamp``.
+        groups: The groups to keep.
+        partitions: topic -> partition count, told as an event of its own: what the group's leader saw, near enough.
+        run: Id on every line.
+
+    Returns:
+        A ``generation_committed`` or ``offset_committed`` line per record of these groups. A record that cannot be
+        read is a line that is no event: its reason.
+
+    Cost: lazy; every record goes through Python, in Arrow batches.
+    """
+    spark = rows.sparkSession
+    seen = Event("admin_change", run, "harness", 0, 0, 0, data={"change": "seen", "topics": dict(partitions)})
+    first = spark.createDataFrame([("kafka:brokers", seen.to_json())], LINES)
+    needed = rows.select(
+        "key", "value", sf.format_string("kafka:%s-%d", "topic", "partition").alias("file"), "offset",
+        sf.unix_millis("timestamp").alias("ms"),
+    )  # fmt: skip
+    return first.unionByName(needed.mapInArrow(_decoding(frozenset(groups), run), LINES))
+
+
+def _decoding(groups: Collection[str], run: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def decode_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [
+                {"file": row["file"], "line": line}
+                for row in batch.to_pylist()
+                if (line := _line(row, groups, run)) is not None
+            ]
+            yield pa.RecordBatch.from_pylist(found, schema=pa.schema({"file": pa.string(), "line": pa.string()}))
+
+    return decode_all
+
+
+def _line(row: Mapping[str, Any], groups: Collection[str], run: str) -> str | None:
+    said = decode(row["key"], row["value"])
+    if isinstance(said, Unknown):
+        # Share groups and KIP-848 groups write here too, under key versions of their own.
+        return None if said.reason.startswith("key version") else f"offset {row['offset']}: {said.reason}"
+    if not isinstance(said, GroupCommitted | OffsetCommitted) or said.group not in groups:
+        return None
+    ns = row["ms"] * 1_000_000
+    if isinstance(said, OffsetCommitted):
+        data: dict[str, Any] = {"topic": said.topic, "partition": said.partition, "offset": said.offset}
+        kind = "offset_committed"
+    else:
+        kind, data = "generation_committed", _generation(said)
+    return Event(kind, run, "coordlog", row["offset"], ns, ns, said.group, data=data).to_json()
+
+
+def _generation(said: GroupCommitted) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "generation": said.generation,
+        "protocol": said.protocol,
+        "leader": said.leader,
+        "ts_ms": said.ts_ms,
+    }
+    fields["members"] = [_member(member) for member in said.members]
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _member(member: CommittedMember) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "member_id": member.member_id, "client_id": member.client_id, "assigned": [], "owned": [],
+        "subscription": member.subscription.hex(), "assignment": member.assignment.hex(),
+    }  # fmt: skip
+    if member.instance_id is not None:
+        row["instance_id"] = member.instance_id
+    # A completed generation may hold members with empty bytes: their leader gave them nothing.
+    with suppress(WireError):
+        given = decode_assignment(member.assignment).partitions.items() if member.assignment else ()
+        row["assigned"] = partitions_json((topic, partition) for topic, ids in given for partition in ids)
+    with suppress(WireError):
+        row["owned"] = partitions_json(decode_subscription(member.subscription).owned)
+    return row

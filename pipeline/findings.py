@@ -1,0 +1,264 @@
+"""What is not as it should be, each with the sentence that says so. Rows for `schema.FINDINGS`, made on the driver.
+
+A run without a fault has none: keys lie where the reference rule puts them, in their senders' order, no key dominates,
+every topic-partition has one owner at a time, nobody was killed and no clock jumped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as sf
+
+from . import schema
+from .keys import sample
+
+CAP = 100
+"""Findings of a kind that are listed."""
+
+OTHER_RULE = 0.2
+"""Share of keyed records beyond which it is not records that are misplaced, but the reference rule that is not used."""
+
+CLOCK_S = 1.0
+"""A wall clock that is off by more against the monotonic one has jumped."""
+
+FUTURE = "1 hour"
+"""Records dated later than this after they were read were not made then."""
+
+
+def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
+    """One row of `schema.FINDINGS`; fields that are not given are null."""
+    said = {**fields, "run": run, "kind": kind, "text": text}
+    return tuple(said.get(name) for name in schema.FINDINGS.names)
+
+
+def printable(key: bytes | None) -> str:
+    """A key as people read it: its text if it is one, else hex; cut at 40 characters.
+
+    >>> printable(b"customer-7"), printable(bytes([0, 255]))
+    ("'customer-7'", '0x00ff')
+    """
+    data = bytes(key or b"")
+    try:
+        text = data.decode()
+        shown = repr(text) if text.isprintable() else f"0x{data.hex()}"
+    except UnicodeDecodeError:
+        shown = f"0x{data.hex()}"
+    return shown if len(shown) <= 40 else shown[:39] + "…"
+
+
+def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Iterator[tuple[Any, ...]]:
+    """Keys that have more than `limit` of their topic's records.
+
+    Args:
+        hot: `schema.HOT_KEYS`.
+        partitions: topic -> partition count.
+        limit: 0..1.
+
+    Cost: one small job.
+    """
+    found = hot.where((sf.col("share") > limit) & (sf.col("rank") <= CAP)).orderBy("run", "topic", "rank")
+    for key in found.collect():
+        bound = key["share"] * partitions[key["topic"]]
+        yield row(
+            key["run"], "hot-key",
+            f"key {printable(key['key_sample'])} has {key['share']:.1%} of the records of {key['topic']}"
+            + (f": no rule by keys can bring its fullest partition below {bound:.1f} x the mean" if bound > 1 else ""),
+            topic=key["topic"], partition=key["partition"], key_sample=key["key_sample"], records=key["records"],
+        )  # fmt: skip
+
+
+def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...]]:
+    """Keys with records that the reference rule puts on another partition; per topic one row when most are.
+
+    Args:
+        keys: `schema.KEYS`.
+        reference: The rule behind their `home`.
+
+    Cost: two jobs over the keys.
+    """
+    wrong = sf.col("home") != sf.col("partition")
+    shares = (
+        keys.where("home is not null")
+        .groupBy("run", "topic")
+        .agg(
+            sf.sum("records").alias("keyed"), sf.sum(sf.when(wrong, sf.col("records")).otherwise(0)).alias("elsewhere")
+        )
+    )
+    single = []
+    for topic in shares.where("elsewhere > 0").orderBy("run", "topic").collect():
+        if topic["elsewhere"] <= OTHER_RULE * topic["keyed"]:
+            single.append(topic["topic"])
+            continue
+        yield row(
+            topic["run"], "misplaced",
+            f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} lie elsewhere than "
+            f"{reference} puts them: do its producers use another rule (--reference), or did it get partitions?",
+            topic=topic["topic"], records=topic["elsewhere"],
+        )  # fmt: skip
+    each = (
+        keys.where(wrong & sf.col("topic").isin(single))
+        .groupBy("run", "topic", "partition", "key", "home")
+        .agg(
+            sf.sum("records").alias("records"),
+            sf.min("first_offset").alias("first_offset"),
+            sf.max("last_offset").alias("last_offset"),
+        )
+    )
+    yield from _listed(
+        each,
+        "misplaced",
+        [sf.desc("records"), "topic", "partition", "first_offset"],
+        lambda key: (
+            f"{_count(key['records'], 'record')} of key {printable(key['key'])} at {key['topic']}-{key['partition']}: "
+            f"{reference} puts the key at {key['topic']}-{key['home']}"
+        ),
+    )
+
+
+def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Keys with records on more than one partition: their order is lost between them.
+
+    Args:
+        keys: `schema.KEYS`.
+
+    Cost: one job over the keys.
+    """
+    each = (
+        keys.where("key_hash is not null")
+        .groupBy("run", "topic", "key")
+        .agg(sf.sum("records").alias("records"), sf.array_sort(sf.collect_set("partition")).alias("partitions"))
+        .where(sf.size("partitions") > 1)
+    )
+    yield from _listed(
+        each,
+        "split-key",
+        [sf.desc("records"), "topic", "key"],
+        lambda key: (
+            f"{_count(key['records'], 'record')} of key {printable(key['key'])} of {key['topic']} are on "
+            f"{len(key['partitions'])} partitions ({', '.join(map(str, key['partitions'][:8]))}): "
+            "nothing keeps their order"
+        ),
+    )
+
+
+def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Records out of their sender's order.
+
+    Args:
+        disorder: What `keys.disorder` returns.
+
+    Cost: one job over it.
+    """
+    yield from _listed(
+        disorder.withColumns({"first_offset": sf.col("offset"), "last_offset": sf.col("offset"), "records": sf.lit(1)}),
+        "order",
+        ["topic", "partition", "offset"],
+        lambda found: (
+            f"record {found['value_id']} of key {printable(found['key'])} at {found['topic']}-{found['partition']}, "
+            f"offset {found['offset']}, lies behind one that was sent later"
+        ),
+    )
+
+
+def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Topic-partitions with two owners at a time, and members that were killed.
+
+    Args:
+        timeline: `schema.GROUP_TIMELINE`.
+
+    Cost: two small jobs.
+    """
+    yield from _listed(
+        timeline.where("overlap_prev_ms > 0"),
+        "overlap",
+        ["group", "start_ns", "topic", "partition"],
+        lambda iv: (
+            f"{iv['topic']}-{iv['partition']} had two owners for {iv['overlap_prev_ms']:.1f} ms: {iv['member']} got it "
+            f"in generation {iv['generation_start']} while another member held it"
+        ),
+    )
+    killed = (
+        timeline.where("end_kind = 'killed'")
+        .groupBy("run", "group", "member", "incarnation")
+        .agg(sf.count("*").alias("held"), sf.max("end_ns").alias("end_ns"))
+    )
+    yield from _listed(
+        killed,
+        "killed",
+        ["group", "end_ns", "member"],
+        lambda member: f"{member['member']} was killed while it held {_count(member['held'], 'topic-partition')}",
+    )
+
+
+def clocks(events: DataFrame, keys: DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Wall clocks that jumped against the monotonic one, and records dated into the future or without a time.
+
+    Args:
+        events: `schema.EVENTS`.
+        keys: `schema.KEYS`.
+
+    Cost: two jobs.
+    """
+    off = sf.col("ts_ns") - sf.col("mono_ns")
+    jumped = (
+        # what the coordinator's log tells has no monotonic clock of its own
+        events.where("src <> 'coordlog'")
+        .groupBy("run", "src", "group", "member", "incarnation")
+        .agg(((sf.max(off) - sf.min(off)) / 1e9).alias("seconds"))
+        .where(sf.col("seconds") > CLOCK_S)
+    )
+    yield from _listed(
+        jumped,
+        "clock",
+        [sf.desc("seconds"), "src", "group", "member"],
+        lambda source: (
+            f"the wall clock of {source['member'] or source['src']} jumped by {source['seconds']:.1f} s; times between "
+            "events are right (monotonic clock), dates and the coordinator's place among them may not be"
+        ),
+    )
+    odd = (
+        keys.where(
+            (sf.col("last_ts") > sf.current_timestamp() + sf.expr(f"interval {FUTURE}")) | (sf.year("first_ts") < 1971)
+        )
+        .groupBy("run", "topic", "partition")
+        .agg(
+            sf.sum("records").alias("records"),
+            sf.min("first_offset").alias("first_offset"),
+            sf.max("last_offset").alias("last_offset"),
+            sf.date_format(sf.max("last_ts"), "yyyy-MM-dd HH:mm").alias("latest"),
+            sf.date_format(sf.min("first_ts"), "yyyy-MM-dd HH:mm").alias("earliest"),
+        )
+    )
+    yield from _listed(
+        odd,
+        "clock",
+        ["topic", "partition"],
+        lambda place: (
+            f"up to {_count(place['records'], 'record')} of {place['topic']}-{place['partition']} dated from "
+            f"{place['earliest']} to {place['latest']}, which cannot be: their windows and rates mean nothing"
+        ),
+    )
+
+
+def _listed(found: DataFrame, kind: str, order: list[Any], say: Callable[[Row], str]) -> Iterator[tuple[Any, ...]]:
+    """The first `CAP` rows as findings; one more row counts the others."""
+    columns = set(found.columns)
+    if "key" in columns:
+        found = found.withColumn("key_sample", sample("key"))
+    rows = found.orderBy(*order).limit(CAP + 1).collect()
+    for one in rows[:CAP]:
+        said = one.asDict()
+        yield row(said.pop("run"), kind, say(one), **{k: v for k, v in said.items() if k in _FIELDS})
+    if len(rows) > CAP:
+        more = found.count() - CAP
+        yield row(rows[0]["run"], kind, f"and {more} more of this kind", records=more)
+
+
+_FIELDS = frozenset(schema.FINDINGS.names) - {"run", "kind", "text"}
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

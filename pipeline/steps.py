@@ -1,0 +1,41 @@
+"""How far a command is, for whoever waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+
+class Steps:
+    """How long each step took; said while it goes, as a live line on a terminal and a line per step in a pipe.
+
+    >>> steps = Steps()
+    >>> with steps("nothing"):
+    ...     pass
+    >>> sorted(steps.seconds)
+    ['nothing', 'total']
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begin = time.monotonic()
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time what is done inside, under this name."""
+        begin = time.monotonic()
+        with self._live(name):
+            yield
+        now = time.monotonic()
+        self.seconds.update({name: round(now - begin, 2), "total": round(now - self._begin, 2)})
+        if not sys.stderr.isatty():
+            print(f"pipeline: {name} {self.seconds[name]:.1f} s", file=sys.stderr, flush=True)
+
+    def _live(self, name: str) -> contextlib.AbstractContextManager[object]:
+        if not sys.stderr.isatty():
+            return contextlib.nullcontext()
+        from rich.console import Console
+
+        return Console(stderr=True).status(f"pipeline: {name} …")

@@ -1,0 +1,162 @@
+"""Events -> ownership intervals, in Spark's built-in functions alone: who held what from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from . import schema
+
+
+def group_timeline(events: DataFrame) -> DataFrame:
+    """The members' own callbacks where a group's events have them, else what the coordinator committed.
+
+    Args:
+        events: `schema.EVENTS`, of one or more runs.
+
+    Returns:
+        `schema.GROUP_TIMELINE`.
+
+    Cost: lazy; as `from_callbacks` and `from_coordinator`.
+    """
+    told = from_callbacks(events)
+    silent = events.join(told.select("run", "group").distinct(), ["run", "group"], "left_anti")
+    # A union forgets what is never null.
+    return schema.conform(told.unionByName(from_coordinator(silent)), schema.GROUP_TIMELINE, strict=False)
+
+
+_STARTS = {"assigned_begin": "assigned"}
+_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # of the topic-partitions that they list
+_PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # of all that the process holds
+
+
+def from_callbacks(events: DataFrame) -> DataFrame:
+    """Who held each topic-partition from when to when, as the members' own callbacks tell it.
+
+    For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
+    `assigned_begin` opens an interval unless one is open. The first of these ends it: `revoke_end` or `lost_begin` that
+    list the topic-partition, the process's `fault_begin` of kind kill, its `stop`, its `exit`. Without any it is open,
+    and ends with the group's last event.
+
+    Args:
+        events: `schema.EVENTS`, of one or more runs.
+
+    Returns:
+        `schema.GROUP_TIMELINE`.
+
+    Cost: lazy; four shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
+    generations.
+    Source: the rule of integration/timeline.py, in windows instead of a loop; the tests hold one against the other.
+    """
+    process = ["run", "group", "member", "incarnation"]
+    holding = [*process, "topic", "partition"]
+    known = events.where(sf.col("group").isNotNull())
+    of_process = known.where(sf.col("member").isNotNull())
+    callbacks = of_process.where(sf.col("kind").isin(*_STARTS, *_OWN_ENDS)).select(
+        *process, sf.inline("partitions"), "mono_ns", "src", "seq", "ts", "kind", "generation", "member_id"
+    )
+    held = callbacks.where(sf.col("kind").isin(*_STARTS)).select(*holding).distinct()
+    gone = of_process.where(
+        sf.col("kind").isin("stop", "exit") | ((sf.col("kind") == "fault_begin") & (sf.col("fault") == "kill"))
+    ).select(*process, "mono_ns", "src", "seq", "kind", "generation")
+    rows = callbacks.unionByName(gone.join(held, process), allowMissingColumns=True)
+
+    in_time = Window.partitionBy(*holding).orderBy("mono_ns", "src", "seq")
+    starts = sf.col("kind").isin(*_STARTS)
+    ending = sf.struct(
+        sf.col("mono_ns").alias("ns"), _renamed({**_OWN_ENDS, **_PROCESS_ENDS}).alias("kind"), "generation"
+    )
+    later = in_time.rowsBetween(1, Window.unboundedFollowing)
+    last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
+    return _placed(
+        rows.withColumn("end", sf.first(sf.when(~starts, ending), ignorenulls=True).over(later))
+        .withColumn("held_already", sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)))
+        .where(starts & ~sf.col("held_already"))
+        .join(sf.broadcast(last), ["run", "group"])
+        .withColumn("start_ns", sf.col("mono_ns"))
+        .withColumn("end_ns", sf.coalesce("end.ns", "last_ns"))
+        .withColumn("generation_start", sf.col("generation"))
+        .withColumn("generation_end", sf.col("end.generation"))
+        .withColumn("start_kind", _renamed(_STARTS))
+        .withColumn("end_kind", sf.coalesce("end.kind", sf.lit("open")))
+        .withColumn("source", sf.lit("callback"))
+    )
+
+
+_MEMBERS = "array<struct<member_id string, instance_id string, assigned array<struct<topic string, partition int>>>>"
+
+
+def from_coordinator(events: DataFrame) -> DataFrame:
+    """Who held each topic-partition by the generations that the coordinator committed.
+
+    An interval begins when a generation gives a topic-partition to a member that had it not in the one before, and ends
+    when one no longer does; it is open if there is none such. A static member stays the same when it comes back. What
+    members did in between (when they gave a partition up, when they noticed) is not in it.
+
+    Args:
+        events: `schema.EVENTS`, of one or more runs.
+
+    Returns:
+        `schema.GROUP_TIMELINE`; `member` is the instance id, else the member id.
+
+    Cost: lazy; three shuffles of (generation, topic-partition) rows.
+    """
+    in_time = Window.partitionBy("run", "group").orderBy("mono_ns", "seq")
+    committed = (
+        events.where((sf.col("kind") == "generation_committed") & sf.col("group").isNotNull())
+        .select("run", "group", "mono_ns", "seq", "ts", "generation", sf.col("detail")["members"].alias("members"))
+        .withColumn("n", sf.row_number().over(in_time))
+        .withColumn("until_ns", sf.lead("mono_ns").over(in_time))
+        .withColumn("until_generation", sf.lead("generation").over(in_time))
+    )
+    per_member = committed.select("*", sf.inline(sf.from_json("members", _MEMBERS)))
+    held = per_member.select("*", sf.inline("assigned")).withColumn("member", sf.coalesce("instance_id", "member_id"))
+    holding = ["run", "group", "member", "topic", "partition"]
+    same = Window.partitionBy(*holding).orderBy("n")
+    begins = sf.coalesce(sf.lag("n").over(same) != sf.col("n") - 1, sf.lit(True))
+    last = events.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
+    return _placed(
+        held.withColumn("begins", begins)
+        .withColumn("island", sf.count_if("begins").over(same))
+        .groupBy(*holding, "island")
+        .agg(
+            sf.min("mono_ns").alias("start_ns"),
+            sf.max_by("until_ns", "n").alias("until_ns"),
+            sf.max_by("until_generation", "n").alias("generation_end"),
+            sf.min("generation").alias("generation_start"),
+            sf.min("ts").alias("ts"),
+            sf.max_by("member_id", "n").alias("member_id"),
+        )
+        .join(sf.broadcast(last), ["run", "group"])
+        .withColumn("end_ns", sf.coalesce("until_ns", "last_ns"))
+        .withColumn("end_kind", sf.when(sf.col("until_ns").isNull(), "open").otherwise("reassigned"))
+        .withColumn("start_kind", sf.lit("assigned"))
+        .withColumn("incarnation", sf.lit(0))
+        .withColumn("source", sf.lit("coordlog"))
+    )
+
+
+def _placed(intervals: DataFrame) -> DataFrame:
+    """Intervals beside the ones before them: gaps, overlaps, moves."""
+    order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
+    until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
+    before = sf.lag(sf.struct("member", "incarnation")).over(order)
+    zero = sf.lit(0)
+    return schema.conform(
+        intervals.withColumns(
+            {
+                "dt": sf.to_date("ts"),
+                # greatest() passes over nulls, and the first row has no gap, rather than one of 0
+                "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
+                "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
+                "moved": sf.coalesce(before != sf.struct("member", "incarnation"), sf.lit(False)),
+            }
+        ),
+        schema.GROUP_TIMELINE,
+    )
+
+
+def _renamed(names: Mapping[str, str]) -> Column:
+    return sf.create_map(*(sf.lit(x) for item in names.items() for x in item))[sf.col("kind")]

@@ -1,0 +1,154 @@
+"""The page and its drawings: whole by themselves, and right for what tables can hold: nothing, much, and odd names."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from pipeline import charts, page, svg
+
+EMPTY: dict[str, Any] = {
+    **{name: [] for name in ("topics", "groups", "rebalances", "assignors", "partitioners", "hot_keys", "findings")},
+    "rejected": {},
+}
+NASTY = 'a<script>alert("1")</script>&$x_1$-' + "very.long." * 20
+VOID = {"meta", "rect", "path", "line", "br"}
+
+
+class Structure(HTMLParser):
+    """Fails on tags that are not closed in order, and keeps what a page is made of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.values: list[str] = []
+        self.text = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.values += [value or "" for _, value in attrs]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.values += [value or "" for _, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def topic(name: str, records: list[int]) -> dict[str, Any]:
+    loads = [{"partition": p, "records": n, "bytes": n * 9, "share": 0} for p, n in enumerate(records) if n]
+    worst = max(records) * len(records) / sum(records)
+    return {
+        "run": "r", "topic": name, "partitions": len(records), "records": sum(records), "bytes": 9 * sum(records),
+        "max_over_mean": worst, "cv": 0.1, "gini": 0.1, "empty_partitions": records.count(0), "loads": loads,
+    }  # fmt: skip
+
+
+def much() -> tuple[dict[str, Any], page.Details]:
+    """A small topic and one of 1,000 partitions with an odd name; a group of 40 that owns it, one part twice."""
+    wide = [7 + p % 5 for p in range(1000)]
+    tried = [
+        {"run": "r", "topic": "orders", "rule": rule, "partitions": n, "current": n == 3, "records": 1, "bytes": 1,
+         "keys": 5, "moved_keys": None, "moved_key_share": share, "moved_records": None, "max_over_mean": 1.5, "cv": 0}
+        for rule, share in (("java", 0.25), ("roundrobin", None)) for n in (3, 12)
+    ]  # fmt: skip
+    intervals = [
+        svg.Interval(NASTY, p, f"{NASTY}-m{(p + g) % 40}", g * 10**9, (g + 1) * 10**9, "revoked", 30.0 * (p == g == 1))
+        for p in range(1000)
+        for g in range(2)
+    ]
+    group = {"run": "r", "group": NASTY, "intervals": 2000, "members": 40, "moves": 1000,
+             "longest_gap_ms": 0.0, "overlap_ms": 30.0}  # fmt: skip
+    rebalance = {
+        "run": "r", "group": NASTY, "rebalance": 0, "generation": 1, "generations": 1, "begin_ns": 0,
+        "elected": "range", "members": 40, "moves": 3, "min_moves": None, "stop_ms": 0.0,
+        "tp_downtime_ms": 0.0, "assign_us": None,
+    }  # fmt: skip
+    assignor = {"run": "r", "group": NASTY, "assignor": "range", "elected": True, "moves": 0,
+                "max_partitions": 25, "max_over_mean": 1.0, "rebalances": 1}  # fmt: skip
+    hot = {"run": "r", "topic": "orders", "rank": 1, "key_hash": 1, "key_sample": NASTY, "records": 90,
+           "bytes": 9, "share": 0.3, "partition": 1, "partitions": 2}  # fmt: skip
+    findings = [{"kind": kind, "text": f"{kind} of {NASTY}"} for kind in (*page.KINDS, "new")]
+    said = {
+        "topics": [topic("orders", [9, 300, 0]), topic(NASTY, wide)], "groups": [group], "rebalances": [rebalance],
+        "assignors": [assignor], "partitioners": tried, "hot_keys": [hot], "findings": findings, "rejected": {NASTY: 2},
+    }  # fmt: skip
+    begin = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    windows = {"orders": [(begin + timedelta(minutes=i), 5) for i in range(5000)], NASTY: [(begin, 9)]}
+    return said, page.Details(windows, {NASTY: intervals}, {NASTY: 17})
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_shows_all() -> None:
+    text = page.render(*much())
+    found = Structure(text)
+
+    assert not {"script", "link", "img", "iframe", "object"} & set(found.tags)
+    assert not re.search(r"https?:|url\(|@import|//", "".join(re.findall(r"<style>.*?</style>", text, re.S)))
+    assert not any(re.match(r"(?i)\s*(https?:|//|javascript:|data:)", value) for value in found.values)
+    assert NASTY in found.text  # as text, not as tags
+    for kind in (*page.KINDS, "new"):
+        assert f"{kind} of {NASTY}" in found.text
+    assert {"and 16 more", "and 1 more"} <= set(re.findall(r"and \d+ more", found.text))
+    assert "17 are not" in found.text
+    assert "2026-01-02 00:00:00 to 2026-01-05 11:19:00 UTC" in found.text
+    assert "keys not looked at" in found.text
+    assert len(text) < 400_000  # 2,000 intervals and 1,000 partitions
+
+
+def test_a_page_of_nothing_is_a_page() -> None:
+    found = Structure(page.render(EMPTY, page.Details()))
+
+    assert "There was nothing to judge." in found.text
+    assert "No records were read." in found.text
+    assert "svg" not in found.tags
+
+
+def test_bars_are_the_loads() -> None:
+    """Heights are to scale, and the line is the mean."""
+    drawn = str(svg.bars([10, 30, 0, 20], {1: 15}, "records", height=136))
+
+    assert re.findall(r'class="bar".*?height="([\d.]+)"', drawn) == ["33.3", "100.0", "0.0", "66.7"]
+    assert re.findall(r'class="hot".*?height="([\d.]+)"', drawn) == ["50.0"]
+    assert re.findall(r'class="mark".*?y1="([\d.]+)"', drawn) == ["68.0"]  # 15 of 30, from the base at 118
+    assert "partition 1: 30" in drawn
+
+
+def test_a_timeline_is_to_scale_and_frames_what_two_owned() -> None:
+    rows = [
+        svg.Interval("t", 0, "a", 0, 5 * 10**9, "killed", 0.0),
+        svg.Interval("t", 0, "b", 4 * 10**9, 10 * 10**9, "open", 1000.0),
+    ]
+    drawn = str(svg.timeline(rows, svg.colours(["a", "b"]), [(0, "generation 1")]))
+
+    width = svg.WIDTH - svg.LABEL - 6
+    shapes = [(float(x), float(w)) for x, w in re.findall(r'<rect x="([\d.]+)".*?width="([\d.]+)"', drawn)]
+    assert shapes == [(svg.LABEL, round(width / 2, 1)), (round(svg.LABEL + 0.4 * width, 1), round(0.6 * width, 1))]
+    assert re.findall(r'class="twice" x="([\d.]+)".*?width="([\d.]+)"', drawn) == [
+        (f"{svg.LABEL + 0.4 * width:.1f}", f"{0.1 * width:.1f}")
+    ]
+    assert drawn.count('class="cross"') == 1
+
+
+def test_pngs_are_drawn_for_what_there_is(tmp_path: Path) -> None:
+    said, more = much()
+
+    made = charts.write(said, more, tmp_path / "png")
+
+    assert [path.name[:9] for path in made] == ["load.png", "what-if.p", "timeline-"]
+    for path in made:
+        data = path.read_bytes()
+        assert data.startswith(b"\x89PNG\r\n\x1a\n")
+        assert int.from_bytes(data[16:20], "big") >= 1000  # px wide
+    assert charts.write(EMPTY, page.Details(), tmp_path / "none") == []
