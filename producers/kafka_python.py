@@ -42,7 +42,7 @@ def partitioner(name: str, **options: Any) -> CheckedPartitioner:
     """
     try:
         cls = PARTITIONERS[name]
-    except KeyError:
+    except (KeyError, TypeError):
         raise UnknownName("partitioner", name, PARTITIONERS) from None
     try:
         return cls(**options)

@@ -19,12 +19,13 @@ from .core.murmur2 import as_bytes
 from .core.topic import TopicView
 from .counters import Counters
 from .errors import ConfigError, UnknownName
-from .partitioners import draw_from
+from .partitioners import check_flag, draw_from
 from .strategies import BATCH_BYTES, RandomStrategy, RoundRobinStrategy, StickyStrategy, Strategy, UniformStrategy
 from .views import Keys
 
 log = logging.getLogger(__name__)
 
+_HOT_WAYS = 2
 NullKeys = Literal["uniform", "sticky", "round_robin", "random"]
 
 
@@ -67,7 +68,7 @@ class KeyHashPartitioner(StrategyPartitioner):
         *,
         modulus: int | None = None,
         hot_share: float | None = None,
-        hot_ways: int = 2,
+        hot_ways: int = _HOT_WAYS,
         batch_bytes: int = BATCH_BYTES,
         rng: random.Random | None = None,
         seed: int | None = None,
@@ -100,7 +101,7 @@ class KeyHashPartitioner(StrategyPartitioner):
         empty_is_null: bool = False,
         modulus: int | None = None,
         hot_share: float | None = None,
-        hot_ways: int = 2,
+        hot_ways: int = _HOT_WAYS,
     ) -> None:
         self.preset = preset
         self.modulus = None if modulus is None else check_count(modulus, "modulus")
@@ -109,6 +110,8 @@ class KeyHashPartitioner(StrategyPartitioner):
         in_c = self._index is not preset_named(preset).place
         # A hash in C costs no more than a memo, so there is nothing to remember.
         self._placing: Callable[[], Index] = (lambda: self._index) if in_c else (lambda: KeyMemo(self._index).place)
+        if hot_share is None and hot_ways != _HOT_WAYS:
+            raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
         if hot_share is not None:
             HotKeys(hot_share, hot_ways)  # a bad argument is told now, not at the first record
             self._placing = lambda: _splitting(HotKeys(hot_share, hot_ways), self._index)
@@ -227,6 +230,8 @@ class UniformPartitioner(KeyHashPartitioner):
         on_choice: OnChoice | None = None,
         counters: Counters | None = None,
     ) -> None:
+        check_flag(adaptive, "adaptive")
+        check_flag(ignore_keys, "ignore_keys")
         timeout = availability_timeout_ms
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout < float("inf"):
             raise ConfigError(f"availability_timeout_ms must be a number of at least 0, not {timeout!r}")
@@ -263,7 +268,9 @@ class UniformPartitioner(KeyHashPartitioner):
         """
         if not self.adaptive:
             raise ConfigError("attach counts backlog, which adaptive=False does not weigh; leave one of them out")
-        send = producer.send
+        send = getattr(producer, "send", None)
+        if not callable(send):
+            raise ConfigError(f"attach needs the KafkaProducer that has this partitioner, not {producer!r}")
         self.counts_sends()
 
         def counted(*args: Any, **kwargs: Any) -> Any:

@@ -50,6 +50,7 @@ class RoundRobinPartitioner(StrategyPartitioner):
         counters: Counters | None = None,
     ) -> None:
         draw = draw_from(rng, seed)
+        check_flag(random_start, "random_start")
         if start and random_start:
             raise ConfigError("give start or random_start, not both")
         super().__init__(
@@ -84,6 +85,8 @@ class StickyPartitioner(StrategyPartitioner):
         on_choice: OnChoice | None = None,
         counters: Counters | None = None,
     ) -> None:
+        if batch_bytes is None:
+            raise ConfigError("batch_bytes must be an int of at least 1, not None")
         super().__init__(StickyStrategy(draw_from(rng, seed), batch_bytes), on_choice=on_choice, counters=counters)
 
 
@@ -122,5 +125,13 @@ def draw_from(rng: random.Random | None, seed: int | None) -> Draw:
         raise ConfigError("give rng or seed, not both")
     if rng is not None and not isinstance(rng, random.Random):
         raise ConfigError(f"rng must be a random.Random, not {rng!r}")
+    if seed is not None and type(seed) is not int:
+        raise ConfigError(f"seed must be an int, not {seed!r}")
     source = rng if rng is not None else random.Random(seed)
     return lambda: source.getrandbits(31)
+
+
+def check_flag(value: object, name: str) -> None:
+    """Raise `ConfigError` unless it is True or False: any other word for no would mean yes."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, not {value!r}")

@@ -98,6 +98,8 @@ class ExplicitPartitioner(_FallingBack):
         self.policy = policy
         self.refresh_timeout_s = timeout / 1000
         random_start = rng is not None or seed is not None
+        if fallback is not None and random_start:
+            raise ConfigError("rng and seed are for the default fallback; give them to yours instead")
         self._fallback = fallback or RoundRobinPartitioner(random_start=random_start, rng=rng, seed=seed)
         self._warned: set[str] = set()
 

@@ -19,8 +19,11 @@ from producers import (
     ExplicitPartitioner,
     KeyHashPartitioner,
     RoundRobinPartitioner,
+    StickyPartitioner,
+    UniformPartitioner,
     UnknownName,
     partition_for_key,
+    partitioner,
 )
 from producers.core.hotkeys import HotKeys
 from producers.core.roundrobin import RoundRobin
@@ -154,6 +157,31 @@ def test_counters_lose_nothing_among_threads(eager_switching):
 def test_arguments_are_checked(options, says):
     with pytest.raises(ConfigError, match=says):
         KeyHashPartitioner(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: DefaultPartitioner(seed="7"), "seed must be an int, not '7'"),
+        (lambda: RoundRobinPartitioner(random_start="no"), "random_start must be True or False, not 'no'"),
+        (lambda: UniformPartitioner(adaptive="no"), "adaptive must be True or False, not 'no'"),
+        (lambda: UniformPartitioner(ignore_keys=1), "ignore_keys must be True or False, not 1"),
+        (
+            lambda: UniformPartitioner().attach(None),
+            "attach needs the KafkaProducer that has this partitioner, not None",
+        ),
+        (lambda: StickyPartitioner(batch_bytes=None), "batch_bytes must be an int of at least 1, not None"),
+        (lambda: KeyHashPartitioner(hot_ways=3), "give hot_share too"),
+        (
+            lambda: ExplicitPartitioner(fallback=DefaultPartitioner(), seed=1),
+            "rng and seed are for the default fallback",
+        ),
+        (lambda: partitioner(["default"]), r"unknown partitioner \['default'\]; known: default, roundrobin"),
+    ],
+)
+def test_what_would_be_ignored_or_taken_for_something_else_is_refused(make, says):
+    with pytest.raises(ConfigError, match=says):
+        make()
 
 
 def test_more_arguments_are_checked():
