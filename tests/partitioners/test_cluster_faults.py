@@ -115,6 +115,48 @@ def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterward
     assert lie(cluster, topic, placed)
 
 
+@pytest.mark.source("KIP-794, partitioner.availability.timeout.ms")
+def test_a_leader_that_is_late_gets_nothing_until_it_acknowledges_again(cluster, kafka_cluster_topic):
+    """Node 3 freezes: once its oldest record is half a second old it is left out, and back with its first answer."""
+    topic, theirs, sent = kafka_cluster_topic(placed=[[1], [2], [3]] * 2, name="late"), {2, 5}, []
+    said: list[int] = []
+    chooser = UniformPartitioner(
+        batch_bytes=100,
+        availability_timeout_ms=500,
+        seed=7,
+        on_choice=lambda topic, key, partition: said.append(partition),
+    )
+    with producer(cluster, chooser, linger_ms=0) as sending:
+        chooser.attach(sending)
+
+        def place(records: int) -> set[int]:
+            """Where so many records go; all but node 3 acknowledge theirs."""
+            begin = len(sent)
+            where = []
+            for i in range(begin, begin + records):
+                sent.append(sending.send(topic, b"%0100d" % i))
+                where.append(said[-1])
+            until(
+                lambda: all(f.is_done for f, p in zip(sent[begin:], where, strict=True) if p not in theirs),
+                "the others acknowledge",
+            )
+            return set(where)
+
+        until(lambda: place(60) & theirs, "node 3 gets its share")
+        cluster.nodes[2].pause()
+        try:
+            until(lambda: place(60) & theirs, "a record waits for node 3")
+            began = time.monotonic()
+            until(lambda: place(60) and time.monotonic() - began > 0.5, "it is late")
+            until(lambda: not place(60) & theirs, "the stay on its partition ends")
+            assert not place(600) & theirs
+        finally:
+            cluster.nodes[2].resume()
+        until(lambda: place(60) & theirs, "node 3 is back")
+        placed = [future.get(DEADLINE_S).partition for future in sent]
+    assert lie(cluster, topic, placed)
+
+
 def share(placed: list[int], partitions: set[int]) -> float:
     return sum(partition in partitions for partition in placed) / len(placed)
 
