@@ -24,10 +24,11 @@ from types import FrameType
 from typing import Any
 
 from .core import compact, userdata
+from .core.facts import Fact
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import Subscription, encode_subscription
-from .core.strategies import Fact, read, strategy
+from .core.strategies import read, strategy
 from .errors import ConfigError
 from .news import News, log
 

@@ -18,10 +18,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from .core import compact, userdata
+from .core.facts import Fact
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, by_topic
-from .core.strategies import Fact, Strategy, read, strategy
+from .core.strategies import Strategy, read, strategy
 from .errors import ConfigError, UnknownName
 
 try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from .core.strategies import Fact
+from .core.facts import Fact
 
 log = logging.getLogger("kafka_assignors")
 

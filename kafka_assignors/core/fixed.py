@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import AssignmentError, ConfigError
 from . import roundrobin
 from .assignment import Assignment
+from .facts import Fact, ordered, some
 from .group import Group, Member, TopicPartition
 from .indexed import FREE, Indexed, Ints
 from .order import utf16
@@ -27,7 +28,7 @@ def check(table: Any) -> Table:
     """
     if not isinstance(table, Mapping):
         raise ConfigError(f"table must map a member's instance id to topics and partitions, not be {table!r}")
-    given: dict[TopicPartition, str] = {}
+    given: dict[TopicPartition, str] = {}  # -> the member that has it
     for member, topics in table.items():
         if not isinstance(member, str) or not member:
             raise ConfigError(f"table: a member is named by its instance id (or member id), not by {member!r}")
@@ -43,10 +44,11 @@ def check(table: Any) -> Table:
                     raise ConfigError(
                         f"table[{member!r}][{topic!r}]: a partition id is an int from 0, not {partition!r}"
                     )
-                other = given.setdefault(TopicPartition(topic, partition), member)
-                if other != member or partitions.count(partition) > 1:
-                    twice = f"to {other!r} and to {member!r}" if other != member else f"twice to {member!r}"
+                other = given.get(TopicPartition(topic, partition))
+                if other is not None:
+                    twice = f"twice to {member!r}" if other == member else f"to {other!r} and to {member!r}"
                     raise ConfigError(f"table gives {topic}-{partition} {twice}; a partition has one owner")
+                given[TopicPartition(topic, partition)] = member
     return table
 
 
@@ -123,9 +125,9 @@ def _alone(group: Group, left: Mapping[str, Ints]) -> Group:
 def _uncovered(group: Group, table: Table, left: Mapping[str, Ints]) -> str:
     topics = sorted(left, key=utf16)
     names = [f"{topic}-{partition}" for topic in topics for partition in left[topic].tolist()]
-    why = "; ".join(text for _, _, text in deviations(group, table=table))
+    why = "; ".join(fact.text for fact in ordered(deviations(group, table=table)))
     return (
-        f"the table leaves {_some(names)} to nobody ({why}): complete it, start the members it names, or choose a "
+        f"the table leaves {some(names)} to nobody ({why}): complete it, start the members it names, or choose a "
         "strategy for such partitions (uncovered='roundrobin')"
     )
 
@@ -135,9 +137,11 @@ def deviations(
     *,
     table: Table | None = None,
     fallback: Callable[[Group], Assignment] | None = None,  # noqa: ARG001 (takes what `assign` takes)
-) -> Iterable[tuple[str, str, str]]:
-    """Where the group is not as the table has it: (kind, identity or topic, one sentence)."""
-    table = table or {}
+) -> Iterable[Fact]:
+    """Where the group is not as the table has it."""
+    if not table:
+        yield Fact("table-empty", "", "the table is empty")
+        return
     present = _present(group)
     listed: dict[str, set[int]] = {}  # topic -> partitions that the table has
     for name, topics in table.items():
@@ -145,21 +149,14 @@ def deviations(
             listed.setdefault(topic, set()).update(partitions)
             beyond = [f"{topic}-{p}" for p in partitions if p >= group.partitions.get(topic, 0)]
             if beyond:
-                yield "table-missing", name, f"the table gives {name!r} {_some(beyond)}, which does not exist"
+                yield Fact("table-missing", name, f"the table gives {name!r} {some(beyond)}, which does not exist")
             if name in present and topic not in present[name].topics:
-                yield (
-                    "table-unsubscribed",
-                    name,
-                    f"the table gives {name!r} topic {topic!r}, which it does not subscribe to",
-                )
+                text = f"the table gives {name!r} topic {topic!r}, which it does not subscribe to"
+                yield Fact("table-unsubscribed", name, text)
         if name not in present:
-            yield "table-absent", name, f"the table's member {name!r} is not in the group"
+            yield Fact("table-absent", name, f"the table's member {name!r} is not in the group")
     for topic in {topic for member in group.members for topic in member.topics}:
         count = group.partitions.get(topic, 0)
         unlisted = [f"{topic}-{p}" for p in range(count) if p not in listed.get(topic, ())]
         if unlisted:
-            yield "table-incomplete", topic, f"the table does not have {_some(unlisted)}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            yield Fact("table-incomplete", topic, f"the table does not have {some(unlisted)}")

@@ -13,11 +13,12 @@ from . import flow, sticky
 from .assignment import Assignment
 from .certificate import Certificate, Goals, bound, positions, score
 from .claims import Claims, resolve
+from .facts import Fact
 from .group import Group, TopicPartition
 from .indexed import FREE, Ints
 from .objective import Objective, RackCosts, rack_costs
 from .prices import certify
-from .strategies import Fact, Reading, Strategy, reading, strategy
+from .strategies import Reading, Strategy, reading, strategy
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ import numpy as np
 
 from ..errors import ConfigError
 from .certificate import Certificate
+from .facts import Fact
 from .group import Group, Member, Partitions
 from .order import utf16
 from .plan import Goal, Plan
-from .strategies import Fact, strategy
+from .strategies import strategy
 
 FORMAT = "kafka-assignors plan"
 VERSION = 1

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from .assignment import Assignment
+from .facts import Fact
 from .group import Group, Member
 from .indexed import Indexed, Ints
 from .per_topic import Allocate, Rule, contiguous, identity
@@ -230,17 +231,16 @@ def without_room(
     group: Group,
     *,
     inner: str = "average",  # noqa: ARG001 (takes what `machine_room_nearby` takes)
-) -> Iterable[tuple[str, str, str]]:
-    """Members and topics that `machine_room_nearby` knows no room of: (kind, member id or topic, one sentence)."""
+) -> Iterable[Fact]:
+    """Members and topics that `machine_room_nearby` knows no room of."""
     subscribed = frozenset().union(*{member.topics for member in group.members})
     for member in group.members:
         if member.rack is None:
             text = f"member {member.member_id!r} has no rack: it gets partitions only of racks without a subscriber"
-            yield "member-without-rack", member.member_id, text
+            yield Fact("member-without-rack", member.member_id, text)
     for topic in subscribed & group.partitions.keys():
         lost = sum(room is None for room in _rooms(group, topic, set()))
         if lost:
-            text = (
-                f"{lost} of topic {topic!r}'s {group.partitions[topic]} partitions are in no known rack: shared by all"
-            )
-            yield "partition-without-rack", topic, text
+            of = f"{lost} of {group.partitions[topic]} partitions of topic {topic!r}"
+            text = f"{of} are in no known rack: all its subscribers share them"
+            yield Fact("partition-without-rack", topic, text)

@@ -7,6 +7,7 @@ exactly what our leader answered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
@@ -26,9 +27,11 @@ from . import (
     sticky,
     userdata,
 )
+from . import facts as facts_
 from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
+from .facts import Fact
 from .group import NO_GENERATION, Group, Member, TopicPartition
 from .indexed import Indexed, Ints
 from .invariants import violations
@@ -44,7 +47,7 @@ def _no_settings() -> Mapping[str, Any]:
     return {}
 
 
-def _nothing(group: Group, **settings: Any) -> Iterable[tuple[str, str, str]]:  # noqa: ARG001
+def _nothing(group: Group, **settings: Any) -> Iterable[Fact]:  # noqa: ARG001
     return ()
 
 
@@ -63,8 +66,7 @@ class Strategy:
         options: The options chosen, all JSON values; see `having`.
         owners: The decision as an array, for the answer in bytes: takes the claims, or without `claim` the group's
             `Indexed`, and what `settings` returned. None: there is no such form.
-        tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned, -> kind,
-            subject and text of a `Fact` each.
+        tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned.
         ends_as: For one that takes more than one rebalance, the strategy whose answer it arrives at.
     """
 
@@ -75,7 +77,7 @@ class Strategy:
     settings: Callable[..., Mapping[str, Any]] = _no_settings
     options: Mapping[str, Any] = field(default_factory=dict)
     owners: Callable[..., Ints] | None = None
-    tell: Callable[..., Iterable[tuple[str, str, str]]] = _nothing
+    tell: Callable[..., Iterable[Fact]] = _nothing
     ends_as: str | None = None
 
     def having(self, **options: Any) -> Strategy:
@@ -90,7 +92,7 @@ class Strategy:
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
         self.settings(**options)
-        return replace(self, options=options)
+        return replace(self, options=deepcopy(options))  # a caller's dict or list may change later
 
     def answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
         """The decision on what members sent, and what is to be told about it."""
@@ -116,7 +118,7 @@ class Strategy:
         )
 
     def _facts(self, reading: Reading) -> tuple[Fact, ...]:
-        return tuple(Fact(*each) for each in self.tell(reading.group, **self.settings(**self.options)))
+        return facts_.ordered(self.tell(reading.group, **self.settings(**self.options)))
 
     def java_answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
         """What Java's assignor of this name answers, also where that is not the best.
@@ -146,25 +148,6 @@ class Strategy:
 def _written(given: Mapping[str, Sequence[int]]) -> bytes:
     in_order = sorted(given.items(), key=lambda topic: utf16(topic[0]))
     return encode_assignment(AssignedPartitions(dict(in_order)))
-
-
-@dataclass(frozen=True)
-class Fact:
-    """Something about a group that is no error, yet worth telling once.
-
-    Args:
-        kind: ``garbage-user-data``, ``topic-missing``, ``topic-empty``, ``claim-ghost``, ``claim-unsubscribed``,
-            ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``, or a strategy's own (`Strategy.tell`).
-        subject: The member id, identity or topic it is about.
-        text: One sentence.
-    """
-
-    kind: str
-    subject: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -340,41 +323,8 @@ def reading(protocol: str, group: Group, facts: Iterable[Fact] = (), sent: Mappi
         sent: As in `Reading`.
     """
     claims = resolve(group) if strategy(protocol).claim else None
-    told = [*facts, *_topic_facts(group), *(_claim_facts(claims) if claims else ())]
-    ordered = sorted(set(told), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text))
-    return Reading(group, tuple(ordered), claims, sent or {})
-
-
-def _topic_facts(group: Group) -> Iterable[Fact]:
-    for topic in frozenset[str]().union(*{member.topics for member in group.members}):
-        if group.partitions.get(topic, 0) > 0:
-            continue
-        count = sum(topic in member.topics for member in group.members)
-        by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
-        if topic not in group.partitions:
-            yield Fact("topic-missing", topic, f"{by} but absent from metadata; was it deleted?")
-        else:
-            yield Fact("topic-empty", topic, f"{by} but has no partitions; nothing of it is assigned")
-
-
-def _claim_facts(claims: Claims) -> Iterable[Fact]:
-    for kind, dropped, why in (
-        ("claim-ghost", claims.ghosts, "do not exist"),
-        ("claim-unsubscribed", claims.unsubscribed, "are of topics it does not subscribe to"),
-        ("claim-stale", claims.stale, "another member got in a newer generation"),
-    ):
-        for member_id, partitions in dropped.items():
-            text = f"member {member_id!r} claims {_some(partitions)} that {why}; ignored"
-            yield Fact(kind, member_id, text)
-    for partition, holders in claims.disputed.items():
-        text = f"{partition.topic}-{partition.partition} is claimed by {', '.join(map(repr, holders))} with the same"
-        yield Fact("claim-disputed", f"{partition.topic}-{partition.partition}", f"{text} generation; it is nobody's")
-
-
-def _some(partitions: Sequence[TopicPartition]) -> str:
-    names = [f"{partition.topic}-{partition.partition}" for partition in partitions[:3]]
-    more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
-    return f"{', '.join(names)}{more}"
+    told = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
+    return Reading(group, facts_.ordered(told), claims, sent or {})
 
 
 def replay(
