@@ -11,7 +11,8 @@ SEEDS = ("0", "1", "2", "42", "1234", "4294967295")
 
 DIGEST = """
 import hashlib, json, random, sys
-from tests.assignors import golden
+from kafka_assignors.core import strategies
+from tests.assignors import fuzz, golden
 
 order = random.Random(sys.argv[1])
 digest, rounds = hashlib.sha256(), 0
@@ -21,11 +22,19 @@ for file, name in (("range", "range"), ("roundrobin", "roundrobin"), ("sticky", 
         order.shuffle(step.row["members"])
         digest.update(json.dumps(golden.assign(step), sort_keys=True).encode())
         rounds += 1
+for seed in range(100):
+    for name in ("range", "roundrobin", "sticky", "cooperative-sticky"):
+        reading = fuzz.draw(seed).reading(name)
+        strategy = strategies.strategy(name)
+        for each in (strategy, strategy.having(parity="java")) if "sticky" in name else (strategy,):
+            answer, facts = each.answer(reading)
+            digest.update(json.dumps([answer, [fact.text for fact in facts]]).encode())
+            rounds += 1
 print(rounds, digest.hexdigest())
 """
 
 
-def test_equal_digests_of_all_vectors_under_six_seeds():
+def test_equal_digests_of_all_vectors_and_of_random_groups_under_six_seeds():
     root = Path(__file__).parent.parent.parent
     running = [
         subprocess.Popen(
@@ -46,5 +55,5 @@ def test_equal_digests_of_all_vectors_under_six_seeds():
     assert {code for _, code in answers} == {0}
     assert len({text for text, _ in answers}) == 1
     rounds, digest = answers[0][0].split()
-    assert int(rounds) == 442 + 442 + 853 + 977 + 19
+    assert int(rounds) == 442 + 442 + 853 + 977 + 19 + 100 * (1 + 1 + 2 + 2)
     assert len(digest) == 64

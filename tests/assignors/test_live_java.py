@@ -47,12 +47,6 @@ class Judged(NamedTuple):
     problem: str = ""
 
 
-@pytest.fixture(scope="module")
-def leader():
-    with JavaLeader() as java:
-        yield java
-
-
 def judged(leader: JavaLeader, name: str, case: fuzz.Case) -> Judged:
     """Java's very answer, where it is one; and by default none that is worth less."""
     read = case.reading(name)

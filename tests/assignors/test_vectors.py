@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from kafka_assignors.core import strategies
 from kafka_assignors.core.invariants import violations
 
 from . import golden
@@ -98,3 +101,20 @@ def test_where_java_fails_we_are_sound_and_optimal(step):
     assert rounds <= 2
     ours = golden.score(group, final)
     assert {"sumsq": ours.sum_of_squares, "moved": ours.moves} == step.row["opt"]
+
+
+@pytest.mark.parametrize("options", [{}, {"parity": "java"}], ids=["best", "parity"])
+def test_where_java_fails_we_need_less_than_50_ms_of_processor_time(options):
+    """The best of three, as the first one warms up."""
+    slow = {}
+    for step in golden.steps("java_defects"):
+        strategy = strategies.strategy(step.protocol).having(**options)
+        spent = []
+        for _ in range(3):
+            start = time.thread_time()
+            strategy.answer(golden.reading(step))
+            spent.append(time.thread_time() - start)
+        if min(spent) >= 0.05:
+            slow[step.name] = spent
+
+    assert slow == {}
