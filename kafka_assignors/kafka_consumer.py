@@ -109,3 +109,26 @@ def keep_rejoining(consumer: Any) -> None:
         consumer: The ``KafkaConsumer`` whose assignor is assigning.
     """
     consumer._coordinator.request_rejoin()
+
+
+def must_rejoin(consumer: Any) -> bool:
+    """Whether its next `rebalance` joins the group; cheap."""
+    return bool(consumer._coordinator.need_rejoin())
+
+
+def rebalance(consumer: Any, timeout_s: float) -> bool:
+    """What ``poll`` does for the group – the due join, signs of life, callbacks – without fetching anything.
+
+    Returns as soon as the join is done, where ``poll`` would go on waiting for records.
+
+    Args:
+        consumer: A subscribed ``KafkaConsumer``.
+        timeout_s: How long a join may take; kafka-python 3.0.12 throws one away that ends between two calls.
+
+    Returns:
+        Whether the member is in its group's generation.
+
+    Raises:
+        KafkaError: A fatal answer of the coordinator, or an error of a rebalance listener.
+    """
+    return bool(consumer._coordinator.poll(timeout_ms=1000 * timeout_s))

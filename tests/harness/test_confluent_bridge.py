@@ -1,0 +1,211 @@
+"""Two confluent consumers on a real broker, their partitions chosen by our assignors through the bridge."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+from integration.broker import Broker
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
+from kafka_assignors.confluent import BridgedConsumer
+from kafka_assignors.errors import ConfigError
+
+from .polling import DEADLINE_S, until
+
+pytestmark = pytest.mark.broker
+PARTITIONS = 6
+EACH = 5
+
+
+class Consuming(threading.Thread):
+    """Polls a bridged consumer and keeps what it got and what it was told, until it is stopped."""
+
+    def __init__(self, make: Callable[[], BridgedConsumer], topic: str) -> None:
+        super().__init__(daemon=True)
+        self.seen: Counter[tuple[int, int]] = Counter()
+        self.told: list[tuple[str, list[int]]] = []
+        self.done, self.go = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+        self.bridge = make()
+        self.bridge.subscribe([topic], *(self._tell(kind) for kind in ("assigned", "revoked", "lost")))
+        self.go.set()
+        self.start()
+
+    def _tell(self, kind: str) -> Callable[..., None]:
+        return lambda _consumer, partitions: self.told.append((kind, [each.partition for each in partitions]))
+
+    def run(self) -> None:
+        try:
+            with self.bridge:
+                while not self.done.is_set():
+                    self.go.wait(DEADLINE_S)  # a caller that is busy
+                    message = self.bridge.poll(0.3)
+                    if message is not None:
+                        assert message.error() is None, message.error()
+                        self.seen[message.partition(), message.offset()] += 1
+        except Exception as error:
+            self.error = error
+
+    @property
+    def owned(self) -> set[int]:
+        return {each.partition for each in self.bridge.assignment()}
+
+    def stop(self) -> None:
+        self.done.set()
+        self.go.set()
+        self.join(DEADLINE_S)
+        if self.error is not None:
+            raise self.error
+
+
+class Setting:
+    """A topic and a group; what was sent, and consumers that end with the test."""
+
+    def __init__(self, broker: Broker, admin: KafkaAdminClient, topic: str) -> None:
+        self.broker, self.admin, self.topic, self.group = broker, admin, topic, f"bridge-{topic}"
+        self.members: list[Consuming] = []
+        self.sent = 0
+
+    def config(self, **settings: Any) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.broker.bootstrap, "group.id": self.group, "auto.offset.reset": "earliest",
+            "session.timeout.ms": 2000, "heartbeat.interval.ms": 300, "auto.commit.interval.ms": 3_600_000, **settings,
+        }  # fmt: skip
+
+    def start(self, assignor: Any, **settings: Any) -> Consuming:
+        member = Consuming(lambda: BridgedConsumer(self.config(**settings), [assignor]), self.topic)
+        self.members.append(member)
+        return member
+
+    def send(self) -> None:
+        """A few records more on each partition, and wait until they are consumed."""
+        producer = KafkaProducer(bootstrap_servers=self.broker.bootstrap)
+        for partition in range(PARTITIONS):
+            for _ in range(EACH):
+                producer.send(self.topic, value=b"x", partition=partition)
+        producer.flush()
+        producer.close()
+        self.sent += EACH
+        until(lambda: len(self.seen()) >= self.sent * PARTITIONS, "every record is consumed")
+
+    def seen(self) -> Counter[tuple[int, int]]:
+        return sum((Counter(dict(member.seen)) for member in self.members), Counter())
+
+    def shared(self, *members: Consuming) -> None:
+        """Wait until these members have all partitions, each as many."""
+
+        def balanced() -> bool:
+            owned = [member.owned for member in members]
+            each = PARTITIONS // len(members)
+            return all(len(o) == each for o in owned) and set().union(*owned) == set(range(PARTITIONS))
+
+        until(balanced, f"{len(members)} members share")
+
+    def committed(self) -> dict[int, int]:
+        offsets = self.admin.list_group_offsets(self.group)
+        offsets = offsets.get(self.group, offsets)
+        return {tp.partition: each.offset for tp, each in offsets.items()}
+
+
+@pytest.fixture
+def setting(kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Callable[..., str]) -> Iterator[Setting]:
+    made = Setting(kafka_broker, kafka_admin, kafka_topic(partitions=PARTITIONS))
+    yield made
+    for member in made.members:
+        member.stop()
+
+
+@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, RangeAssignor])
+def test_one_joins_one_leaves_and_each_record_is_consumed_once(setting: Setting, assignor: Any) -> None:
+    """Nothing is committed by time here: what moves was committed when it was given up."""
+    a = setting.start(assignor)
+    setting.shared(a)
+    setting.send()
+    kept = a.owned
+
+    b = setting.start(assignor)
+    setting.shared(a, b)
+    if assignor is CooperativeStickyAssignor:
+        revoked = [p for kind, partitions in a.told if kind == "revoked" for p in partitions]
+        assert sorted(revoked) == sorted(kept - a.owned)  # and no more was taken from it
+    setting.send()
+    assert {p for p, offset in b.seen if offset >= EACH} == b.owned
+
+    b.stop()
+    setting.shared(a)
+    setting.send()
+
+    assert set(setting.seen().values()) == {1}
+    assert len(setting.seen()) == 3 * EACH * PARTITIONS
+    a.stop()
+    assert setting.committed() == dict.fromkeys(range(PARTITIONS), 3 * EACH)
+    assert a.told[-1][0] == "revoked"  # at the end, too
+
+
+def test_a_member_that_is_thrown_out_is_told_what_it_lost_and_comes_back(setting: Setting) -> None:
+    a = setting.start(CooperativeStickyAssignor, **{"max.poll.interval.ms": 3000})
+    b = setting.start(CooperativeStickyAssignor, **{"max.poll.interval.ms": 3000})
+    setting.shared(a, b)
+    setting.send()
+    had = sorted(a.owned)
+
+    a.go.clear()  # busy for too long
+    setting.shared(b)
+    a.go.set()
+    setting.shared(a, b)
+
+    assert [partitions for kind, partitions in a.told if kind == "lost"] == [had]
+    setting.send()
+    # What it had processed was not committed when it was thrown out, so that part is read twice, and that alone.
+    assert {p for (p, _), count in setting.seen().items() if count > 1} <= set(had)
+    assert set(setting.seen().values()) <= {1, 2}
+
+
+def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
+    """The data plane's own commit is refused by the broker, as it is no member."""
+    setting.sent = 0
+    with BridgedConsumer(setting.config(**{"enable.auto.commit": False}), [RangeAssignor]) as bridge:
+        bridge.subscribe([setting.topic])
+        until(lambda: bridge.poll(0.1) is None and len(bridge.assignment()) == PARTITIONS, "it has all")
+        producer = KafkaProducer(bootstrap_servers=setting.broker.bootstrap)
+        for _ in range(EACH):
+            producer.send(setting.topic, value=b"x", partition=2)
+        producer.flush()
+        producer.close()
+        messages: list[Any] = []
+        until(lambda: messages.extend(bridge.consume(EACH, 0.5)) or len(messages) == EACH, "all are consumed")
+
+        bridge.commit(messages[2])
+        assert setting.committed()[2] == 3
+        bridge.commit(offsets=[confluent_kafka.TopicPartition(setting.topic, 4, 0)])
+        assert setting.committed()[4] == 0
+        with pytest.raises(confluent_kafka.KafkaException, match="UNKNOWN_MEMBER_ID"):
+            bridge.consumer.commit(message=messages[4], asynchronous=False)
+        with pytest.raises(ConfigError, match="not both"):
+            bridge.commit(messages[0], offsets=[])
+        assert bridge.memberid()
+    assert setting.committed()[2] == 3  # nothing by itself
+    bridge.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        bridge.poll(0)
+
+
+@pytest.mark.parametrize(
+    ("config", "assignors", "message"),
+    [
+        ({}, [RangeAssignor], "'group.id' is missing"),
+        ({"group.id": "g"}, [], r"assignors must be a list such as \[CooperativeStickyAssignor\]"),
+        ({"group.id": "g", "partition.assignment.strategy": "range"}, [RangeAssignor], "as the second argument"),
+        ({"group.id": "g", "group.protocol": "consumer"}, [RangeAssignor], "the classic protocol alone"),
+        ({"group.id": "g", "on_commit": print}, [RangeAssignor], "`commit` waits"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(config: dict[str, Any], assignors: list[Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BridgedConsumer(config, assignors)
