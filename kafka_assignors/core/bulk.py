@@ -19,8 +19,10 @@ from .group import NO_GENERATION, Partitions
 from .indexed import FREE, Indexed, Ints
 from .protocol import VERSION, Reader, Subscription, decode_subscription
 
+Words = NDArray[np.uint64]
+
 _BLOCK = 1 << 16
-"""Partitions that are written in one pass."""
+"""Partitions that are written, and runs that are read, in one pass; what it leaves is then still in cache."""
 
 
 def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memoryview]:
@@ -192,28 +194,35 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
     base = end - sizes
     begin, cursor, runs = _walk(joined, buffer, base + np.array(at, np.int64), end)
 
-    length = at_each(buffer, ">u2")[begin]
-    count = at_each(buffer, ">u4")[begin + 2 + length].astype(np.int64)
-    names = list(dict.fromkeys(known))
-    topic = _identified(buffer, begin + 2, length, [name.encode(errors="surrogatepass") for name in names])
     sound = runs >= 0
+    runs = np.concatenate([[0], np.cumsum(np.maximum(runs, 0))])
+    names = list(dict.fromkeys(known))
+    table = _Names([name.encode(errors="surrogatepass") for name in names])
     number: dict[bytes, int] = {}
-    for r in np.flatnonzero(topic < 0).tolist():
-        name = joined[begin[r] + 2 : begin[r] + 2 + length[r]]
-        if name not in number:
-            try:
-                names.append(name.decode())
-            except UnicodeDecodeError:
-                sound[np.searchsorted(np.cumsum(np.maximum(runs, 0)), r, side="right")] = False
-                count[r] = 0
-                continue
-            number[name] = len(names) - 1
-        topic[r] = number[name]
-    ends = np.cumsum(count)
-    places = np.repeat(begin + (6 + length) - 4 * (ends - count), count)
-    places += 4 * np.arange(len(places))
-    ids = at_each(buffer, ">i4")[places].astype(np.int32)
-    columns = Columns(names, topic, count, ids, np.concatenate([[0], np.cumsum(np.maximum(runs, 0))]))
+    parts: list[tuple[Ints, Ints, NDArray[np.integer]]] = []
+    for low in range(0, len(begin), _BLOCK):
+        here = begin[low : low + _BLOCK]
+        length = at_each(buffer, ">u2")[here].astype(np.int64)
+        count = at_each(buffer, ">u4")[here + 2 + length].astype(np.int64)
+        topic = table.find(buffer, here + 2, length)
+        for r in np.flatnonzero(topic < 0).tolist():
+            name = joined[here[r] + 2 : here[r] + 2 + length[r]]
+            if name not in number:
+                try:
+                    names.append(name.decode())
+                except UnicodeDecodeError:
+                    sound[np.searchsorted(runs, low + r, side="right") - 1] = False
+                    count[r] = 0
+                    continue
+                number[name] = len(names) - 1
+            topic[r] = number[name]
+        ends = np.cumsum(count)
+        places = np.repeat(here + (6 + length) - 4 * (ends - count), count)
+        places += 4 * np.arange(len(places))
+        parts.append((topic, count, at_each(buffer, ">i4")[places].astype(np.int32)))
+    nothing = np.zeros(0, np.int64)
+    topic, count, ids = (np.concatenate([part[i] for part in parts] or [nothing]) for i in range(3))
+    columns = Columns(names, topic, count, ids, runs)
     where = zip(sound.tolist(), (cursor - base).tolist(), strict=True)
     return [(Claimed(columns, row), till) if good else None for row, (good, till) in enumerate(where)]
 
@@ -263,35 +272,48 @@ def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tupl
     return begin, ends, runs
 
 
-def _identified(buffer: NDArray[np.uint8], at: Ints, length: NDArray[np.integer], known: Sequence[bytes]) -> Ints:
-    """Which of the known names stands at each offset; -1 where none does."""
-    found = np.full(len(at), -1)
-    alike: dict[int, list[int]] = {}
-    for i, name in enumerate(known):
-        alike.setdefault(len(name), []).append(i)
-    for size, here in by_length(length):
-        if size not in alike:
-            continue
-        names = np.array(alike[size])
-        table = np.frombuffer(b"".join(known[i] for i in alike[size]) + bytes(8), np.uint8)
-        theirs = _words(table, size * np.arange(len(names)), size)
-        asked = _words(buffer, at[here], size)
-        key, wanted = _mixed(theirs), _mixed(asked)
-        order = np.argsort(key)
-        key = key[order]
-        # Where in the order it should be, from its first bits; there it is nearly always.
-        shift = np.uint64(max(0, 60 - len(names).bit_length()))
-        place = np.searchsorted(key >> shift, np.arange((1 << 64) >> int(shift), dtype=np.uint64))[wanted >> shift]
-        place = np.minimum(place, len(names) - 1)
-        missed = np.flatnonzero(key[place] != wanted)
-        place[missed] = np.minimum(np.searchsorted(key, wanted[missed]), len(names) - 1)
-        place = order[place]
-        same = np.logical_and.reduce([each[place] == word for each, word in zip(theirs, asked, strict=True)])
-        found[here] = np.where(same, names[place], -1)
-    return found
+class _Names:
+    """Tells which of some names stands at an offset, for many offsets at once.
+
+    Args:
+        names: Each once.
+    """
+
+    def __init__(self, names: Sequence[bytes]) -> None:
+        alike: dict[int, list[int]] = {}
+        for i, name in enumerate(names):
+            alike.setdefault(len(name), []).append(i)
+        # By length: the names' numbers, their words and their keys, by key; and how many bits to drop from a key to get
+        # its place in the last array, which says where in that order it should be. There it is nearly always.
+        self._tables: dict[int, tuple[Ints, list[Words], Words, np.uint64, Ints]] = {}
+        for size, numbers in alike.items():
+            table = np.frombuffer(b"".join(names[i] for i in numbers) + bytes(8), np.uint8)
+            words = _words(table, size * np.arange(len(numbers)), size)
+            order = np.argsort(_mixed(words))
+            words = [word[order] for word in words]
+            key = _mixed(words)
+            shift = np.uint64(60 - len(numbers).bit_length())
+            guess = np.searchsorted(key >> shift, np.arange((1 << 64) >> int(shift), dtype=np.uint64))
+            self._tables[size] = np.array(numbers)[order], words, key, shift, np.minimum(guess, len(numbers) - 1)
+
+    def find(self, buffer: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
+        """The number of the name at each offset; -1 where there is none of them."""
+        found = np.full(len(at), -1)
+        for size, here in by_length(length):
+            if size not in self._tables:
+                continue
+            numbers, words, key, shift, guess = self._tables[size]
+            asked = _words(buffer, at[here], size)
+            wanted = _mixed(asked)
+            place = guess[wanted >> shift]
+            missed = np.flatnonzero(key[place] != wanted)
+            place[missed] = np.minimum(np.searchsorted(key, wanted[missed]), len(key) - 1)
+            same = np.logical_and.reduce([word[place] == mine for word, mine in zip(words, asked, strict=True)])
+            found[here] = np.where(same, numbers[place], -1)
+        return found
 
 
-def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[NDArray[np.uint64]]:
+def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[Words]:
     """Names of equal size as words of 8 bytes; the last one overlaps the one before it, or is filled up with zeros."""
     words = at_each(buffer, "<u8")
     if size < 8:
@@ -299,9 +321,9 @@ def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[NDArray[np.ui
     return [words[at + i] for i in dict.fromkeys([*range(0, size - 7, 8), size - 8])]
 
 
-def _mixed(words: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+def _mixed(words: Sequence[Words]) -> Words:
     """One word of several, its first bits depending on all of them; Knuth's multiplicative hashing."""
-    mixed: NDArray[np.uint64] = words[0] * np.uint64(0x9E3779B97F4A7C15)
+    mixed: Words = words[0] * np.uint64(0x9E3779B97F4A7C15)
     for i, word in enumerate(words[1:], 1):
         mixed += word * np.uint64((0x9E3779B97F4A7C15 * (2 * i + 1) | 1) & 0xFFFFFFFFFFFFFFFF)
     return mixed
@@ -360,7 +382,7 @@ def _topics(reader: Reader, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]
         if reader.data.startswith(head, begin):
             reader.offset += len(head)
             return topics
-    topics = tuple(reader.string() for _ in range(reader.count(2)))
+    topics = reader.strings()
     if len(alike) < _HEADS:
         alike.append((reader.data[begin : reader.offset], topics))
     return topics

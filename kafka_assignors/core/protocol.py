@@ -93,7 +93,7 @@ def decode_subscription(data: bytes) -> Subscription:
     """
     reader = Reader(data, "subscription")
     version = reader.version()
-    topics = tuple(reader.string() for _ in range(reader.count(2)))
+    topics = reader.strings()
     user_data = reader.bytes_or_none()
     owned = reader.partitions() if version >= 1 else ()
     generation = reader.int32() if version >= 2 else NO_GENERATION
@@ -217,6 +217,25 @@ class Reader:
             return self.take(size).decode()
         except UnicodeDecodeError as error:
             raise WireError(f"{self.what} has a name that is not UTF-8 at offset {self.offset - size}") from error
+
+    def strings(self) -> tuple[str, ...]:
+        """An array of strings."""
+        data, found = self.data, []
+        count = self.count(2)
+        at = self.offset
+        for _ in range(count):  # a leader of many members that subscribe to different topics comes here often
+            end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+            try:
+                if end > len(data) or end - at > 0x8001:
+                    raise ValueError
+                found.append(_name(data[at + 2 : end]))
+            except ValueError:  # say precisely what is wrong
+                self.offset = at
+                self.string()
+                raise AssertionError from None
+            at = end
+        self.offset = at
+        return tuple(found)
 
     def bytes_or_none(self) -> bytes | None:
         """Bytes or null."""

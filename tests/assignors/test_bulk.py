@@ -92,11 +92,12 @@ def claiming(draw):
     return data, at, draw(st.lists(NAMES | st.sampled_from(["topic-00001", "x" * 16]), max_size=4))
 
 
-@given(case=claiming(), few=st.sampled_from([0, 1, 3, bulk._FEW]))
-def test_claims_are_those_of_one_member_at_a_time(case, few):
+@given(case=claiming(), few=st.sampled_from([0, 1, 3, bulk._FEW]), block=st.sampled_from([1, 4, bulk._BLOCK]))
+def test_claims_are_those_of_one_member_at_a_time(case, few, block):
     """Malformed ones too: one member's bytes change nothing about another's."""
     data, at, known = case
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "_BLOCK", block)
         patch.setattr(bulk, "_FEW", few)  # all in steps, or all one by one, or the long ones alone
 
         found = bulk.claims(data, at, known)
