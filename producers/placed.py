@@ -60,11 +60,13 @@ class ExplicitPartitioner(_FallingBack):
     ``send(partition=...)`` does not come here: kafka-python takes that as it is.
 
     Raises:
-        ConfigError: An argument that cannot work; UnknownName lists the policies.
+        ConfigError: An argument that cannot work, or would be ignored; UnknownName lists the policies.
         InvalidPartition: From ``send()``: the answer is not an integer (under any policy), or `policy` is ``"error"``.
         UnknownPartition: From ``send()`` with ``"refresh"``: no such partition in time.
 
     Cost: O(1) a record beside `partition`.
+    Source: apache/kafka ``KafkaProducer#partition`` and ``#waitOnMetadata`` for a partition in the record: that is
+    ``"refresh"``. Java has no fallback, and refuses -1.
     """
 
     name = "explicit"
@@ -171,6 +173,7 @@ class GeographicPartitioner(_FallingBack):
         NoPartitions: From ``send()``.
 
     Cost: O(leaders) a record, whatever the number of partitions.
+    Source: ours; Java has none. KIP-1123, which prefers a rack by bytes, is ``UniformPartitioner(rack=...)``.
 
     >>> GeographicPartitioner("eu-1a", rack_is("eu-1b", "eu-1c")).name
     'geographic'
