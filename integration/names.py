@@ -1,7 +1,11 @@
-"""Names -> assignors and partitioners: ours, kafka-python's own (``kafka-python:NAME``), or any (``module:Class``)."""
+"""Names -> assignors and partitioners: ours, kafka-python's own (``kafka-python:NAME``), or any (``module:Class``).
+
+One of our assignors may have options, as JSON behind its name: ``consistent-hash{"epsilon": 0.1}``.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import signature
@@ -24,7 +28,25 @@ _PEER_PARTITIONERS = {
 
 def is_ours(name: str) -> bool:
     """Whether a name means one of this distribution's own strategies."""
-    return ":" not in name
+    return ":" not in name.partition("{")[0]
+
+
+def options_of(name: str) -> tuple[str, dict[str, Any]]:
+    """One of our assignors' name alone, and its options.
+
+    Raises:
+        ConfigError: What follows the name is no JSON object.
+    """
+    bare, brace, rest = name.partition("{")
+    if not brace:
+        return name, {}
+    try:
+        options: dict[str, Any] = json.loads(brace + rest)
+    except ValueError as error:
+        raise ConfigError(
+            f'assignor {name!r}: its options are no JSON object like {{"epsilon": 0.1}}: {error}'
+        ) from error
+    return bare, options
 
 
 def assignor_named(name: str, rack: str | None = None) -> Any:
@@ -32,13 +54,14 @@ def assignor_named(name: str, rack: str | None = None) -> Any:
 
     Raises:
         UnknownName: Nothing has this name; the message lists the known ones.
-        ConfigError: ``module:Class`` can't be imported or made.
+        ConfigError: ``module:Class`` can't be imported or made, or ours has no such options.
     """
     if not is_ours(name):
         return _made("assignor", name, _foreign("assignor", name, _PEER_ASSIGNORS), {})
     from kafka_assignors.kafka_python import assignor
 
-    return assignor(name)(rack=rack)
+    bare, options = options_of(name)
+    return _made("assignor", bare, assignor(bare), {"rack": rack, **options})
 
 
 def partitioner_named(name: str, **settings: Any) -> Any:

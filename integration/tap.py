@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
+from kafka_assignors.kafka_leader import leader_racks
 from kafka_assignors.kafka_python import partition_counts, replica_racks
 
 
@@ -66,6 +67,7 @@ class AssignorTap(AbstractPartitionAssignor):
             members=[member.member_id for member in members],
             topics=topics,
             racks={t: [sorted(racks) for racks in rows] for t, rows in replica_racks(cluster, topics).items()},
+            leaders=leader_racks(cluster, topics),
         )
         begun = time.monotonic_ns()
         told: dict[str, Any] = {"generation": generation, "protocol": self.name}

@@ -10,7 +10,7 @@ start                        member  assignors[str] topics[str] config{}
 stop                         member
 exit                         harness code signal           (written by the harness when the process is gone)
 assign_begin                 member  generation protocol members[str] topics{topic: count} racks{topic: [[rack]]}
-                                     (leader's view)
+                                     leaders{topic: [rack|null]} (leader's view)
 assign_end                   member  generation protocol duration_us error?
 generation                   member  generation protocol partitions[]        (on_assignment; also when nothing changed)
 assigned_begin assigned_end  member  generation partitions[]

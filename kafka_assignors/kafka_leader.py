@@ -51,6 +51,22 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list
     }
 
 
+def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[str | None]]:
+    """Per topic and partition the rack of its leader, from kafka-python's ``ClusterMetadata``; None where unknown.
+
+    Empty when no broker has a rack.
+    """
+    rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
+    if not rack_of:
+        return {}
+    known: Mapping[str, Mapping[int, Any]] = cluster._partitions
+    return {
+        topic: [rack_of.get(known[topic][p].leader_id) if p in known[topic] else None for p in range(count)]
+        for topic, count in partitions.items()
+        if topic in known
+    }
+
+
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
     """What members sent, decoded by kafka-python or still bytes, as ours.
 

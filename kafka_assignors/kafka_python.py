@@ -187,9 +187,11 @@ class Assignor(AbstractPartitionAssignor):
         said = kafka_leader.subscriptions([member.metadata for member in joined])
         subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
         partitions = partition_counts(cluster, subscribed)
-        racks = replica_racks(cluster, partitions) if any(subscription.rack for subscription in said) else None
+        racked = any(subscription.rack for subscription in said)
+        racks = replica_racks(cluster, partitions) if racked else None
+        leaders = kafka_leader.leader_racks(cluster, partitions) if racked else None
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
-        reading = read(self._strategy.name, heard, partitions, racks)
+        reading = read(self._strategy.name, heard, partitions, racks, leaders)
         answer, facts = self._strategy.answer_bytes(reading)
         self._tell((*reading.facts, *facts))
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}

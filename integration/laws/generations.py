@@ -14,6 +14,7 @@ from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
 from kafka_assignors.events import Event
 
 from ..ledger import Generation, GroupRecord
+from ..names import options_of
 from ..timeline import partitions_of
 from .findings import MS, SHOWN, Findings, all_named
 
@@ -127,7 +128,9 @@ def replay(record: GroupRecord, found: Findings) -> None:
         rows = generation.event.data["members"]
         members = [(m["member_id"], m.get("instance_id"), bytes.fromhex(m["subscription"])) for m in rows]
         try:
-            ours = strategies.replay(generation.protocol, members, view.data["topics"], view.data.get("racks"))
+            _, options = options_of(record.strategy_of_leader(generation))
+            seen = view.data["topics"], view.data.get("racks"), view.data.get("leaders")
+            ours = strategies.replay(generation.protocol, members, *seen, **options)
         except KafkaAssignorsError as error:
             found.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
             continue
