@@ -171,6 +171,7 @@ def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
 
     RocketMQ refuses a client or queue without a room, which here would stop the whole group. A partition in no known
     rack is shared like one in a room without members; a member without a rack takes part in nothing but such shares.
+    When no subscriber of a topic has a rack, the topic is one room.
 
     Args:
         group: Members in any order; claims play no part.
@@ -202,6 +203,8 @@ def machine_room_nearby_owners(indexed: Indexed, *, inner: str = "average") -> I
         def allocate(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
             at = racks[subscribers]
             living = set(at) - {""}
+            if not living:
+                return within(topic, partitions, subscribers)
             rooms = np.array([room or "" for room in _rooms(indexed.group, topic, living)], object)
             owner = np.empty_like(partitions)
             for room in set(rooms):

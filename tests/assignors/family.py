@@ -112,8 +112,9 @@ def nearby(group, inner):
 
     def rule(topic, partitions, subscribers):
         rooms: dict[str | None, list[int]] = {}
+        racked = any(rack[name] for name in subscribers)
         for p in partitions:
-            rooms.setdefault(group.leaders[topic][p], []).append(p)
+            rooms.setdefault(group.leaders[topic][p] if racked else None, []).append(p)
         shares = {name: [] for name in subscribers}
         for room, those in rooms.items():
             here = [name for name in subscribers if room and rack[name] == room] or subscribers

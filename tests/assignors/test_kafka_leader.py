@@ -48,6 +48,9 @@ def test_metadata_are_those_of_the_public_methods(topics, racks):
     }
     found = kafka_leader.replica_racks(metadata, counts)
     assert found == (expected if any(racks.values()) else {})
+    leading = {t: [metadata.leader_for_partition(TopicPartition(t, p)) for p in range(n)] for t, n in counts.items()}
+    leaders = {t: [racks.get(node) for node in nodes] for t, nodes in leading.items()}
+    assert kafka_leader.leader_racks(metadata, counts) == (leaders if any(racks.values()) else {})
 
 
 def test_members_are_read_alike_in_every_form():
