@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.columns import murmur2_column, partitions_column
+from .core.columns import murmur2_column, partitions_column, partitions_columns
 from .core.murmur2 import as_bytes
 
 _WIDE = {"large_binary", "large_string"}
@@ -59,6 +60,19 @@ def partitions_for_keys(keys: Any, n: int, preset: str = "java") -> NDArray[np.i
     if nulls is not None:
         placed[nulls] = -1
     return placed
+
+
+def partitions_for_tries(keys: Any, tries: Iterable[tuple[str, int]]) -> Iterator[NDArray[np.int32]]:
+    """`partitions_for_keys` for several (preset, number of partitions), in their order; each hash is computed once.
+
+    >>> [placed.tolist() for placed in partitions_for_tries([b"kafka", None], [("java", 12), ("java", 6)])]
+    [[4, -1], [4, -1]]
+    """
+    data, offsets, nulls = columns(keys)
+    for placed in partitions_columns(data, offsets, tries):
+        if nulls is not None:
+            placed[nulls] = -1
+        yield placed
 
 
 def columns(keys: Any) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_] | None]:

@@ -6,7 +6,7 @@ import zlib
 
 _MASK = 0xFFFFFFFF
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
-_JUMP_STEP, _MASK_64 = 2862933555777941757, 0xFFFFFFFFFFFFFFFF
+JUMP_STEP, _MASK_64 = 2862933555777941757, 0xFFFFFFFFFFFFFFFF
 
 
 def crc32(key: bytes) -> int:
@@ -54,6 +54,6 @@ def jump(h: int, n: int) -> int:
     bucket, following = 0, 0
     while following < n:
         bucket = following
-        h = (h * _JUMP_STEP + 1) & _MASK_64
+        h = (h * JUMP_STEP + 1) & _MASK_64
         following = int((bucket + 1) * ((1 << 31) / ((h >> 33) + 1)))
     return bucket

@@ -35,7 +35,12 @@ def unsigned(key: bytes) -> int:
             h = _lanes(h, _int(block, "little"), min(words - at, _BLOCK_WORDS)) & _MASK
     rest = length & 3
     if rest:
-        h = (h ^ _int(key[-rest:], "little")) * _M
+        k = key[-1]
+        if rest > 1:
+            k = k << 8 | key[-2]
+            if rest > 2:
+                k = k << 8 | key[-3]
+        h = (h ^ k) * _M
     h &= _MASK
     h = (h ^ h >> 13) * _M & _MASK
     return h ^ h >> 15
