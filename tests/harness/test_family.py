@@ -1,0 +1,103 @@
+"""Placement without history on a real broker: tables, rooms, rings. `test_group.py` has each assignor's whole life."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.broker.cluster import Cluster
+from integration.checker import Verdict, check
+from integration.errors import MemberDied
+from integration.group import MemberGroup, Stable
+from integration.history import History
+
+from .test_racks import PLACED, RACK_OF_NODE, one_leaves
+
+pytestmark = pytest.mark.broker
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+
+
+def with_options(name: str, **options: Any) -> str:
+    return name + json.dumps(options)
+
+
+def judged(folder: Path) -> Verdict:
+    """All laws hold; that the leader's answer is our core's (A1) was judged with the options of its assignor."""
+    verdict = check(History.load(folder))
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    assert verdict.checked["A1"] >= 1
+    return verdict
+
+
+def start_static(group: MemberGroup, topic: str, assignor: str, names: str) -> Stable:
+    for name in names.split():
+        group.start(name, [topic], [assignor], instance_id=f"static-{name}")
+    return group.wait_stable()
+
+
+def test_a_table_is_followed_and_the_rest_shared_by_those_present(
+    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = kafka_topic(partitions=6)
+    table = {f"static-{m}": {topic: ids} for m, ids in {"m1": [5, 0], "m2": [1], "m3": [2, 3]}.items()}
+    group = kafka_group()
+    three = start_static(group, topic, with_options("config", table=table), "m1 m2 m3")
+    group.kill("m3")
+    two = group.wait_stable()
+    group.close()
+
+    assert three.owned == {"m1": {topic: [0, 4, 5]}, "m2": {topic: [1]}, "m3": {topic: [2, 3]}}
+    assert two.owned == {"m1": {topic: [0, 2, 4, 5]}, "m2": {topic: [1, 3]}}
+    assert judged(tmp_path).checked["T1"] == 1
+
+
+def test_a_table_that_must_be_whole_stops_the_leader(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    topic = kafka_topic(partitions=2)
+    group = kafka_group()
+    group.start("m1", [topic], [with_options("config", table={"static-m1": {topic: [0]}}, uncovered="error")])
+
+    with pytest.raises(
+        MemberDied, match=rf"AssignmentError: the table leaves {topic}-0, {topic}-1 to nobody .*not in the group"
+    ):
+        group.wait_stable()
+
+
+def test_the_same_members_have_the_same_after_all_were_restarted(
+    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """New member ids, another leader, another order, one member that came and went in between."""
+    topic = kafka_topic(partitions=20)
+    group = kafka_group()
+    assignor = with_options("consistent-hash", epsilon=0.2, hash="blake2b")
+    before = start_static(group, topic, assignor, "m1 m2 m3")
+    group.start("m0", [topic], [assignor])
+    group.wait_stable()
+    for name in group.running:
+        group.stop(name)
+    after = start_static(group, topic, assignor, "m3 m2 m1")
+    group.close()
+
+    assert before.owned == after.owned
+    assert max(sum(map(len, topics.values())) for topics in after.owned.values()) <= 8  # 20 / 3 * 1.2
+    judged(tmp_path)
+
+
+def test_rooms_are_racks(kafka_cluster: Cluster, kafka_cluster_topic: MakeTopic, tmp_path: Path) -> None:
+    """Each has what its rack leads; what the rack of the one that left leads is shared."""
+    placed = PLACED["two replicas"]
+    topic = kafka_cluster_topic(placed=placed, name="rooms")
+    group = MemberGroup(kafka_cluster.bootstrap, f"g-{tmp_path.name}", tmp_path, "run")
+    with group:
+        three, two = one_leaves(group, topic, "machine-room-nearby")
+
+    seen = [e.data["leaders"][topic] for e in History.load(tmp_path).events if e.kind == "assign_begin"][-1]
+    assert seen == [RACK_OF_NODE[nodes[0]] for nodes in placed]
+    led = {rack: [p for p, other in enumerate(seen) if other == rack] for rack in "abc"}
+    assert three.owned == {f"m{rack}": {topic: led[rack]} for rack in "abc"}
+    assert two.owned == {"ma": {topic: sorted(led["a"] + led["c"][:2])}, "mb": {topic: sorted(led["b"] + led["c"][2:])}}
+    judged(tmp_path)
