@@ -10,7 +10,7 @@ KafkaAssignorsError
         ├── BrokerUnreachable    nothing answers at the named address
         ├── PortTaken            the named port is in use
         ├── DockerUnavailable    no engine answers, or no image (a MachineError too)
-        └── NotSupported         this backend cannot do that
+        └── NotSupported         this backend, or this client, cannot do that
 """
 
 from __future__ import annotations
@@ -64,4 +64,4 @@ class DockerUnavailable(BrokerError, MachineError):
 
 
 class NotSupported(BrokerError):
-    """This backend cannot do that."""
+    """This backend, or this client, cannot do that."""

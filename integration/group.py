@@ -178,16 +178,10 @@ class MemberGroup:
         """
         process = self._running(name)
         self._count_from_here()
-        fields: dict[str, Any] = {
-            "fault": "kill",
-            "target": name,
-            "member": name,
-            "incarnation": process.config.incarnation,
-        }
-        self._writer.write("fault_begin", **fields)
+        self._writer.write("fault_begin", **process.named("kill"))
         process.kill()
         self._ended(name, _STOP_S)
-        self._writer.write("fault_end", **fields)
+        self._writer.write("fault_end", **process.named("kill"))
 
     def pause(self, name: str) -> None:
         """Make a member stand still (SIGSTOP): the coordinator evicts it when its session ends, unless it is resumed.
@@ -199,21 +193,48 @@ class MemberGroup:
         if process.paused:
             raise ConfigError(f"member {name!r} of group {self.group!r} is paused already")
         self._count_from_here()
-        self._writer.write("fault_begin", **_pause_of(process))
+        self._writer.write("fault_begin", **process.named("pause"))
         process.pause()
 
-    def resume(self, name: str) -> None:
-        """Let a paused member go on (SIGCONT).
+    def stall(self, name: str, timeout_s: float = 15) -> None:
+        """Make a member stop polling, its heartbeats go on: it is out once its ``max_poll_interval_ms`` is over.
+
+        It stops between two polls, so records must come; one that was just started stops before its first.
 
         Raises:
-            ConfigError: No such member is running, or it isn't paused.
+            ConfigError: No such member is running.
+            NotSupported: Its client can't be told to.
+            NotStable: It still polls after `timeout_s`.
+            MemberDied: It ended by itself.
         """
         process = self._running(name)
-        if not process.paused:
+        self._count_from_here()
+        process.stall()
+        deadline = time.monotonic() + timeout_s
+        while not process.stalled:
+            if time.monotonic() > deadline:
+                raise NotStable(
+                    f"member {name!r} of group {self.group!r} still polls after {timeout_s:g} s; send records"
+                )
+            self._check_alive()
+            self._log.wait(_TICK_S)
+            process.catch_up()
+
+    def resume(self, name: str) -> None:
+        """Let a member go on that was paused (SIGCONT) or stalled.
+
+        Raises:
+            ConfigError: No such member is running, or it is neither paused nor stalled.
+        """
+        process = self._running(name)
+        if not (process.paused or process.stalled):
             raise ConfigError(f"member {name!r} of group {self.group!r} isn't paused")
         self._count_from_here()
+        paused = process.paused
         process.resume()
-        self._writer.write("fault_end", **_pause_of(process))
+        process.stalled = False  # of its stall it tells itself
+        if paused:
+            self._writer.write("fault_end", **process.named("pause"))
 
     def wait_stable(
         self, members: Collection[str] | None = None, timeout_s: float = 30, complete: bool = True
@@ -225,7 +246,7 @@ class MemberGroup:
         leader saw the subscribed topics as they are, and every partition of those is owned.
 
         Args:
-            members: Names; default: all that run and aren't paused.
+            members: Names; default: all that run and are neither paused nor stalled.
             timeout_s: Deadline.
             complete: False: partitions that nobody owns are no reason to wait.
 
@@ -234,7 +255,7 @@ class MemberGroup:
             MemberDied: A member ended by itself.
         """
         if members is None:
-            members = [name for name, process in self._processes.items() if not process.paused]
+            members = [name for name, each in self._processes.items() if not (each.paused or each.stalled)]
         wanted = set(members)
         deadline = time.monotonic() + timeout_s
         while True:
@@ -373,8 +394,3 @@ class MemberGroup:
         lines = [f"group {self.group!r} isn't stable after {timeout_s:g} s; last committed generation: {said}"]
         lines += [f"  due: {each}" for each in left]
         return "\n".join([*lines, *(f"  {line}" for line in seen(self._processes))])
-
-
-def _pause_of(process: MemberProcess) -> dict[str, Any]:
-    config = process.config
-    return {"fault": "pause", "target": config.member, "member": config.member, "incarnation": config.incarnation}

@@ -13,7 +13,7 @@ from kafka_assignors.core.protocol import Subscription, decode_subscription
 from kafka_assignors.events import Event
 
 from .history import History
-from .names import is_ours
+from .names import COOPERATIVE, is_ours
 from .timeline import Span, spans
 
 
@@ -118,6 +118,11 @@ class GroupRecord:
     def starts(self) -> dict[tuple[str | None, int], Event]:
         """(member name, incarnation) -> its ``start`` event."""
         return {(e.member, e.incarnation): e for e in self.events["start"]}
+
+    def cooperative(self, member: str | None, incarnation: int) -> bool:
+        """Whether a process rebalances incrementally: one eager assignor in its list, and it revokes all (KIP-429)."""
+        start = self.starts.get((member, incarnation))
+        return start is not None and set(start.data["assignors"]) == {COOPERATIVE}
 
     def start_of(self, member_id: str) -> Event | None:
         """The ``start`` event of the process that had this member id; None for members that tell nothing."""

@@ -8,7 +8,8 @@ One thread polls, half a minute at a time, and never pauses between polls while 
 throws away a join that completes between two polls, and sends another or even forgets that it has to
 (`kafka_assignors.kafka_python.keep_rejoining`).
 
-The process ends when its standard input closes: the harness holds the other end, so no member outlives it.
+The process ends when its standard input closes: the harness holds the other end, so no member outlives it. The line
+``stall`` there makes it stop polling, as work that takes too long would, until the line ``go``.
 
 Exit codes: 0 after SIGTERM, 1 after an error (told by its ``error`` event), 2 when the configuration can't be read.
 """
@@ -39,6 +40,8 @@ from .names import assignor_named
 from .tap import AssignorTap
 
 CLIENT = "kafka-python"
+MAX_POLL_INTERVAL_MS = 300_000
+"""Kafka's default, in every client."""
 POLL_MS = 30_000
 CLOSE_MS = 5000
 JOIN_S = 8
@@ -89,6 +92,7 @@ class MemberConfig:
             "assignors": list(given),
             "session_timeout_ms": self.session_timeout_ms,
             "heartbeat_interval_ms": self.heartbeat_interval_ms,
+            "max_poll_interval_ms": self.consumer.get("max_poll_interval_ms", MAX_POLL_INTERVAL_MS),
         }
         return {"assignors": list(offered), "topics": list(self.topics), "config": config}
 
@@ -132,13 +136,14 @@ class Member:
     Args:
         config: What to do.
         writer: Where events go; not closed here.
+        go: While it isn't set, the member doesn't poll.
 
     Raises:
         UnknownName: An assignor that nobody has.
     """
 
-    def __init__(self, config: MemberConfig, writer: EventWriter) -> None:
-        self._config, self._writer = config, writer
+    def __init__(self, config: MemberConfig, writer: EventWriter, go: threading.Event) -> None:
+        self._config, self._writer, self._go = config, writer, go
         self._generation, self._member_id = -1, ""
         self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
         self._polling = False
@@ -221,6 +226,9 @@ class Member:
     def _consume(self) -> None:
         try:
             while not self._may_stop():
+                if not self._go.is_set():
+                    self._stall()
+                    continue
                 self._polling = True
                 polled = self._consumer.poll(timeout_ms=POLL_MS)
                 self._polling = False
@@ -228,6 +236,14 @@ class Member:
                     self._take(polled)
         except _Stop:
             pass
+
+    def _stall(self) -> None:
+        fault = {"fault": "stall", "target": self._config.member}
+        self.write("fault_begin", **fault)
+        while not self._go.wait(_RECHECK_S) and self._stop_by is None:
+            pass  # told to go on, or to end
+        self._go.set()
+        self.write("fault_end", **fault)
 
     def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         read = {tp: [(record.offset, _size(record)) for record in records] for tp, records in polled.items()}
@@ -294,12 +310,16 @@ def _message(error: Exception, config: MemberConfig) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _end_with_parent() -> None:
-    """End the process when the harness is gone, however it went: standard input is a pipe that only it holds."""
+def _obey_parent(go: threading.Event) -> None:
+    """Stall and go on as told; end when the harness is gone, however it went: it alone holds the pipe's other end."""
 
     def watch() -> None:
-        while os.read(0, 4096):
-            pass
+        while told := os.read(0, 4096):
+            # What was told last counts.
+            if told.splitlines()[-1] == b"stall":
+                go.clear()
+            else:
+                go.set()
         os.kill(os.getpid(), signal.SIGTERM)
         # Not a daemon's business to wait for a clean close that may never come.
         time.sleep(JOIN_S + CLOSE_MS / 1000)
@@ -319,10 +339,12 @@ def main(argv: Sequence[str]) -> int:
     except (OSError, ValueError, TypeError) as error:
         print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
         return 2
-    _end_with_parent()
+    go = threading.Event()
+    go.set()
+    _obey_parent(go)
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            Member(config, writer).run()
+            Member(config, writer, go).run()
         except _Stop:
             writer.write("stop")
         except Exception as error:

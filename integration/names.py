@@ -14,6 +14,8 @@ from typing import Any
 from kafka_assignors.errors import ConfigError, UnknownName
 
 PEER = "kafka-python"
+COOPERATIVE = "cooperative-sticky"
+"""The one assignor whose members keep what they have while they rebalance."""
 _PEER_ASSIGNORS = {
     "range": "kafka.coordinator.assignors.range:RangePartitionAssignor",
     "roundrobin": "kafka.coordinator.assignors.roundrobin:RoundRobinPartitionAssignor",

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
@@ -31,6 +32,7 @@ class MemberProcess(ABC):
         position: Per topic-partition that it holds and has consumed of, the offset that it consumes next.
         view: Generation that it last assigned as leader, and the partition counts it saw then.
         paused: Whether it was paused and not resumed.
+        stalled: Whether it has stopped polling.
     """
 
     config: MemberConfig
@@ -43,6 +45,7 @@ class MemberProcess(ABC):
     view: tuple[int, Mapping[str, int]] | None = None
     last_error: str = ""
     paused: bool = False
+    stalled: bool = False
 
     @property
     @abstractmethod
@@ -67,8 +70,16 @@ class MemberProcess(ABC):
         """SIGSTOP; it still ends with the harness."""
 
     @abstractmethod
+    def stall(self) -> None:
+        """Tell it to stop polling, as soon as the poll ends that it is in.
+
+        Raises:
+            NotSupported: Its client can't be told to.
+        """
+
+    @abstractmethod
     def resume(self) -> None:
-        """SIGCONT; nothing happens to one that isn't paused."""
+        """Let it go on; nothing happens to one that is neither paused nor stalled."""
 
     @abstractmethod
     def catch_up(self) -> None:
@@ -77,6 +88,11 @@ class MemberProcess(ABC):
     @abstractmethod
     def end(self, timeout_s: float) -> None:
         """Wait for its end, kill it at the deadline, read the rest of what it told."""
+
+    def named(self, fault: str) -> dict[str, Any]:
+        """The fields of a fault event that hits it."""
+        member = self.config.member
+        return {"fault": fault, "target": member, "member": member, "incarnation": self.config.incarnation}
 
     def epitaph(self) -> str:
         """How it ended and what it said last."""
@@ -100,6 +116,8 @@ class MemberProcess(ABC):
         elif event.kind == "consume":
             reached = {TopicPartition(run["topic"], run["partition"]): run["last"] + 1 for run in event.data["offsets"]}
             self.position |= {tp: offset for tp, offset in reached.items() if tp in self.held}
+        elif event.kind in ("fault_begin", "fault_end"):
+            self.stalled = event.kind == "fault_begin"
         elif event.kind in ("error", "commit_fail"):
             self.last_error = str(event.data.get("message") or event.data.get("error"))
 
@@ -151,11 +169,23 @@ class PythonProcess(MemberProcess):
         self._popen.send_signal(signal.SIGSTOP)
         self.paused = True
 
+    def stall(self) -> None:
+        """By a line on its standard input."""
+        self._tell(b"stall\n")
+
     def resume(self) -> None:
-        """SIGCONT, by closing the waker's input, on which it wakes the member and ends."""
+        """SIGCONT, by closing the waker's input, on which it wakes the member and ends; or a line on its input."""
         if self._waker is not None:
             self._waker.communicate()
             self._waker, self.paused = None, False
+        elif self.stalled:
+            self._tell(b"go\n")
+
+    def _tell(self, line: bytes) -> None:
+        assert self._popen.stdin is not None
+        with suppress(BrokenPipeError):  # it ended by itself, which whoever waits for it will see
+            self._popen.stdin.write(line)
+            self._popen.stdin.flush()
 
     def end(self, timeout_s: float) -> None:
         """As every member."""

@@ -14,6 +14,8 @@ from .history import History
 ZOMBIE_MS = 5000
 """A resumed member must notice within this time what it has lost; after that an overlap is its fault."""
 
+_STANDS_STILL = ("pause", "stall")
+
 MemberKey = tuple[str, str, int]
 """group, member name, incarnation: one process."""
 
@@ -93,9 +95,10 @@ def intervals(history: History) -> list[Interval]:
     4. Per (group, topic, partition), in order of (start_ns, member, incarnation), with E the greatest end_ns of the
        rows before: ``gap_before_ms`` = max(0, start_ns - E) / 10⁶, None in the first row; ``overlap_prev_ms`` =
        max(0, E - start_ns) / 10⁶, 0 in the first row; ``moved`` = (member, incarnation) differs from the row before.
-    5. A paused process is a zombie from its ``fault_begin`` (fault = pause) to its first ``revoke_end``, ``lost_begin``
-       or ``assigned_begin`` after the ``fault_end``, `ZOMBIE_MS` later at most. ``zombie_ms`` is the part of that in
-       the interval. No other column depends on it, so the Spark job's timeline, which lacks it, is the same.
+    5. A process that is paused or doesn't poll is a zombie from its ``fault_begin`` (fault = pause, stall) to its first
+       ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the ``fault_end``, `ZOMBIE_MS` later at most.
+       ``zombie_ms`` is the part of that in the interval. No other column depends on it, so the Spark job's timeline,
+       which lacks it, is the same.
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
@@ -147,9 +150,9 @@ def _pauses(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
         if event.group is None or event.member is None:
             continue
         key = event.group, event.member, event.incarnation
-        if event.data.get("fault") == "pause" and event.kind == "fault_begin":
+        if event.data.get("fault") in _STANDS_STILL and event.kind == "fault_begin":
             paused[key] = event.mono_ns
-        elif event.data.get("fault") == "pause" and event.kind == "fault_end" and key in paused:
+        elif event.data.get("fault") in _STANDS_STILL and event.kind == "fault_end" and key in paused:
             resumed[key] = paused.pop(key), event.mono_ns + ZOMBIE_MS * 1_000_000
         elif key in resumed and event.kind in ("revoke_end", "lost_begin", "assigned_begin"):
             begin, latest = resumed.pop(key)

@@ -26,7 +26,9 @@ from kafka_assignors.jvm import java, kafka_jars
 from .broker import KAFKA_VERSION
 from .broker.settings import LOGGER_FLAGS
 from .coordreader import CoordinatorLog, Joined
+from .errors import NotSupported
 from .member import MemberConfig, runs
+from .names import COOPERATIVE
 from .process import MemberProcess
 from .watched import Watched
 
@@ -39,7 +41,6 @@ ASSIGNORS = {
     "cooperative-sticky": f"{_PACKAGE}.CooperativeStickyAssignor",
 }
 """Protocol name -> Java's class."""
-COOPERATIVE = "cooperative-sticky"
 
 _FLAGS = ("-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *LOGGER_FLAGS)
 _MS = 1_000_000
@@ -229,6 +230,10 @@ class JavaProcess(MemberProcess):
         """SIGSTOP."""
         self._jvm.signal(SIGSTOP)
         self.paused = True
+
+    def stall(self) -> None:
+        """Not in its protocol."""
+        raise NotSupported(f"member {self.config.member!r} is Java's VerifiableConsumer, which polls without a stop")
 
     def resume(self) -> None:
         """SIGCONT."""

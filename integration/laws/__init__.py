@@ -13,6 +13,7 @@ R2    cooperative hand-over: what a member says it owns, and does, is given to n
 R3    no needless revoke: cooperative members keep through one trigger what they have before and after it
 R4    fewest moves: our sticky assignors move no more than balance needs
 R5    few rounds: one trigger takes one generation, two under a cooperative assignor
+R6    true claims: what a member says it owns as it joins is what it owns
 C1    only owners consume
 C2    an owner begins at the committed offset, never goes back, leaves no record out
 C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
@@ -21,6 +22,7 @@ C5    committed offsets never fall, aren't ahead of what was consumed, and come 
 S1    a static member that is back within its session has its partitions, and nobody else notices
 S2    a fenced static member consumes and commits nothing more
 T1    a dead member is missed when its session ends and not before, one that leaves at once
+T2    one that doesn't poll is missed when its poll interval ends
 A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
 K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
 K2    order: records of one key from one producer lie in the order in which they were sent
@@ -39,8 +41,8 @@ from .findings import Findings, Violation
 __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 
 LAWS = (
-    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5"),
-    *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "A1", "K1", "K2"),
+    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5", "R6"),
+    *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "T2", "A1", "K1", "K2"),
 )
 
 _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
@@ -53,6 +55,7 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     generations.elected_protocol,
     generations.replay,
     ownership.handed_over,
+    ownership.true_claims,
     records.consumed_by_owner,
     records.commits,
     static.unnoticed_restart,

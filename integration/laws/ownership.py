@@ -8,12 +8,13 @@ from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
+from kafka_assignors.events import Event
 
 from ..ledger import Generation, GroupRecord
-from ..timeline import MemberKey, Span
-from .findings import MS, Findings, named
+from ..names import COOPERATIVE
+from ..timeline import MemberKey, Span, partitions_of
+from .findings import MS, Findings, all_named, named
 
-COOPERATIVE = "cooperative-sticky"
 STATES = ("stable", "drained", "read_back")
 """Steps that tell a state; the others begin a named step of a scenario."""
 
@@ -94,6 +95,44 @@ def handed_over(record: GroupRecord, found: Findings) -> None:
                     f"while {generation.names[member_id]} says that it owns it, and does"
                 )
                 found.broken("R2", message, generation.event, true.start)
+
+
+def true_claims(record: GroupRecord, found: Findings) -> None:
+    """R6: what a member says it owns as it joins is what it owns: nothing once it was fenced, nothing if it is eager.
+
+    A claim that isn't true keeps a partition from everybody else. A member's first word of a generation, whatever it
+    is, comes before anything has changed since it joined.
+    """
+    kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
+    held: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
+    heard: dict[tuple[str | None, int], int] = {}
+    for event in sorted((e for kind in kinds for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq)):
+        process, number = (event.member, event.incarnation), event.data["generation"]
+        if heard.get(process) != number:
+            heard[process] = number
+            _compare_claims(record, event, held[process], found)
+        if event.kind == "assigned_begin":
+            held[process].update(partitions_of(event))
+        elif event.kind != "generation":
+            held[process].difference_update(partitions_of(event))
+
+
+def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition], found: Findings) -> None:
+    generation = record.generation_of(event.data["generation"], event.member_id)
+    if generation is None or event.member_id not in generation.assigned:
+        return  # law G2's business
+    try:
+        claims = set(generation.subscription_of(event.member_id or "").owned)
+    except WireError as error:
+        found.unknown.append(f"R6: a subscription of generation {generation.number} can't be read: {error}")
+        return
+    found.judged("R6")
+    if claims != held:
+        message = (
+            f"{event.member} joined generation {generation.number} saying that it owns {all_named(sorted(claims))}, "
+            f"and owned {all_named(sorted(held))}"
+        )
+        found.broken("R6", message, generation.event, event)
 
 
 def own_intervals(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition], list[Span]]:

@@ -12,8 +12,8 @@ from kafka_assignors.events import Event
 
 from ..changes import Change
 from ..ledger import Generation
+from ..names import COOPERATIVE
 from .findings import MS, Findings, all_named, named
-from .ownership import COOPERATIVE
 
 ROUNDS = {**dict.fromkeys(STRATEGIES, 1), COOPERATIVE: 2}
 """Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
@@ -22,7 +22,10 @@ EARLY_MS, LATE_MS = 500, 3000
 
 
 def needless_revokes(change: Change, found: Findings) -> None:
-    """R3: under a cooperative assignor, what a member has before and after one trigger isn't revoked in between."""
+    """R3: under a cooperative assignor, what a member has before and after one trigger isn't revoked in between.
+
+    Members that offer an eager assignor as well, in the middle of a rolling change, revoke all they have (KIP-429).
+    """
     if change.protocol != COOPERATIVE or change.trigger is None:
         return
     assert change.before is not None
@@ -33,7 +36,8 @@ def needless_revokes(change: Change, found: Findings) -> None:
     found.judged("R3", len(kept))
     for span in change.record.spans:
         ended = span.end is not None and change.rest.mono_ns < span.end.mono_ns <= change.end.mono_ns
-        if ended and span.interval.end_kind == "revoked" and kept.get(span.tp) == span.interval.member:
+        incremental = change.record.cooperative(span.interval.member, span.interval.incarnation)
+        if ended and incremental and span.interval.end_kind == "revoked" and kept.get(span.tp) == span.interval.member:
             message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
             found.broken("R3", message, span.start, span.end, change.trigger, change.after.event)
 
@@ -105,14 +109,20 @@ def few_rounds(change: Change, found: Findings) -> None:
 
 
 def noticed_in_time(change: Change, found: Findings) -> None:
-    """T1: a dead member is missed when its session ends, not before; one that leaves, within two heartbeats."""
+    """T1: a dead member is missed when its session ends, not before; one that leaves, within two heartbeats.
+
+    T2: one that doesn't poll is missed when its poll interval ends, and learns that it lost what it had.
+    """
     trigger = change.trigger
     if trigger is None or trigger.kind not in ("fault_begin", "stop"):
         return
     assert change.before is not None
     start = change.record.starts.get((trigger.member, trigger.incarnation))
     config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
-    session, heartbeat = config.get("session_timeout_ms"), config.get("heartbeat_interval_ms")
+    law, bound = (
+        ("T2", "max_poll_interval_ms") if trigger.data.get("fault") == "stall" else ("T1", "session_timeout_ms")
+    )
+    session, heartbeat = config.get(bound), config.get("heartbeat_interval_ms")
     without = next((g for g in change.generations if trigger.member not in g.names.values()), None)
     if session is None or heartbeat is None or without is None or trigger.member not in change.before.names.values():
         return
@@ -120,13 +130,13 @@ def noticed_in_time(change: Change, found: Findings) -> None:
     after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
     latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
     earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
-    found.judged("T1")
+    found.judged(law)
     if after_ms > latest or (earliest is not None and after_ms < earliest):
         bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
         message = (
             f"the group went on without {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
         )
-        found.broken("T1", message, trigger, without.event)
+        found.broken(law, message, trigger, without.event)
 
 
 def _alike(before: Generation, after: Generation, found: Findings) -> bool:

@@ -13,7 +13,7 @@ from kafka_assignors.core.protocol import AssignedPartitions, Subscription, enco
 from kafka_assignors.events import Event, partitions_json
 
 MS = 1_000_000
-SESSION_MS, HEARTBEAT_MS = 1000, 100
+SESSION_MS, HEARTBEAT_MS, POLL_MS = 1000, 100, 3000
 Tps = Iterable[tuple[str, int]]
 
 
@@ -64,6 +64,7 @@ class Story:
             "assignors": names,
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,
+            "max_poll_interval_ms": POLL_MS,
         }
         for name in members:
             if static:
@@ -106,15 +107,15 @@ class Story:
         del self.held[name]
         return self.wait(SESSION_MS)
 
-    def pause(self, name: str) -> Story:
+    def pause(self, name: str, fault: str = "pause", for_ms: float = SESSION_MS) -> Story:
         """A member stands still beyond its session, and owns what it had: it can't know better."""
-        self.tell("fault_begin", member=name, fault="pause", target=name)
+        self.tell("fault_begin", member=name, fault=fault, target=name)
         self._zombies[name] = self.held.pop(name)
-        return self.wait(SESSION_MS)
+        return self.wait(for_ms)
 
-    def resume(self, name: str, *, notice_ms: float = 10) -> Story:
+    def resume(self, name: str, *, fault: str = "pause", notice_ms: float = 10) -> Story:
         """It goes on, is told what it lost, and joins again."""
-        self.tell("fault_end", member=name, fault="pause", target=name)
+        self.tell("fault_end", member=name, fault=fault, target=name)
         self.wait(notice_ms)._callback(name, "lost", self._zombies.pop(name))
         self.held[name] = set()
         self._claims.pop(name, None)
@@ -123,11 +124,11 @@ class Story:
     def round(self, stable: bool = True) -> Story:
         """One rebalance of the members that run; cooperative groups take as many rounds as they need."""
         cooperative = self.protocol == "cooperative-sticky"
-        self.generation += 1
         members = sorted(self.held)
         if not cooperative:
-            for name in members:
+            for name in members:  # before it joins, so still in the generation before
                 self._callback(name, "revoke", self.held[name])
+        self.generation += 1
         before = {name: set(self.held[name]) for name in members}
         if not cooperative:
             self.held = {name: set() for name in members}

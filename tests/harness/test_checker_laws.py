@@ -10,9 +10,11 @@ import pytest
 
 from integration.checker import Verdict, check
 from integration.laws.rests import most_kept
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import Subscription, encode_subscription
 from kafka_assignors.events import partitions_json
 
-from .story import HEARTBEAT_MS, MS, SESSION_MS, Story, churn
+from .story import HEARTBEAT_MS, MS, POLL_MS, SESSION_MS, Story, churn
 
 EAGER = "range"
 COOPERATIVE = "cooperative-sticky"
@@ -103,6 +105,22 @@ def paused(notice_ms: float = 10) -> Story:
     return Story().start("a", "b").round().pause("b").round().resume("b", notice_ms=notice_ms).round()
 
 
+def stalled(for_ms: float = POLL_MS) -> Story:
+    """b polls no more, is evicted, polls again, and joins again."""
+    story = Story(COOPERATIVE).start("a", "b").round().pause("b", "stall", for_ms).round()
+    return story.resume("b", fault="stall").round()
+
+
+def claiming(name: str, *owned: tuple[str, int]) -> Callable[[dict[str, Any]], None]:
+    """A member's subscription says that it owns these."""
+    said = encode_subscription(Subscription(("t", "u"), None, tuple(TopicPartition(*tp) for tp in owned), 1)).hex()
+
+    def alter(data: dict[str, Any]) -> None:
+        data["members"] = [{**m, "subscription": said} if m["client_id"] == name else m for m in data["members"]]
+
+    return alter
+
+
 def never_noticed() -> Story:
     story = Story().start("a", "b").round().pause("b").round()
     story.tell("fault_end", member="b", fault="pause", target="b")
@@ -160,6 +178,13 @@ BROKEN: dict[str, tuple[str, Callable[[], Story]]] = {
     "a round too many": ("R5", lambda: twice(EAGER)),
     "a round too many, sticky": ("R5", lambda: twice("sticky")),
     "a cooperative round too many": ("R5", lambda: twice(COOPERATIVE)),
+    "claimed what it had lost": ("R6", lambda: stalled().change("generation_committed", claiming("b", ("t", 2)), 2)),
+    "claimed less than it owned": ("R6", lambda: churn(COOPERATIVE).change("generation_committed", claiming("a"), 1)),
+    "claimed though it is eager": ("R6", lambda: churn().change("generation_committed", claiming("a", ("t", 0)), 1)),
+    "a new member claimed": (
+        "R6", lambda: churn(COOPERATIVE).change("generation_committed", claiming("d", ("t", 0)), 1)),
+    "one that didn't poll was missed too early": ("T2", lambda: stalled(SESSION_MS)),
+    "one that didn't poll was missed late": ("T2", lambda: stalled(POLL_MS + 4000)),
     "a dead member was missed too early": ("T1", lambda: churn().shift("fault_begin", 950).shift(
         "exit", 950, member="c").shift("fault_end", 950)),
     "a dead member was missed too late": ("T1", lambda: Story().start("a", "b").round().kill("b").wait(4000).round()),
@@ -198,6 +223,7 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "a cooperative static restart": ({"S1": True}, lambda: static(COOPERATIVE).restart("b")),
     "a static restart after its session": ({"S1": False}, lambda: static().restart("b", after_ms=SESSION_MS)),
     "a paused member noticed once it went on": ({"O1": True, "T1": True}, lambda: paused()),
+    "a member that didn't poll noticed": ({"O1": True, "T1": False, "T2": True, "R6": True}, stalled),
     "a paused member that never went on": ({"O1": True}, lambda: Story().start("a", "b").round().pause("b").round()),
     "no records": ({"C1": False, "C2": False, "C5": False, "K2": False}, lambda: Story().start("a").round()),
     "two things at once": (
