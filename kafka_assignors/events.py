@@ -21,6 +21,7 @@ commit_begin                 member  offsets[{topic partition offset}]
 commit_ok commit_fail        member  offsets[{topic partition offset}] error?
 error                        any     error fatal message
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
+                             member  fault=stall target (it stops polling, and polls again)
 admin_change                 harness change topics{topic: count} (create_topic, delete_records, …)
 step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
                                      topic-partition may be without an owner in it); also
