@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .core.order import hash_order
-from .errors import ElectionError
+from .errors import ElectionError, UnknownName
+
+COOPERATIVE = "cooperative-sticky"
+CLIENTS: Mapping[str, frozenset[str] | None] = {
+    "java": None,
+    "librdkafka": frozenset({"range", "roundrobin", COOPERATIVE}),
+    "kafka-python": None,
+    "aiokafka": None,
+    "franz-go": None,
+    "sarama": None,
+    "kafka-assignors": None,
+}
+"""What a member can be, and the names it can offer: None where they are not limited to a few. "kafka-python" and
+"aiokafka" mean those clients with assignors of their own, "kafka-assignors" any client with ours."""
+_REFUSE_BOTH = ("librdkafka", "kafka-python")
+_STICKY_APART = {
+    "kafka-python": "writes user data that Java and aiokafka can't read, and reads none of theirs",
+    "aiokafka": "never tells a generation, so that its old claims count as much as new ones",
+}
 
 
 @dataclass(frozen=True)
@@ -19,6 +37,7 @@ class Election:
         votes: candidate -> members that voted for it; candidates without a vote have 0.
         voted: member id -> the candidate it voted for: the first of its own list.
         tied: Candidates with as many votes as the winner, the winner among them; empty when there was no tie.
+        warnings: What is unsafe or unfinished about these lists together, one line each.
     """
 
     winner: str
@@ -26,6 +45,7 @@ class Election:
     votes: Mapping[str, int]
     voted: Mapping[str, str]
     tied: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def explanation(self) -> str:
@@ -40,14 +60,17 @@ class Election:
         return f"{self.winner} wins a tie, {counts}; the broker takes the first in hash order, {', '.join(self.tied)}"
 
 
-def elect(members: Mapping[str, Sequence[str]]) -> Election:
+def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | None = None) -> Election:
     """Elect as the broker does.
 
     Candidates are the assignors that every member offers. Each member votes for the first candidate of its own list;
-    the most votes win; a tie goes to the name that comes first in the broker's hash map, whatever the lists say.
+    the most votes win; a tie goes to the name that comes first in the broker's hash map, whatever the lists say. Names
+    that share a bucket there (of Java's none do, "optimal" and "consistent-hash" do) come in the order of the members'
+    own hash map, so that with other ids than the real ones, or members that have left since, they may be exchanged.
 
     Args:
-        members: member id -> the assignor names it offers, in its order of preference.
+        members: member id -> the assignor names it offers, in its order of preference; in the order they joined.
+        clients: member id -> which of `CLIENTS` it is, as far as known: warns of what names alone don't show.
 
     Returns:
         The outcome, with all that led to it.
@@ -55,6 +78,7 @@ def elect(members: Mapping[str, Sequence[str]]) -> Election:
     Raises:
         ElectionError: The group is empty, a member offers nothing, or no assignor is offered by all
             (INCONSISTENT_GROUP_PROTOCOL); the message says which member lacks what.
+        UnknownName: A client that is none of `CLIENTS`.
 
     Cost: O(names offered in all). Deterministic.
     Source: ``ClassicGroup.selectProtocol`` of apache/kafka 4.3.0; the tie is the iteration order of its HashMap.
@@ -78,8 +102,72 @@ def elect(members: Mapping[str, Sequence[str]]) -> Election:
     candidates = tuple(hash_order(sorted(common)))
     votes = {name: sum(vote == name for vote in voted.values()) for name in candidates}
     most = max(votes.values())
-    tied = tuple(name for name in hash_order(sorted({*voted.values()})) if votes[name] == most)
-    return Election(tied[0], candidates, votes, voted, tied if len(tied) > 1 else ())
+    # The broker counts member by member, in the order of another hash map; two names in one bucket stay in that order.
+    counted = [voted[member_id] for member_id in hash_order(offers)]
+    tied = tuple(name for name in hash_order(counted) if votes[name] == most)
+    warnings = (*_unfinished(offers), *_between_clients(offers, tied[0], clients or {}))
+    return Election(tied[0], candidates, votes, voted, tied if len(tied) > 1 else (), warnings)
+
+
+predict_vote = elect
+"""`elect` by the name of what it is good for: which assignor a group will use, before it does."""
+
+
+def _unfinished(offers: Mapping[str, Mapping[str, None]]) -> Iterator[str]:
+    """How far a change from an eager assignor to the cooperative one has come; it takes two rolling bounces."""
+    both = [m for m, offered in offers.items() if COOPERATIVE in offered and len(offered) > 1]
+    alone = [m for m, offered in offers.items() if [*offered] == [COOPERATIVE]]
+    without = [m for m, offered in offers.items() if COOPERATIVE not in offered]
+    if both and without:
+        yield (
+            f"bounce 1 towards {COOPERATIVE} is unfinished, {_some(without)} without it: let no member offer it alone "
+            "yet, it would be refused (INCONSISTENT_GROUP_PROTOCOL)"
+        )
+    elif both and alone:
+        yield (
+            f"bounce 2 towards {COOPERATIVE} is unfinished: {_some(both)} with other names beside it, still EAGER, "
+            "stopping for each rebalance"
+        )
+    elif both:
+        yield (
+            f"all members offer {COOPERATIVE} beside other names, so all stay EAGER: bounce each once more, with "
+            f"{COOPERATIVE} alone"
+        )
+
+
+def _between_clients(
+    offers: Mapping[str, Mapping[str, None]], winner: str, clients: Mapping[str, str]
+) -> Iterator[str]:
+    for member_id, offered in offers.items():
+        client = clients.get(member_id)
+        if client is None:
+            continue
+        if client not in CLIENTS:
+            raise UnknownName("client", client, CLIENTS)
+        can = CLIENTS[client]
+        if can is not None and (missing := [name for name in offered if name not in can]):
+            yield f"member {member_id!r}: {client} has no assignor {', '.join(missing)}, and takes none from outside"
+        elif client in _REFUSE_BOTH and COOPERATIVE in offered and len(offered) > 1:
+            yield (
+                f"member {member_id!r}: {client} refuses {COOPERATIVE} beside an eager assignor, so it can't take part "
+                "in a rolling change; stop its members first, or move them to kafka-assignors"
+            )
+    if len({*clients.values()}) > 1 or len(clients) < len(offers):
+        for client in sorted({*clients.values()}):
+            if winner == "sticky" and client in _STICKY_APART:
+                yield f"'sticky' wins, but the one of {client} {_STICKY_APART[client]}: partitions move for nothing"
+    if winner == COOPERATIVE and "kafka-python" in clients.values():
+        yield (
+            f"{COOPERATIVE!r} wins, but the one of kafka-python claims what it was last assigned, even if it was "
+            "fenced since: partitions may stay unassigned, or get two owners when it leads"
+        )
+
+
+def _some(members: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, members[:3]))
+    if len(members) > 3:
+        shown += f" and {len(members) - 3} more"
+    return f"{shown} {'is' if len(members) == 1 else 'are'}"
 
 
 def _no_common(offers: Mapping[str, Mapping[str, None]]) -> str:
@@ -89,7 +177,13 @@ def _no_common(offers: Mapping[str, Mapping[str, None]]) -> str:
     }
     best = max(sorted(having), key=lambda name: len(having[name]))
     lacking = [f"{member!r} (offers {', '.join(offered)})" for member, offered in offers.items() if best not in offered]
+    bounces = ""
+    if COOPERATIVE in having and any([*offered] == [COOPERATIVE] for offered in offers.values()):
+        bounces = (
+            f". A change to {COOPERATIVE} takes two rolling bounces: first add it to every member's list, and only "
+            "then take the old name out"
+        )
     return (
         f"INCONSISTENT_GROUP_PROTOCOL: no assignor is offered by all {len(offers)} members; {best!r} comes closest, "
-        f"but it lacks in {', '.join(lacking)}. Add it to those members' partition_assignment_strategy"
+        f"but it lacks in {', '.join(lacking)}. Add it to those members' partition_assignment_strategy{bounces}"
     )

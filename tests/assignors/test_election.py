@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import confluent_kafka
 import pytest
 
 from kafka_assignors.core.order import hash_order
-from kafka_assignors.election import elect
-from kafka_assignors.errors import ElectionError
+from kafka_assignors.election import elect, predict_vote
+from kafka_assignors.errors import ElectionError, UnknownName
 
 
 @pytest.mark.source("apache/kafka 4.3.0 ClassicGroup.selectProtocol")
@@ -55,6 +56,16 @@ def test_hash_order():
     assert hash_order(sorted(names)) == names[::-1]
 
 
+@pytest.mark.source("apache/kafka 4.3.0 ClassicGroup.selectProtocol, run against a broker")
+def test_names_in_one_bucket_go_by_the_members_own_hash_order():
+    """Both names hash to bucket 4 of 16; member "q" to bucket 1 and "r" to 2, whoever joined first."""
+    first, second = ["optimal", "consistent-hash"], ["consistent-hash", "optimal"]
+    assert hash_order(["r", "q"]) == ["q", "r"]
+
+    assert elect({"r": first, "q": second}).winner == "consistent-hash"
+    assert elect({"r": second, "q": first}).winner == "optimal"
+
+
 def test_a_tie_is_between_those_with_most_votes():
     """sticky comes before range by hash, but has one vote less."""
     lists = [["range", "roundrobin", "sticky"]] * 2 + [["roundrobin", "range", "sticky"]] * 2
@@ -85,3 +96,109 @@ def test_an_empty_group_does_not_vote():
 def test_a_member_without_a_list_is_named(offered):
     with pytest.raises(ElectionError, match="member 'b' offers"):
         elect({"a": ["range"], "b": offered})
+
+
+# ------------------------------------------------------------------------------------------------- unsafe mixes
+
+OLD, BOTH, NEW = ["range"], ["cooperative-sticky", "range"], ["cooperative-sticky"]
+
+
+def test_a_good_list_warns_of_nothing():
+    for lists in ([OLD, OLD], [NEW, NEW], [["sticky", "range"], ["range", "sticky"]]):
+        assert elect(dict(zip("ab", lists, strict=True))).warnings == ()
+
+
+@pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
+@pytest.mark.parametrize(
+    ("lists", "winner", "warning"),
+    [
+        (
+            [BOTH, OLD, OLD],
+            "range",
+            "bounce 1 towards cooperative-sticky is unfinished, 'b', 'c' are without it: let no",
+        ),
+        ([BOTH, BOTH, OLD], "range", "bounce 1 towards cooperative-sticky is unfinished, 'c' is without it: let no"),
+        (
+            [BOTH, BOTH, BOTH],
+            "cooperative-sticky",
+            "all members offer cooperative-sticky beside other names, so all stay",
+        ),
+        (
+            [NEW, BOTH, BOTH],
+            "cooperative-sticky",
+            "bounce 2 towards cooperative-sticky is unfinished: 'b', 'c' are with",
+        ),
+    ],
+)
+def test_a_change_to_cooperative_says_how_far_it_is(lists, winner, warning):
+    election = elect(dict(zip("abc", lists, strict=True)))
+    assert election.winner == winner
+    (told,) = election.warnings
+    assert told.startswith(warning)
+
+
+def test_the_second_bounce_before_the_first_is_named_in_the_error():
+    with pytest.raises(ElectionError) as raised:
+        elect({"a": OLD, "b": BOTH, "c": NEW})
+    assert "two rolling bounces: first add it to every member's list, and only then take the old name" in str(
+        raised.value
+    )
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("lists", "clients", "warning"),
+    [
+        (
+            [BOTH, BOTH],
+            {"a": "librdkafka"},
+            "member 'a': librdkafka refuses cooperative-sticky beside an eager assignor",
+        ),
+        ([BOTH, BOTH], {"b": "kafka-python"}, "member 'b': kafka-python refuses cooperative-sticky beside an eager"),
+        (
+            [["sticky"], ["sticky"]],
+            {"a": "librdkafka"},
+            "member 'a': librdkafka has no assignor sticky, and takes none",
+        ),
+        (
+            [["sticky"], ["sticky"]],
+            {"a": "kafka-python", "b": "java"},
+            "'sticky' wins, but the one of kafka-python writ",
+        ),
+        (
+            [["sticky"], ["sticky"]],
+            {"a": "aiokafka"},
+            "'sticky' wins, but the one of aiokafka never tells a generation",
+        ),
+        (
+            [NEW, NEW],
+            {"a": "java", "b": "kafka-python"},
+            "'cooperative-sticky' wins, but the one of kafka-python claims",
+        ),
+    ],
+)
+def test_what_clients_cannot_do_together_is_warned_of(lists, clients, warning):
+    told = elect(dict(zip("ab", lists, strict=True)), clients).warnings
+    assert any(each.startswith(warning) for each in told), told
+
+
+def test_clients_that_go_together_are_not_warned_of():
+    assert elect({"a": ["sticky"], "b": ["sticky"]}, {"a": "java", "b": "kafka-assignors"}).warnings == ()
+    assert elect({"a": ["sticky"], "b": ["sticky"]}, {"a": "kafka-python", "b": "kafka-python"}).warnings == ()
+    assert elect({"a": NEW, "b": NEW}, {"a": "java", "b": "librdkafka"}).warnings == ()
+
+
+def test_librdkafka_and_kafka_python_do_refuse_both():
+    with pytest.raises(confluent_kafka.KafkaException, match=r"must have the same protocol type"):
+        confluent_kafka.Consumer({"group.id": "g", "partition.assignment.strategy": "range,cooperative-sticky"})
+    with pytest.raises(confluent_kafka.KafkaException, match=r"sticky"):
+        confluent_kafka.Consumer({"group.id": "g", "partition.assignment.strategy": "sticky"})
+
+
+def test_an_unknown_client_lists_the_known_ones():
+    with pytest.raises(UnknownName, match=r"unknown client 'kafkajs'; known: java, librdkafka, kafka-python"):
+        elect({"a": OLD}, {"a": "kafkajs"})
+
+
+def test_it_goes_by_two_names():
+    assert predict_vote is elect
