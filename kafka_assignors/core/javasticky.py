@@ -4,6 +4,10 @@ Java's answer is at best as good as `sticky.assign`'s and often worse: less bala
 subscriptions differ, and depending on the order in which Java's hash maps list the members. It is an option for those
 who compare, or who migrate and want no surprise. Where Java throws or never ends, there is no answer.
 
+What members sent is read as everywhere else in this package, which is as Java reads it but for what Java's own members
+never send: user data that Java cannot read and we can (kafka-python's own), or that are cut off in the generation;
+generations below -1; a subscription that names a topic twice, which Java takes for another one.
+
 Source: ``AbstractStickyAssignor``, ``StickyAssignor``, ``CooperativeStickyAssignor`` of apache/kafka 4.3.0.
 """
 

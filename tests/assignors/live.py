@@ -209,16 +209,15 @@ class JavaLeader:
             self._start()
             return Answer(None, endless=True)
         ids, answers = self._ids.apply(decided).split(_BETWEEN), self._answers.apply(decided).split(_BETWEEN)
-        return Answer({m: _decoded(text) for m, text in zip(ids, answers, strict=True)})
+        return Answer({m: decoded(bytes.fromhex(text)) for m, text in zip(ids, answers, strict=True)})
 
 
 def _joining(collectors: Any) -> Any:
     return collectors.joining(_BETWEEN)
 
 
-def _decoded(text: str) -> dict[str, list[int]]:
-    """Java's bytes as ours; written by our codec they are the same bytes again."""
-    data = bytes.fromhex(text)
+def decoded(data: bytes) -> dict[str, list[int]]:
+    """The bytes of an assignment; written by our codec they are the same bytes again."""
     assigned = decode_assignment(data)
     assert encode_assignment(assigned) == data
     return {topic: sorted(ids) for topic, ids in assigned.partitions.items()}

@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+from kafka.cluster import ClusterMetadata
+from kafka.protocol.consumer import JoinGroupResponse
+from kafka.protocol.metadata import MetadataResponse
 
 from kafka_assignors.core import strategies
 from kafka_assignors.core.assignment import Assignment
 from kafka_assignors.core.invariants import violations
-from kafka_assignors.core.protocol import decode_assignment
+from kafka_assignors.kafka_python import assignor
 
 from . import fuzz, golden, oracle
-from .live import ASSIGNORS, JavaLeader, metadata
+from .live import ASSIGNORS, JOIN_GROUP, METADATA, JavaLeader, decoded, join_group, metadata
 
 GROUPS = int(os.environ.get("FUZZ_GROUPS", "1000"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
@@ -49,21 +53,23 @@ class Judged(NamedTuple):
 
 def judged(leader: JavaLeader, name: str, case: fuzz.Case) -> Judged:
     """Java's very answer, where it is one; and by default none that is worth less."""
-    read = case.reading(name)
+    known = metadata(case.topics, case.brokers)
+    best = led_by_us(name, case.sent(name), known)
     if name not in BEARABLE:
-        java = leader.assign(name, case.sent(name), metadata(case.topics, case.brokers))
-        ours = in_bytes(name, read)
-        return Judged("equal", "" if ours == java.assignment else f"ours {ours}\njava {java}")
-    best = in_bytes(name, read)
+        java = leader.assign(name, case.sent(name), known)
+        return Judged("equal", "" if best == java.assignment else f"ours {best}\njava {java}")
+    read = case.reading(name)
+    if broken := violations(read.group, best, cooperative=name != "sticky"):
+        return Judged("", f"our answer is unsound: {broken}")
     ours, facts = strategies.strategy(name).having(parity="java").answer(read)
     why = "; ".join(fact.text for fact in facts)
     endless = "for ever" in why
-    java = leader.assign(name, case.sent(name), metadata(case.topics, case.brokers), 2 if endless else 30)
+    java = leader.assign(name, case.sent(name), known, 2 if endless else 30)
     outcome = "equal"
     if java.assignment is None:
         outcome = "endless" if java.endless else "thrown"
-    elif broken := {each.law for each in violations(read.group, java.assignment, cooperative=name != "sticky")}:
-        outcome = "unsafe" if broken <= BEARABLE[name] else "unsound"
+    elif laws := {each.law for each in violations(read.group, java.assignment, cooperative=name != "sticky")}:
+        outcome = "unsafe" if laws <= BEARABLE[name] else "unsound"
     if outcome in ("equal", "unsafe"):
         if ours != java.assignment or bool(facts) != (outcome == "unsafe"):
             return Judged(outcome, f"not Java's answer: ours {ours}\njava {java}\n{why}")
@@ -76,12 +82,13 @@ def judged(leader: JavaLeader, name: str, case: fuzz.Case) -> Judged:
     return Judged(outcome)
 
 
-def in_bytes(name: str, read: strategies.Reading) -> Assignment:
-    """Our answer, from its bytes."""
-    written, _ = strategies.strategy(name).answer_bytes(read)
-    return {
-        m: {t: sorted(ids) for t, ids in decode_assignment(bytes(b)).partitions.items()} for m, b in written.items()
-    }
+def led_by_us(name: str, members: Sequence[tuple[str, str | None, bytes]], known: bytes) -> Assignment:
+    """Our assignor as kafka-python's: the same bytes of Metadata and JoinGroup in, those of SyncGroup out."""
+    cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
+    cluster.update_metadata(MetadataResponse.decode(known, version=METADATA))
+    joined = JoinGroupResponse.decode(join_group(members, name), version=JOIN_GROUP).members
+    answer = assignor(name)().assign(cluster, joined)
+    return {member_id: decoded(given.encode()) for member_id, given in answer.items()}
 
 
 def settled(leader: JavaLeader, name: str, case: fuzz.Case, assignment: Assignment) -> Assignment | None:
