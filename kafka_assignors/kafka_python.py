@@ -12,18 +12,17 @@ the logger ``kafka_assignors``; it never raises for what other members send.
 from __future__ import annotations
 
 import functools
-import logging
 import weakref
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from .core import compact, userdata
-from .core.facts import Fact
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, by_topic
 from .core.strategies import Strategy, read, strategy
 from .errors import ConfigError, UnknownName
+from .news import News, log
 
 try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
@@ -35,8 +34,6 @@ except ImportError as error:
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
         "install it with: pip install 'kafka-assignors[kafka-python]'"
     ) from error
-
-log = logging.getLogger("kafka_assignors")
 
 Self = TypeVar("Self", bound="Assignor")
 
@@ -65,7 +62,7 @@ class Assignor(AbstractPartitionAssignor):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.rack = rack
         self._forget()
-        self._told: frozenset[Fact] = frozenset()
+        self._news = News()
         self._strategy.load()
 
     def _forget(self) -> None:
@@ -193,15 +190,8 @@ class Assignor(AbstractPartitionAssignor):
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         reading = read(self._strategy.name, heard, partitions, racks, leaders)
         answer, facts = self._strategy.answer_bytes(reading)
-        self._tell((*reading.facts, *facts))
+        self._news.tell(self.name, (*reading.facts, *facts))
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}
-
-    def _tell(self, facts: Iterable[Fact]) -> None:
-        # A fact that goes on is not news; one that comes back is.
-        now = frozenset(facts)
-        for fact in sorted(now - self._told, key=lambda fact: (fact.kind, fact.subject)):
-            log.warning("%s: %s", self.name, fact)
-        self._told = now
 
 
 class RangeAssignor(Assignor):

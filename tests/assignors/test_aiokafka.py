@@ -104,7 +104,7 @@ def test_both_adapters_place_alike(name):
         assert ours == theirs, seed
 
 
-@pytest.mark.parametrize("name", [name for name in OWN if name != "machine-room-nearby"])
+@pytest.mark.parametrize("name", OWN)
 def test_under_own_names_they_do_so_with_racks_and_static_members(name):
     for seed in range(40):
         theirs, ours = both_answers(name, seed, racks_and_instances=True)
