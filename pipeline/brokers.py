@@ -39,13 +39,14 @@ class Topics:
     everywhere: dict[str, int] = field(default_factory=dict)
 
 
-def topics(bootstrap: str, names: Collection[str], *, may_be_empty: bool = False) -> Topics:
+def topics(bootstrap: str, names: Collection[str], *, may_be_empty: bool = False, option: str = "--topics") -> Topics:
     """Ask the brokers for topics.
 
     Args:
         bootstrap: ``host:port[,host:port]``.
         names: Topics.
         may_be_empty: A topic without a record is fine.
+        option: The option that named them, for the errors.
 
     Raises:
         ConfigError: No broker answers; a topic is absent, has a partition without leader, or, unless it `may_be_empty`,
@@ -56,7 +57,7 @@ def topics(bootstrap: str, names: Collection[str], *, may_be_empty: bool = False
     with _asking(bootstrap) as client:
         found = {t["name"]: t for t in client.describe_topics(list(names))}
         for name in names:
-            _require_readable(name, found.get(name, {}))
+            _require_readable(name, found.get(name, {}), option)
         partitions = {name: len(found[name]["partitions"]) for name in names}
         tps = [KafkaTopicPartition(name, p) for name, count in partitions.items() for p in range(count)]
         first = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.EARLIEST))
@@ -64,7 +65,7 @@ def topics(bootstrap: str, names: Collection[str], *, may_be_empty: bool = False
         for name, count in partitions.items():
             if not may_be_empty and not any(end[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
                 raise ConfigError(
-                    f"--topics: {name!r} has {count} partitions and no record; leave it out, or produce to it first"
+                    f"{option}: {name!r} has {count} partitions and no record; leave it out, or produce to it first"
                 )
         everywhere = {t["name"]: len(t["partitions"]) for t in client.describe_topics() if not t.get("is_internal")}
         return Topics(
@@ -82,15 +83,7 @@ def coordinator_log(bootstrap: str) -> Topics:
     Raises:
         ConfigError: No broker answers; no group has ever been here, or its topic may not be read.
     """
-    try:
-        return topics(bootstrap, [COORDINATOR_TOPIC])
-    except ConfigError as error:
-        if str(error).startswith("--bootstrap"):
-            raise
-        why = str(error).removeprefix("--topics: ")
-        raise ConfigError(
-            f"--group: {why} Groups can be read when one has been active and this client may read it."
-        ) from None
+    return topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
 
 
 @contextmanager
@@ -114,13 +107,13 @@ def _asking(bootstrap: str) -> Iterator[Any]:
         client.close()
 
 
-def _require_readable(name: str, said: dict[str, object]) -> None:
+def _require_readable(name: str, said: dict[str, object], option: str) -> None:
     code = said.get("error_code", 3)
     if code:
         why = kafka_errors.for_code(code)
         raise ConfigError(
-            f"--topics: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
+            f"{option}: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
         )
     rows: list[dict[str, int]] = said["partitions"]  # type: ignore[assignment]
     if leaderless := [p["partition_index"] for p in rows if p["leader_id"] < 0]:
-        raise ConfigError(f"--topics: partitions {leaderless} of {name!r} have no leader; is a broker down?")
+        raise ConfigError(f"{option}: partitions {leaderless} of {name!r} have no leader; is a broker down?")

@@ -71,16 +71,28 @@ class Wanted:
     counts: Iterable[int] = ()
 
 
-def work(
-    spark: SparkSession, bootstrap: str, topics: Topics, log: Topics | None, wanted: Wanted, steps: Steps
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Sources:
+    """What is to be read, as `brokers` found it.
+
+    Args:
+        topics: The topics with the records.
+        log: The coordinator's log, where groups are wanted.
+        events: The topic that a run's events were published to, a line a record; None: there is none.
+    """
+
+    topics: Topics
+    log: Topics | None = None
+    events: Topics | None = None
+
+
+def work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, steps: Steps) -> dict[str, Any]:
     """Write all tables. Returns what ``--json`` prints, but for the seconds.
 
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
-        topics: The topics with the records.
-        log: The coordinator's log, where groups are wanted.
+        sources: What to read.
         wanted: What to do.
         steps: Told what is done.
 
@@ -89,9 +101,9 @@ def work(
             is not in the coordinator's log.
         MachineError: The weights file cannot be written.
     """
-    out = wanted.out
+    out, topics = wanted.out, sources.topics
     with steps("events"):
-        parsed, run_id = _parsed(spark, bootstrap, topics, log, wanted)
+        parsed, run_id = _parsed(spark, bootstrap, sources, wanted)
         events = read.events(parsed)
         event_count = events.count()
     with steps("keys"):
@@ -145,25 +157,27 @@ def work(
     return {"run": run_id, "cluster": topics.cluster, **said, "weights": changes, "out": paths(out)}
 
 
-def _parsed(
-    spark: SparkSession, bootstrap: str, topics: Topics, log: Topics | None, wanted: Wanted
-) -> tuple[DataFrame, str]:
+def _parsed(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted) -> tuple[DataFrame, str]:
     """The parsed lines of all sources, kept, and the run's id."""
-    run_id = wanted.run_id
+    run_id, log = wanted.run_id, sources.log
     lines = spark.createDataFrame([], coordinator.LINES)
     if wanted.history is not None:
-        lines = read.lines(spark, wanted.history)
-        if run_id is None:
-            counts = read.events(read.parse(lines)).groupBy("run").count().collect()
-            run_id = options.only_run({row["run"]: row["count"] for row in counts}, wanted.history)
+        lines = lines.unionByName(read.lines(spark, wanted.history))
+    if sources.events is not None:
+        lines = lines.unionByName(read.published(spark, bootstrap, sources.events))
+    if run_id is None and (kept := wanted.history or sources.events):
+        counts = read.events(read.parse(lines)).groupBy("run").count().collect()
+        where = f"--history {kept!r}" if isinstance(kept, str) else f"--events {next(iter(kept.partitions))!r}"
+        run_id = options.only_run({row["run"]: row["count"] for row in counts}, where)
     run_id = run_id or f"{datetime.now(timezone.utc):%Y-%m-%dT%H-%M-%S}"
-    if log is not None:
+    if log is None:
+        return read.parse(lines).persist(), run_id
+    with read.internal_topics(spark):
         rows = read.source(spark, bootstrap, log)
-        lines = lines.unionByName(coordinator.lines(rows, wanted.groups, topics.everywhere, run_id))
-    parsed = read.parse(lines).persist()
-    if log is not None:
+        lines = lines.unionByName(coordinator.lines(rows, wanted.groups, sources.topics.everywhere, run_id))
+        parsed = read.parse(lines).persist()
         said = {row["group"] for row in read.events(parsed).select("group").distinct().collect()}
-        options.check_groups(wanted.groups, said)
+    options.check_groups(wanted.groups, said)
     return parsed, run_id
 
 

@@ -151,14 +151,12 @@ def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
     return weights.Target(path, unit, minutes)
 
 
-def only_run(counts: Mapping[str, int], history: str) -> str:
-    """The run of a history that holds one, from its events per run."""
+def only_run(counts: Mapping[str, int], where: str) -> str:
+    """The run of a history that holds one, from its events per run; `where` is the option with its value."""
     if not counts:
-        raise ConfigError(f"--history {history!r} holds no event that can be read; is it the folder of a run?")
+        raise ConfigError(f"{where} holds no event that can be read; is it of a run?")
     if len(counts) > 1:
-        raise ConfigError(
-            f"--history {history!r} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run"
-        )
+        raise ConfigError(f"{where} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run")
     return next(iter(counts))
 
 

@@ -7,7 +7,8 @@ is not promised: whoever needs it sorts by offset.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -46,6 +47,22 @@ def source(spark: SparkSession, bootstrap: str, topics: Topics) -> DataFrame:
         .option("endingOffsets", _offsets(topics.end, tps))
         .load()
     )
+
+
+@contextmanager
+def internal_topics(spark: SparkSession) -> Iterator[None]:
+    """Inside, Spark reads Kafka's own topics too; what is read must be computed and kept before the end.
+
+    Spark asks for offsets by Kafka's admin client, and leaves internal topics out of the answer. Its older way, by a
+    consumer, knows them.
+    """
+    name = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+    before = spark.conf.get(name, "false")
+    spark.conf.set(name, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 def connection(bootstrap: str) -> dict[str, str]:
@@ -128,6 +145,18 @@ def lines(spark: SparkSession, folder: str) -> DataFrame:
         .text(folder)
         .select(sf.col("_metadata.file_path").alias("file"), sf.col("value").alias("line"))
     )
+
+
+def published(spark: SparkSession, bootstrap: str, topic: Topics) -> DataFrame:
+    """The lines that were published to a topic, one a record -> ``file string, line string``, each once. Lazy.
+
+    Producers repeat what was not acknowledged in time, so a line may be there twice; no two events have the same line.
+    """
+    lines = source(spark, bootstrap, topic).select(
+        sf.format_string("kafka:%s-%d", "topic", "partition").alias("file"),
+        sf.coalesce(sf.col("value").cast("string"), sf.lit("")).alias("line"),
+    )
+    return lines.dropDuplicates(["line"])
 
 
 # What an event holds in columns of its own: the fields of schema.EVENTS as they are named in JSON.

@@ -24,7 +24,7 @@ import pyspark
 import typer
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -33,7 +33,7 @@ from kafka_assignors.jvm import spark_jars, spark_java_home
 from producers import PRESETS
 
 from . import brokers, charts, options, page, report, stream
-from .job import TABLES, Wanted, work, written
+from .job import TABLES, Sources, Wanted, work, written
 from .steps import Steps
 
 __all__ = ["TABLES", "Steps", "app", "session"]
@@ -68,6 +68,9 @@ def run(
     out: Out,
     history: Annotated[
         str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
+    ] = None,
+    events: Annotated[
+        str | None, typer.Option(help="Topic that a run's events were published to, a line of JSON a record.")
     ] = None,
     groups: Annotated[
         str | None, typer.Option("--group", help="Comma-separated groups to read from __consumer_offsets.")
@@ -106,10 +109,13 @@ def run(
             target=options.weights_target(weights_file, weights_unit, weights_minutes),
         )
         with steps("topics"):
-            found = brokers.topics(bootstrap, names)
-            log = brokers.coordinator_log(bootstrap) if names_of_groups else None
+            sources = Sources(
+                brokers.topics(bootstrap, names),
+                brokers.coordinator_log(bootstrap) if names_of_groups else None,
+                brokers.topics(bootstrap, [events], option="--events") if events else None,
+            )
         with session(steps) as spark:
-            said = work(spark, bootstrap, found, log, wanted, steps)
+            said = work(spark, bootstrap, sources, wanted, steps)
     _print({**said, "seconds": steps.seconds}, json_)
 
 
@@ -275,6 +281,9 @@ def _plain_errors(log: Path | None = None) -> Iterator[None]:
 
 
 def _cause(error: BaseException) -> str:
+    if isinstance(error, PythonException):  # our own code in a worker: its traceback's last line
+        said = [line for line in str(error).partition("Traceback (most recent")[2].splitlines()[1:] if line[:1].strip()]
+        return (said[0] if said else str(error).splitlines()[0])[:500]
     cause = _origin(error)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()

@@ -57,7 +57,7 @@ def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: in
     if len(loads) <= EACH:
         wide = min(60.0, max(1.0, step - min(3.0, step / 4)))
         for p, load in enumerate(loads):
-            x, y = left + p * step, base - load * scale
+            x, y = left + (p + 0.5) * step - wide / 2, base - load * scale
             label = f"partition {p}: {load:,.0f} {what}, {load / mean if mean else 0:.2f} x the mean"
             out.append(f"<g><title>{escape(label)}</title>")
             out.append(f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{load * scale:.1f}"/>')

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from producers.batch import partitions_for_keys
+from producers.batch import partitions_for_tries
 
 from . import schema
 
@@ -132,24 +132,27 @@ def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[i
         rows.column(name).to_numpy() for name in ("partition", "low", "high", "records", "bytes")
     )
     first = (now == low) & ~np.asarray(keys.is_null())  # a key is counted in one of its rows
+    # As bincount takes them, once. Sums in float64 are exact up to 2**53, far beyond what one batch holds.
+    each = [column.astype(np.float64) for column in (records, size, first)]
+    split = low != high
+    tries = [(rule, n) for rule in KEYED for n in tried[topic]]
+    placements = chain(
+        zip(tries, partitions_for_tries(keys, tries), strict=True),
+        (((KEYLESS, n), np.full(len(rows), -1, np.int32)) for n in tried[topic]),
+    )
     found: list[dict[str, Any]] = []
-    for n in tried[topic]:
-        for rule in (*KEYED, KEYLESS):
-            placed = np.full(len(rows), -1, np.int32) if rule == KEYLESS else partitions_for_keys(keys, n, rule)
-            elsewhere = placed >= 0
-            moved_keys = first & elsewhere & ((low != placed) | (high != placed))
-            moved_records = np.where(elsewhere & (now != placed), records, 0)
-            sums = [_per_partition(placed, n, x) for x in (records, size, first, moved_keys, moved_records)]
-            found += (
-                {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
-                 **{name: int(total[at]) for name, total in zip(_COUNTED, sums, strict=True)}}
-                for at in np.flatnonzero(sums[0]).tolist()
-            )  # fmt: skip
+    for (rule, n), placed in placements:
+        has_place = placed >= 0
+        elsewhere = has_place & (placed != now)
+        moved = elsewhere | (has_place & split)  # a key on two partitions is on another than its own in any case
+        slot = placed.astype(np.intp) + 1
+        weights = (*each, each[2] * moved, each[0] * elsewhere)
+        sums = [np.bincount(slot, weights=weight, minlength=n + 1) for weight in weights]
+        found += (
+            {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
+             **{name: int(total[at]) for name, total in zip(_COUNTED, sums, strict=True)}}
+            for at in np.flatnonzero(sums[0]).tolist()
+        )  # fmt: skip
     types = {"run": pa.string(), "topic": pa.string(), "rule": pa.string(), "partitions": pa.int32(),
              "placed": pa.int32(), **dict.fromkeys(_COUNTED, pa.int64())}  # fmt: skip
     return pa.RecordBatch.from_pylist(found, schema=pa.schema(types))
-
-
-def _per_partition(placed: NDArray[np.int32], n: int, values: NDArray[Any]) -> NDArray[np.float64]:
-    # Sums in float64 are exact up to 2**53, far beyond what one batch holds.
-    return np.bincount(placed + 1, weights=values, minlength=n + 1).astype(np.float64)

@@ -21,7 +21,7 @@ from integration.timeline import intervals
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
 from pipeline import brokers, schema, weights
-from pipeline.job import Wanted, work, written
+from pipeline.job import Sources, Wanted, work, written
 from pipeline.steps import Steps
 from producers import partition_for_key
 
@@ -31,13 +31,33 @@ MakeTopic = Callable[..., str]
 
 
 def job(
-    spark: SparkSession, broker: Broker, topic: str, folder: Path, *, groups: tuple[str, ...] = (), **wanted: Any
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    folder: Path,
+    *,
+    groups: tuple[str, ...] = (),
+    events: str | None = None,
+    **wanted: Any,
 ) -> dict[str, Any]:
-    """The job over one topic; a history if the folder has one."""
-    found = brokers.topics(broker.bootstrap, [topic])
-    log = brokers.coordinator_log(broker.bootstrap) if groups else None
+    """The job over one topic."""
+    sources = Sources(
+        brokers.topics(broker.bootstrap, [topic]),
+        brokers.coordinator_log(broker.bootstrap) if groups else None,
+        brokers.topics(broker.bootstrap, [events]) if events else None,
+    )
     want = Wanted(str(folder / "out"), weights.Target(), groups=groups, **wanted)
-    return work(spark, broker.bootstrap, found, log, want, Steps())
+    return work(spark, broker.bootstrap, sources, want, Steps())
+
+
+def publish(broker: Broker, topic: str, folder: Path) -> None:
+    """Every line of a history to a topic; the last one of each file twice, as producers do that heard of no success."""
+    with KafkaProducer(bootstrap_servers=broker.bootstrap, metrics_enabled=False) as producer:
+        for file in folder.rglob("*.jsonl"):
+            lines = file.read_bytes().splitlines()
+            for line in (*lines, *lines[-1:]):
+                producer.send(topic, line)
+        producer.flush(30)
 
 
 def timeline_is_the_checkers(spark: SparkSession, folder: Path) -> None:
@@ -70,7 +90,10 @@ def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTop
         group.kill("m1")
         group.wait_stable()
 
-    said = job(spark, kafka_broker, topic, tmp_path, history=str(history), counts=(12, 24))
+    told = kafka_topic(partitions=2, name="events")
+    publish(kafka_broker, told, history)
+
+    said = job(spark, kafka_broker, topic, tmp_path, events=told, counts=(12, 24))
 
     timeline_is_the_checkers(spark, tmp_path)
     found = {kind: [f for f in said["findings"] if f["kind"] == kind] for kind in {f["kind"] for f in said["findings"]}}

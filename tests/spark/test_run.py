@@ -237,6 +237,19 @@ def test_an_error_of_the_jvm_is_its_cause_and_the_log(spark: SparkSession, tmp_p
     kept.unlink()
 
 
+def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_path: Path) -> None:
+    def fail(batches):
+        raise ValueError(f"the reason, after {sum(1 for _ in batches)} batches")
+
+    (tmp_path / "spark.log").write_text("")
+    with (
+        pytest.raises(MachineError, match=r"Spark failed: ValueError: the reason, after \d batches") as caught,
+        run._plain_errors(tmp_path / "spark.log"),
+    ):
+        spark.range(3).mapInArrow(fail, "id long").collect()
+    Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")")).unlink()
+
+
 @pytest.mark.broker
 def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
     topic = kafka_topic(1)

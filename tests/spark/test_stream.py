@@ -1,0 +1,80 @@
+"""A stream whose process is killed between any two of its steps goes on where it was: every record once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow.dataset
+import pytest
+
+from integration.broker import Broker
+from integration.records import Record, send
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+def command(broker: Broker, topic: str, out: Path, *more: str) -> list[str]:
+    where = ["--bootstrap", broker.bootstrap, "--topics", topic, "--out", str(out)]
+    return [sys.executable, "-m", "pipeline", "stream", *where, *more]
+
+
+def kill_in_its_batches(arguments: list[str], out: Path, commits: int) -> int:
+    """SIGKILL the driver as soon as it has committed so many batches; returns how many it had when it was gone."""
+    committed = lambda: len(list((out / "checkpoint" / "commits").glob("[0-9]*")))
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 200
+        while committed() < commits:
+            assert process.poll() is None, "the stream ended before it could be killed"
+            assert time.monotonic() < deadline, f"{committed()} batches committed"
+            time.sleep(0.005)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    # The JVM goes with its driver. A second one beside it would be no restart.
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    return committed()
+
+
+@pytest.mark.timeout(600)  # three starts of Spark
+def test_a_killed_stream_loses_and_doubles_nothing(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
+    topic, out = kafka_topic(partitions=3), tmp_path / "out"
+    names = [b"hot" if i % 4 == 0 else b"key-%d" % (i % 97) if i % 5 else None for i in range(3000)]
+    sent = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, key) for key in names])
+    assert sent.acked == 3000
+    arguments = command(kafka_broker, topic, out, "--max-records", "500", "--json")
+
+    done = kill_in_its_batches(arguments, out, 2)
+    assert 2 <= done < 6  # in its midst
+
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout)
+    (found,) = said["topics"]
+    assert {load["partition"]: load["records"] for load in found["loads"]} == sent.counts[topic]
+    assert [load["missing"] for load in found["loads"]] == [0, 0, 0]
+    assert said["batches"] >= 6
+    assert found["hot_keys"][0] == {"key": "'hot'", "records": 750}  # fewer keys than a batch keeps: exact
+    rows = pyarrow.dataset.dataset(out / "loads", partitioning="hive").to_table().to_pylist()
+    for partition in range(3):
+        ranges = sorted(
+            (r["first_offset"], r["last_offset"], r["records"]) for r in rows if r["partition"] == partition
+        )
+        at = 0
+        for first, last, records in ranges:
+            assert (first, last - first + 1) == (at, records)  # each batch goes on where the one before ended
+            at = last + 1
+        assert at == sent.counts[topic][partition]
+    assert sum(row["null_key_records"] for row in rows) == names.count(None)
+
+    more = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, b"later")] * 10)
+    again = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=True)
+    (found,) = json.loads(again.stdout)["topics"]
+    assert found["records"] == 3000 + more.acked
