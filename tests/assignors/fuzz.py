@@ -94,11 +94,15 @@ class Case:
         }
 
 
+SIZES = {"tiny": (4, 2, 4), "small": (8, 6, 8), "wide": (20, 14, 12), "crowd": (120, 3, 60)}
+"""The most members, topics, and partitions of one topic; the hash maps of a crowd grow."""
+
+
 def draw(seed: int, size: str = "") -> Case:
-    """The group of a seed: ``tiny``, ``small`` or ``wide``, any if not said."""
+    """The group of a seed: ``tiny``, ``small``, ``wide``, any of these if not said; or a ``crowd``."""
     random = Random(f"group {seed}")
     drawn = random.choices(("tiny", "small", "wide"), (3, 5, 1))[0]
-    members, topics, partitions = {"tiny": (4, 2, 4), "small": (8, 6, 8), "wide": (20, 14, 12)}[size or drawn]
+    members, topics, partitions = SIZES[size or drawn]
     names = _names(random, random.randint(1, topics))
     counts = {topic: random.randint(1, partitions) if random.random() < 0.9 else 0 for topic in names}
     ids = _ids(random, random.randint(min(2, random.randint(1, 8)), members))

@@ -1,7 +1,7 @@
 """Random groups, as their bytes, to Java's live assignors and to ours.
 
-1,000 groups for each strategy; ``FUZZ_GROUPS=10000`` in the environment for more, ``FUZZ_FIRST=20000`` for others. A
-difference is shown with its seed and the smallest group that still has it.
+1,000 groups for each strategy and 50 crowds; ``FUZZ_GROUPS=10000`` in the environment for more, ``FUZZ_FIRST=20000``
+for others. A difference is shown with its seed and the smallest group that still has it.
 
 Java's sticky assignors are given no subscription that names a topic twice, which no client sends: they then take equal
 subscriptions for different ones. User data are well formed, or of no form: what is cut off in the middle, or written by
@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import pytest
@@ -30,6 +31,7 @@ from . import fuzz, golden, oracle
 from .live import ASSIGNORS, JOIN_GROUP, METADATA, JavaLeader, decoded, join_group, metadata
 
 GROUPS = int(os.environ.get("FUZZ_GROUPS", "1000"))
+CROWDS = GROUPS // 20
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
 LIMIT_S = 100 + GROUPS // 4
 ROUNDS = 3
@@ -115,14 +117,14 @@ def settled(leader: JavaLeader, name: str, case: fuzz.Case, assignment: Assignme
 @pytest.mark.source("apache/kafka 4.3.0, live")
 def test_random_groups_are_assigned_as_java_assigns_them(name, leader):
     seen = Counter[str]()
-    for seed in range(FIRST, FIRST + GROUPS):
-        case = fuzz.draw(seed)
+    for seed, size in [*product(range(FIRST, FIRST + GROUPS), [""]), *product(range(FIRST, FIRST + CROWDS), ["crowd"])]:
+        case = fuzz.draw(seed, size)
         if name in BEARABLE:
             case = replace(case, members=tuple(replace(m, topics=tuple(dict.fromkeys(m.topics))) for m in case.members))
         outcome, problem = judged(leader, name, case)
         if problem:
             least = fuzz.smallest(case, lambda each: judged(leader, name, each).problem)
-            pytest.fail(f"seed {seed}: {judged(leader, name, least).problem}\nsmallest: {least}\ndrawn: {case}")
+            pytest.fail(f"seed {seed} {size}: {judged(leader, name, least).problem}\nsmallest: {least}\ndrawn: {case}")
         seen[outcome] += 1
 
     print(f"{name}: {dict(seen)}")

@@ -42,13 +42,14 @@ def test_the_order_of_the_input_does_not_matter(name, group, random):
     user_data=st.lists(st.none() | st.binary(max_size=40), min_size=1, max_size=4),
     owned=st.lists(st.tuples(st.sampled_from("tuv"), st.integers(-(2**31), 2**31 - 1)), max_size=5),
     generation=st.integers(-(2**31), 2**31 - 1),
+    version=st.integers(0, protocol.VERSION),
 )
-def test_any_bytes_of_other_members_leave_it_sound(name, user_data, owned, generation):
+def test_any_bytes_of_other_members_leave_it_sound(name, user_data, owned, generation, version):
     """The claims that can be read from the bytes count as claims, the rest as none; nothing raises."""
     topics, counts = ("t", "u", "gone"), {"t": 4, "u": 2, "v": 1}
     claimed = tuple(TopicPartition(*tp) for tp in owned)
     sent = [
-        (f"m{i}", None, protocol.encode_subscription(protocol.Subscription(topics, data, claimed, generation)))
+        (f"m{i}", None, protocol.encode_subscription(protocol.Subscription(topics, data, claimed, generation), version))
         for i, data in enumerate(user_data)
     ]
 
