@@ -111,13 +111,26 @@ CHURN = (
     Step("m3 is killed", (Kill("m3"),)),
 )
 
-_BOTH = ("sticky", "range")
 _ROLLED = ("m1", "m2", "m3")
 
 
-def _rolling(assignors: tuple[str, ...], what: str) -> tuple[Step, ...]:
-    """Each member is stopped and started again, one after the other."""
-    return tuple(Step(f"{m} restarts with {what}", (Leave(m), Join(m, assignors))) for m in _ROLLED)
+def _rolling(to: str, client: str = "kafka-python") -> tuple[Step, ...]:
+    """From range to another assignor in two bounces: each member restarts with both, then each with the new one alone.
+
+    Args:
+        to: Its protocol name.
+        client: What they run in the beginning; afterwards it is kafka-python.
+    """
+    join = Step("three members join with range", tuple(Join(m, ("range",), client=client) for m in _ROLLED))
+    bounces = (((to, "range"), "both"), ((to,), f"{to} alone"))
+    return (
+        join,
+        *(
+            Step(f"{m} restarts with {what}", (Leave(m), Join(m, assignors)))
+            for assignors, what in bounces
+            for m in _ROLLED
+        ),
+    )
 
 
 _SCENARIOS = (
@@ -209,11 +222,18 @@ _SCENARIOS = (
     Scenario(
         "rolling-assignors",
         "From range to sticky without a stop: each member restarts with both, then each with sticky alone.",
-        (
-            Step("three members join with range", tuple(Join(m, ("range",)) for m in _ROLLED)),
-            *_rolling(_BOTH, "both"),
-            *_rolling(("sticky",), "sticky alone"),
-        ),
+        _rolling("sticky"),
+    ),
+    Scenario(
+        "rolling-cooperative",
+        "From eager range to cooperative-sticky without a stop, in two bounces (KIP-429), under load.",
+        _rolling("cooperative-sticky"),
+    ),
+    Scenario(
+        "rolling-from-java",
+        "Java's members with range become ours with cooperative-sticky without a stop, in two bounces, under load.",
+        _rolling("cooperative-sticky", "java"),
+        topics={"rolling-orders": 12},  # Java's VerifiableConsumer takes one topic
     ),
 )
 

@@ -75,6 +75,39 @@ def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_pa
 
 
 @broker
+@pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
+@pytest.mark.parametrize("name", ["rolling-cooperative", "rolling-from-java"])
+def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    """No record is lost, none is read twice but where a partition moved, and no partition ever has two owners."""
+    result = played(name, kafka_broker, tmp_path)
+
+    assert [step.protocol for step in result.steps] == ["range"] * 3 + ["cooperative-sticky"] * 4
+    verdict = result.verdict
+    assert min(verdict.checked[law] for law in ("O1", "R2", "R6", "A1", "C3")) > 0
+    assert verdict.measures["overlap_ms"] == {}
+    assert verdict.measures["acked"] == verdict.checked["C3"]
+    moved = {(i.topic, i.partition) for i in result.intervals if i.moved}
+    assert read_twice(History.load(tmp_path)) <= moved
+    # In the second bounce members keep what they have while others come and go: no interval of theirs ends.
+    last = [i for i in result.intervals if i.member == "m1" and i.end_ns > result.steps[-1].mono_ns]
+    assert min(i.start_ns for i in last) < result.steps[-2].mono_ns
+
+
+def read_twice(history: History) -> set[tuple[str, int]]:
+    """Topic-partitions of which an offset was consumed more than once."""
+    seen: set[tuple[str, int, int]] = set()
+    found = set()
+    for event in (e for e in history.events if e.kind == "consume"):
+        for run in event.data["offsets"]:
+            for offset in range(run["first"], run["last"] + 1):
+                place = run["topic"], run["partition"], offset
+                if place in seen:
+                    found.add(place[:2])
+                seen.add(place)
+    return found
+
+
+@broker
 def test_pausing_and_resuming_what_cannot_be(
     kafka_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
