@@ -282,8 +282,8 @@ def _plain_errors(log: Path | None = None) -> Iterator[None]:
 
 def _cause(error: BaseException) -> str:
     if isinstance(error, PythonException):  # our own code in a worker: its traceback's last line
-        said = [line for line in str(error).partition("Traceback (most recent")[2].splitlines()[1:] if line[:1].strip()]
-        return (said[0] if said else str(error).splitlines()[0])[:500]
+        lines = str(error).partition("Traceback (most recent")[2].splitlines()[1:]
+        return next((line for line in lines if line[:1].strip()), str(error).splitlines()[0])[:500]
     cause = _origin(error)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()
