@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .assignment import Assignment
 from .group import Group, Member, TopicPartition
-from .order import utf16
+from .order import lasting, utf16
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -27,7 +27,7 @@ class Indexed:
         group: The group.
 
     Attributes:
-        members: By member id in Java's string order; the index is the member's number.
+        members: In an order that outlasts restarts (`order.lasting`); the index is the member's number.
         topics: Those with partitions, in Java's string order.
         number: topic -> its number.
         first: int[T + 1], the position of each topic's partition 0; partition p of topic t is ``first[t] + p``.
@@ -40,7 +40,7 @@ class Indexed:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.members = sorted(group.members, key=lambda member: utf16(member.member_id))
+        self.members = sorted(group.members, key=lasting)
         self.topics = sorted((topic for topic, count in group.partitions.items() if count > 0), key=utf16)
         self.number = {topic: t for t, topic in enumerate(self.topics)}
         self.first = np.zeros(len(self.topics) + 1, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -20,6 +21,23 @@ def static_first(member: Member) -> tuple[bool, bytes, bytes]:
     """
     member_id = utf16(member.member_id)
     return (True, member_id, b"") if member.instance_id is None else (False, utf16(member.instance_id), member_id)
+
+
+_STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+"""What the coordinator appends to a client id to make it a member id: a ``java.util.UUID``."""
+
+
+def lasting_name(member: Member) -> str:
+    """What a member is still called after a restart: its instance id if it is static, else its client id.
+
+    The coordinator makes a dynamic member's id anew each time: client id, "-", UUID. Another id counts whole.
+    """
+    return _STAMP.sub("", member.member_id) if member.instance_id is None else member.instance_id
+
+
+def lasting(member: Member) -> tuple[bytes, bytes]:
+    """Sort key that outlasts restarts where lasting names differ; where they are equal, member ids decide."""
+    return utf16(lasting_name(member)), utf16(member.member_id)
 
 
 def hash_code(name: str) -> int:

@@ -1,4 +1,7 @@
-"""Which partitions make up the units of a class: topics spread over members, at no cost to what `flow` decided."""
+"""Which partitions make up the units of a class: topics spread over members, at no cost to what `flow` decided.
+
+Of a topic's partitions, those go to a member that it has an affinity for (`rendezvous`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from .flow import Units
 from .indexed import FREE, Indexed, Ints
+from .rendezvous import MOST, Affinity, Floats, matched
 
 
 def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, Ints], units: Units) -> Ints:
@@ -27,11 +31,12 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
     Cost: O(P log P). Deterministic.
     """
     topic = indexed.topic_of()
+    affinity = Affinity(indexed)
     owner: Ints = before.copy()
     dealt = np.argsort(units.dealt[0], kind="stable")
     dealt_class, dealt_member, dealt_units = units.dealt[0][dealt], units.dealt[1][dealt], units.dealt[2][dealt]
     if (units.kept < had[2]).any():
-        _give_up(indexed, group, had, units, dealt_class, dealt_member, owner)
+        _give_up(indexed, affinity, group, had, units, dealt_class, dealt_member, owner)
 
     loose = np.flatnonzero((owner == FREE) & (group != FREE))
     loose = loose[np.argsort(group[loose], kind="stable")]
@@ -40,11 +45,14 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
         g = group[loose[begin]]
         low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
         _deal(loose[begin:end], dealt_member[low:high], dealt_units[low:high], owner, topic, indexed.first)
+    run = group[loose] * len(indexed.topics) + topic[loose]  # what it costs no spread to exchange
+    owner[loose] = matched(affinity, loose, run, owner[loose])
     return owner
 
 
 def _give_up(
     indexed: Indexed,
+    affinity: Affinity,
     group: Ints,
     had: tuple[Ints, Ints, Ints],
     units: Units,
@@ -56,15 +64,18 @@ def _give_up(
 
     Worked example: a, b and c have 4 orders, 2 payments and 1 audit each; d joins and 5 must move, 1 of a, 2 of b and
     c. One after the other they give where the gap to d is widest: a 1 orders (4 to 0), b 1 orders (4 to 1) and 1
-    payments (2 to 0), c 1 orders (4 to 2) and 1 audit. In the end nobody has more than 3 orders or less.
+    payments (2 to 0), c 1 orders (4 to 2) and 1 audit. In the end nobody has more than 3 orders or less. Of its orders
+    each gives the one that goes better with d than with itself.
     """
     classes, members, count = had
     gives = np.flatnonzero(units.kept < count)
     giving = np.unique(classes[gives])
     inside = np.isin(group, giving)
     positions = np.flatnonzero(inside)
-    positions = positions[np.lexsort((positions, owner[positions], group[positions]))]
     topic = np.searchsorted(indexed.first, positions, side="right") - 1
+    gain = _gain(affinity, positions, group[positions], owner[positions], dealt_class, dealt_member)
+    order = np.lexsort((positions, gain, topic, owner[positions], group[positions]))
+    positions, topic, gain = positions[order], topic[order], gain[order]
     key = group[positions] * (len(indexed.members) + 1) + owner[positions] + 1
     bounds = np.searchsorted(group[positions], [giving, giving + 1]).T
     for g, (begin, end) in zip(giving.tolist(), bounds.tolist(), strict=True):
@@ -84,9 +95,27 @@ def _give_up(
             before = np.arange(len(of)) - first  # how many of its topic the member has besides, if this one goes next
             after = np.searchsorted(of, of, side="right") - first - before - 1  # how many went already
             gap = before * heads - theirs[of] - after  # times the takers: no fractions
-            gone = np.argsort(-gap, kind="stable")[: count[cell] - units.kept[cell]]
+            gone = np.lexsort((-gain[at], -gap))[: count[cell] - units.kept[cell]]
             owner[positions[at][gone]] = FREE
             np.add.at(theirs, of[gone], 1)
+
+
+def _gain(
+    affinity: Affinity, positions: Ints, group: Ints, owner: Ints, dealt_class: Ints, dealt_member: Ints
+) -> Floats:
+    """How much better each position goes with one of those who get new units of its class than with its owner."""
+    begin = np.searchsorted(dealt_class, group)
+    takers = np.searchsorted(dealt_class, group, side="right") - begin
+    takers[owner == FREE] = 0
+    gain = np.zeros(len(positions))
+    if takers.sum() > MOST:
+        return gain
+    which = np.repeat(np.arange(len(positions)), takers)
+    taker = dealt_member[np.repeat(begin - np.cumsum(takers) + takers, takers) + np.arange(len(which))]
+    np.maximum.at(gain, which, affinity.of(positions[which], taker))
+    held = np.flatnonzero(takers)
+    gain[held] -= affinity.of(positions[held], owner[held])
+    return gain
 
 
 def _deal(loose: Ints, members: Ints, units: Ints, owner: Ints, topic: Ints, first: Ints) -> None:

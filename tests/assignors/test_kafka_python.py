@@ -241,7 +241,8 @@ def test_garbage_user_data_of_another_member_is_dropped_and_told(cls, garbage, c
     )
     members = [join("good", cls().metadata({"t"}).encode()), join("bad", sent.encode())]
 
-    assert plain(cls().assign(cluster({"t": [[1], [1]]}), members)) == {"bad": {"t": [0]}, "good": {"t": [1]}}
+    given = plain(cls().assign(cluster({"t": [[1], [1]]}), members))
+    assert {member: len(topics["t"]) for member, topics in given.items()} == {"bad": 1, "good": 1}
     assert f"{cls.name}: member 'bad': {len(garbage)} bytes of user data" in caplog.text
     assert caplog.text.count("\n") == 1
 

@@ -1,0 +1,120 @@
+"""Who goes to whom where nothing else decides: by names alone, so that a group finds itself again after a restart.
+
+Members that come back have new member ids and claim nothing. If what they get depended on how many they are, or in
+which order they came, nearly everything would be somewhere else than before. So every pair of partition and member has
+an affinity, a number that only their names decide (rendezvous hashing), and where balance, racks, moves and the spread
+of topics leave it open, partitions go where their affinity is highest.
+
+Guarantee: an affinity never costs balance, racks, moves or spread, and depends on no other member. When all members
+return, under the same instance ids or client ids, and nobody claims anything, each gets what any other full restart of
+the same members gives it. When one of n stays away, the others get most of theirs (measured: tests/assignors/
+test_restart.py).
+
+Source: Thaler & Ravishankar 1998, "Using name-based mappings to increase hit rates"; Gale & Shapley 1962 (`matched`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .indexed import Indexed, Ints
+from .order import lasting_name
+
+Floats = NDArray[np.float64]
+
+MOST = 1 << 19
+"""Pairs of partition and member that one call looks at, some tenths of a second; beyond, numbers decide, not names."""
+
+
+class Affinity:
+    """How well partitions and members go together.
+
+    Members of one lasting name count as its first, second and so on, by member id.
+    """
+
+    def __init__(self, indexed: Indexed) -> None:
+        self._indexed = indexed
+
+    def of(self, positions: Ints, members: Ints) -> Floats:
+        """Numbers from 0 to 1; the arguments are broadcast."""
+        topic = np.searchsorted(self._indexed.first, positions, side="right") - 1
+        partition = (positions - self._indexed.first[topic]).astype(np.uint64)
+        mixed = _mixed(_mixed(self._topics[topic] + partition) ^ self._members[members])
+        affinity: Floats = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return affinity
+
+    @cached_property
+    def _topics(self) -> NDArray[np.uint64]:
+        return _mixed(
+            np.array([crc32(topic.encode("utf-8", "surrogatepass")) for topic in self._indexed.topics], np.uint64)
+        )
+
+    @cached_property
+    def _members(self) -> NDArray[np.uint64]:
+        seen = Counter[str]()
+        keys = []
+        for member in self._indexed.members:
+            name = lasting_name(member)
+            keys.append(crc32(name.encode("utf-8", "surrogatepass")) + (seen[name] << 32))
+            seen[name] += 1
+        return _mixed(np.array(keys, np.uint64))
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit over all bits (the finalizer of splitmix64)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    return mixed
+
+
+def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints:
+    """Exchange partitions among members that get some of the same run, so that no two would rather swap.
+
+    Args:
+        affinity: Of the group.
+        positions: int[L], partitions that are new to their members.
+        run: int[L], within which they may be exchanged.
+        given: int[L], members' numbers.
+
+    Returns:
+        int[L], as many of each run for each member as before. `given` when there are more than `MOST` pairs to look at.
+
+    Cost: O(pairs log pairs), a pair being a partition and a member of its run. Deterministic.
+    """
+    slots, slot, room = np.unique(run * (given.max(initial=0) + 1) + given, return_inverse=True, return_counts=True)
+    of_slot = np.zeros(len(slots), np.int64)
+    member = np.zeros(len(slots), np.int64)
+    of_slot[slot], member[slot] = run, given
+    runs, begin, choices = np.unique(of_slot, return_index=True, return_counts=True)
+    number = np.searchsorted(runs, run)
+    if choices.max(initial=0) < 2 or choices[number].sum() > MOST:
+        return given
+    # All pairs, by position and then from the best to the worst.
+    which = np.repeat(np.arange(len(positions)), choices[number])
+    first = np.cumsum(choices[number]) - choices[number]
+    to = begin[number][which] + np.arange(len(which)) - first[which]
+    liking = affinity.of(positions[which], member[to])
+    order = np.lexsort((-liking, which))
+    to, liking = to[order], liking[order]
+    # Each asks its best; who has no room for all keeps those it likes most; the others ask their next.
+    asking = np.arange(len(positions))
+    turn = first.copy()
+    while len(asking):
+        full = np.zeros(len(slots), bool)
+        full[to[turn[asking]]] = True
+        rivals = np.flatnonzero(full[to[turn]])
+        at = to[turn[rivals]]
+        by = np.lexsort((rivals, -liking[turn[rivals]], at))
+        ordered = at[by]
+        place = np.arange(len(by)) - np.searchsorted(ordered, ordered)
+        asking = rivals[by[place >= room[ordered]]]
+        turn[asking] += 1
+    found: Ints = member[to[turn]]
+    return found
