@@ -16,7 +16,7 @@ What is different from a ``Consumer``:
   ``send_offsets_to_transaction`` of a confluent producer can't fence it: no exactly-once across groups.
 * The group's work is done in `poll`, in the caller's thread. A rebalance may take `poll` longer than its timeout, and
   ``max.poll.interval.ms`` between two calls of `poll` ends the membership, as with any consumer.
-* Callbacks run during `poll`, on a thread of kafka-python's, while the caller waits; they must not call `poll`.
+* Callbacks run during `poll`, on a thread of kafka-python's, while the caller waits; they may `commit`, not `poll`.
 """
 
 from __future__ import annotations
@@ -111,10 +111,10 @@ class BridgedConsumer:
             translated["security_protocol"] = str(translated["security_protocol"]).upper()
         translated["bootstrap_servers"] = str(config.get("bootstrap.servers", "localhost:9092")).split(",")
         own = {*_CONTROL, *_OURS, "group.protocol"}
-        self.consumer = confluent_kafka.Consumer(
+        self.consumer: Any = confluent_kafka.Consumer(
             {**{name: value for name, value in config.items() if name not in own}, "enable.auto.commit": False}
         )
-        """The data plane, for what needs no group: ``pause``, ``seek``, ``position``, watermarks, statistics."""
+        """The data plane, for what needs no group: ``pause``, ``seek``, ``position``, watermarks; None once closed."""
         try:
             self._control = KafkaConsumer(
                 **{
@@ -201,7 +201,7 @@ class BridgedConsumer:
                 return self._returned
 
     def commit(self, message: Any = None, offsets: Iterable[Any] | None = None) -> None:
-        """Commit, and wait for it.
+        """Commit, and wait for it; from a callback it is done right after that.
 
         Args:
             message: A message that is processed, or
@@ -220,7 +220,7 @@ class BridgedConsumer:
         else:
             self._take_note(self._returned)
             wanted = dict(self._processed)
-        if self._committing is not None:  # from a callback, whose thread must not wait for the broker
+        if self._committing is not None:  # from a callback: sent when that is over, as its thread must not wait
             self._committing.update(wanted)
         elif wanted:
             self._control.commit(_offsets(wanted))
@@ -238,22 +238,17 @@ class BridgedConsumer:
         """Stop fetching, commit what is processed if it does so by itself, leave the group. Twice is once.
 
         Raises:
-            KafkaError: The last commit failed; all is closed nevertheless.
+            KafkaError: kafka-python's: an error of a callback; all is closed nevertheless.
         """
         if self._closed:
             return
         self._closed = True
         self._take_note(self._returned)
         try:
-            gone = _confluent(self._owned)
-            self._stop_fetching(set(self._owned))
-            if self._on_revoke is not None and gone:
-                self._on_revoke(self, gone)
-            if self._auto_commit and self._processed and not kafka_consumer.is_fenced(self._control):
-                self._control.commit(_offsets(self._processed))
+            self._control.close()  # calls the listener for all it has, which does the rest, and leaves
         finally:
-            self._control.close()
             self.consumer.close()
+            self.consumer = None  # librdkafka's threads live as long as the last reference to it
 
     def __enter__(self) -> BridgedConsumer:
         return self
@@ -293,7 +288,11 @@ class BridgedConsumer:
     def _stop_fetching(self, partitions: set[TopicPartition]) -> None:
         if gone := _confluent(partitions & self._owned):
             self.consumer.incremental_unassign(gone)
+
+    def _drop(self, partitions: set[TopicPartition]) -> None:
         self._owned -= partitions
+        for each in partitions:
+            self._processed.pop(each, None)
 
 
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
@@ -304,38 +303,50 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Iterable[tuple[str, int]]) -> None:
         bridge = self._bridge
-        bridge._start_fetching({TopicPartition(*each) for each in assigned})
+        bridge._committing = {}
+        try:
+            bridge._start_fetching({TopicPartition(*each) for each in assigned})
+        finally:
+            await self._commit()
 
     async def on_partitions_revoked(self, revoked: Iterable[tuple[str, int]]) -> None:
         bridge = self._bridge
         partitions = {TopicPartition(*each) for each in revoked} & bridge._owned
         bridge._stop_fetching(partitions)
-        done = {each: bridge._processed.pop(each) for each in partitions & bridge._processed.keys()}
+        done = {each: bridge._processed[each] for each in partitions & bridge._processed.keys()}
         bridge._committing = done if bridge._auto_commit else {}
         try:
             if bridge._on_revoke is not None and partitions:
                 bridge._on_revoke(bridge, _confluent(partitions))
         finally:
-            offsets, bridge._committing = bridge._committing, None
-            await self._commit(offsets)
+            bridge._drop(partitions)
+            await self._commit()
 
     async def on_partitions_lost(self, lost: Iterable[tuple[str, int]]) -> None:
         bridge = self._bridge
         partitions = {TopicPartition(*each) for each in lost}
         bridge._stop_fetching(partitions)
-        for each in partitions:
-            bridge._processed.pop(each, None)
-        if bridge._on_lost is not None:
-            bridge._on_lost(bridge, _confluent(partitions))
-
-    async def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        if not offsets:
-            return
+        bridge._committing = {}
         try:
-            await self._bridge._control.commit_async(_offsets(offsets))
+            if bridge._on_lost is not None:
+                bridge._on_lost(bridge, _confluent(partitions))
+        finally:
+            bridge._drop(partitions)
+            offsets, bridge._committing = bridge._committing, None
+            if offsets:
+                log.warning("offsets of %s are not committed: the member is out of its group", _named(offsets))
+
+    async def _commit(self) -> None:
+        offsets, self._bridge._committing = self._bridge._committing, None
+        try:
+            if offsets:
+                await self._bridge._control.commit_async(_offsets(offsets))
         except KafkaError as error:
-            names = ", ".join(f"{each.topic}-{each.partition}" for each in sorted(offsets))
-            log.warning("what was read of %s is not committed, its next owner reads it again: %s", names, error)
+            log.warning("offsets of %s are not committed, the next owner reads again: %s", _named(offsets or {}), error)
+
+
+def _named(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{each.topic}-{each.partition}" for each in sorted(partitions))
 
 
 def _offsets(offsets: Mapping[TopicPartition, int]) -> dict[Any, Any]:

@@ -83,7 +83,7 @@ class Setting:
         self.members.append(member)
         return member
 
-    def send(self) -> None:
+    def send(self, wait: bool = True) -> None:
         """A few records more on each partition, and wait until they are consumed."""
         producer = KafkaProducer(bootstrap_servers=self.broker.bootstrap)
         for partition in range(PARTITIONS):
@@ -92,7 +92,8 @@ class Setting:
         producer.flush()
         producer.close()
         self.sent += EACH
-        until(lambda: len(self.seen()) >= self.sent * PARTITIONS, "every record is consumed")
+        if wait:
+            until(lambda: len(self.seen()) >= self.sent * PARTITIONS, "every record is consumed")
 
     def seen(self) -> Counter[tuple[int, int]]:
         return sum((Counter(dict(member.seen)) for member in self.members), Counter())
@@ -194,6 +195,36 @@ def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
     bridge.close()
     with pytest.raises(RuntimeError, match="closed"):
         bridge.poll(0)
+
+
+def test_callbacks_choose_where_to_start_and_commit_by_hand(setting: Setting) -> None:
+    def start_late(_consumer: BridgedConsumer, partitions: list[Any]) -> None:
+        for each in partitions:
+            each.offset = EACH - 1
+
+    def commit(consumer: BridgedConsumer, _partitions: list[Any]) -> None:
+        consumer.commit()
+
+    by_hand = {"enable.auto.commit": False}
+    other: list[Consuming] = []
+    seen: Counter[tuple[int, int]] = Counter()
+    with BridgedConsumer(setting.config(**by_hand), [CooperativeStickyAssignor]) as bridge:
+        setting.send(wait=False)
+        bridge.subscribe([f"^{setting.topic}$"], on_assign=start_late, on_revoke=commit)
+
+        def read() -> None:
+            if (message := bridge.poll(0.2)) is not None:
+                seen[message.partition(), message.offset()] += 1
+
+        until(lambda: read() or len(seen) == PARTITIONS, "the last record of each partition is read")
+        other.append(setting.start(CooperativeStickyAssignor, **by_hand))
+        until(lambda: read() or len(bridge.assignment()) == PARTITIONS // 2, "a second member has its share")
+        given_up = set(range(PARTITIONS)) - {each.partition for each in bridge.assignment()}
+        assert {p for p, offset in setting.committed().items() if offset == EACH} >= given_up
+    assert set(seen) == {(p, EACH - 1) for p in range(PARTITIONS)}
+    setting.shared(other[0])
+    assert setting.committed() == dict.fromkeys(range(PARTITIONS), EACH)
+    assert not other[0].seen  # nothing was left to read
 
 
 @pytest.mark.parametrize(
