@@ -217,13 +217,14 @@ class _Sticky(Assignor):
             often less balanced or moves more where subscriptions differ, and slow in large groups. Where Java throws,
             comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
             default, always answers the optimal assignment.
+        racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a matrix
+            {member rack: {replica rack: cost}}; see `kafka_assignors.core.objective.Objective`. As every member may
+            become the leader, all should have the same.
+        order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``: what outweighs what.
 
     Raises:
-        ConfigError: `rack` is no string, or `parity` neither ``"java"`` nor None.
+        ConfigError: `rack` is no string, or another argument is not one of these; the message names it.
     """
-
-    def __init__(self, *, rack: str | None = None, parity: str | None = None) -> None:
-        super().__init__(rack=rack, parity=parity)
 
 
 class StickyAssignor(_Sticky):
@@ -278,10 +279,10 @@ class CooperativeStickyAssignor(_Sticky):
     name = "cooperative-sticky"
     _strategy = strategy("cooperative-sticky")
 
-    def __init__(self, *, rack: str | None = None, parity: str | None = None, protocol: str = "auto") -> None:
+    def __init__(self, *, rack: str | None = None, protocol: str = "auto", **options: Any) -> None:
         if protocol not in PROTOCOLS:
             raise ConfigError(f"protocol must be 'auto', 'cooperative' or 'eager', not {protocol!r}")
-        super().__init__(rack=rack, parity=parity)
+        super().__init__(rack=rack, **options)
         self._protocol = protocol
 
     def supported_protocols(self) -> list[Any]:
