@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import random
+import subprocess
+import sys
 
 import pytest
 from aiokafka.cluster import ClusterMetadata
@@ -133,6 +135,29 @@ def test_generations_decide_between_claims():
     )
 
     assert decoded(answer) == {"a": {"u": [0, 1]}, "b": {"t": [0, 1]}}
+
+
+@pytest.mark.parametrize(
+    ("missing", "module", "extra"),
+    [
+        (["aiokafka"], "aiokafka", "kafka-assignors[aiokafka]"),
+        (["confluent_kafka"], "confluent", "kafka-assignors[confluent,kafka-python]"),
+        (["kafka"], "confluent", "kafka-assignors[confluent,kafka-python]"),
+    ],
+)
+def test_without_its_client_an_adapter_says_what_to_install(missing, module, extra):
+    hide = "".join(f"sys.modules[{name!r}] = None; " for name in missing)
+    code = f"import sys; {hide}\ntry: import kafka_assignors.{module}\nexcept ImportError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert f"pip install '{extra}'" in done.stdout, done.stderr
+
+
+def test_the_one_for_aiokafka_needs_no_kafka_python():
+    code = (
+        "import sys; sys.modules['kafka'] = None; import kafka_assignors.aiokafka as a; print(a.StickyAssignor().name)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("sticky\n", 0)
 
 
 def test_cooperative_sticky_is_refused_with_the_reason():
