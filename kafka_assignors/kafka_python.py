@@ -217,10 +217,10 @@ class _Sticky(Assignor):
             often less balanced or moves more where subscriptions differ, and slow in large groups. Where Java throws,
             comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
             default, always answers the optimal assignment.
-        racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a matrix
-            {member rack: {replica rack: cost}}; see `kafka_assignors.core.objective.Objective`. As every member may
-            become the leader, all should have the same.
-        order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``: what outweighs what.
+        racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
+            matrix {member rack: {replica rack: cost}}; see `kafka_assignors.core.objective.Objective`. As every member
+            may become the leader, all should have the same.
+        order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
 
     Raises:
         ConfigError: `rack` is no string, or another argument is not one of these; the message names it.
