@@ -27,9 +27,14 @@ PLACED = {
 
 
 @pytest.fixture
-def group(kafka_cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[], MemberGroup]]:
+def group(kafka_cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., MemberGroup]]:
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(MemberGroup(kafka_cluster.bootstrap, f"g-{tmp_path.name}", tmp_path, "run"))
+
+        def make(**settings: Any) -> MemberGroup:
+            name = f"g-{tmp_path.name}"
+            return stack.enter_context(MemberGroup(kafka_cluster.bootstrap, name, tmp_path, "run", **settings))
+
+        yield make
 
 
 def far(stable: Stable, placed: list[list[int]], racks: Mapping[str, str] = NAMES) -> dict[int, str]:
@@ -131,3 +136,42 @@ def test_without_racks_the_same_group_reads_over_the_border(group, kafka_cluster
     stable = members.wait_stable(timeout_s=60)
 
     assert len(far(stable, placed)) == 6
+
+
+def test_a_rack_is_worth_a_move_and_balance_is_worth_a_rack(group, kafka_cluster_topic, tmp_path):
+    """The default order. Static members that come back in the wrong racks swap what they have, though balance needs no
+    move; and a third one that has no rack gets its share, though nothing is near to it."""
+    placed = [[1], [2]] * 3
+    topic, members = kafka_cluster_topic(placed=placed, name="racks"), group(session_timeout_ms=10_000)
+
+    def start(name: str, rack: str | None, static: bool = True) -> None:
+        members.start(name, [topic], ["cooperative-sticky"], instance_id=name if static else None, rack=rack)
+
+    for name in ("s1", "s2"):
+        start(name, None)
+    before = members.wait_stable(timeout_s=60)
+    near = {n: [RACK_OF_NODE[placed[p][0]] for p in before.owned[n][topic]].count("a") for n in ("s1", "s2")}
+    wrong = {"s1": "b", "s2": "a"} if near["s1"] >= near["s2"] else {"s1": "a", "s2": "b"}
+    misplaced = far(before, placed, wrong)
+    assert len(misplaced) >= 4
+    for name, rack in wrong.items():  # a restart within the session makes no generation, but leaves the rack in the log
+        members.kill(name)
+        start(name, rack)
+        assert members.wait_stable(timeout_s=60).generation == before.generation
+
+    start("m3", None, static=False)
+    three = members.wait_stable(timeout_s=60)
+    members.stop("m3")
+    two = members.wait_stable(timeout_s=60)
+    members.close()
+
+    assert (sizes(three), sizes(two)) == ([2, 2, 2], [3, 3])
+    assert set(far(three, placed, {**wrong, "m3": "nowhere"}).values()) == {"m3"}
+    assert far(two, placed, wrong) == {}
+    moved = [p for p in range(6) if holder(two, topic, p) != holder(before, topic, p)]
+    assert moved == sorted(misplaced)
+    assert check(History.load(tmp_path)).value is True
+
+
+def holder(stable: Stable, topic: str, partition: int) -> str:
+    return next(member for member, topics in stable.owned.items() if partition in topics.get(topic, ()))
