@@ -210,7 +210,10 @@ class StrategyPartitioner(CheckedPartitioner):
         place = seen.place
         if place is not None and (serialized_key or not (serialized_key is None or self._empty_is_null)):
             try:
-                chosen: int = place(serialized_key, seen.over)
+                known = seen.known
+                chosen = None if known is None else known.get(serialized_key)
+                if chosen is None:
+                    chosen = place(serialized_key, seen.over)
             except TypeError:  # no bytes
                 chosen = place(as_bytes(serialized_key), seen.over)
         else:

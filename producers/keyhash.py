@@ -108,9 +108,9 @@ class KeyHashPartitioner(StrategyPartitioner):
         self.modulus = None if modulus is None else check_count(modulus, "modulus")
         self._empty_is_null = empty_is_null
         self._index = fastest(preset)
-        in_c = self._index is not preset_named(preset).place
         # A hash in C costs no more than a memo, so there is nothing to remember.
-        self._placing: Callable[[], Index] = (lambda: self._index) if in_c else (lambda: KeyMemo(self._index).place)
+        self._remember = self._index is preset_named(preset).place and hot_share is None
+        self._placing: Callable[[], Index] = lambda: self._index
         if hot_share is None and hot_ways != _HOT_WAYS:
             raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
         if hot_share is not None:
@@ -138,9 +138,13 @@ class KeyHashPartitioner(StrategyPartitioner):
         if old is not None and old.view.partitions == view.partitions:
             return old.keys  # what is remembered is still true
         place = self._placing()
-        if ids[-1] == len(ids) - 1:
+        if ids[-1] != len(ids) - 1:  # Kafka leaves no gaps; other clusters may
+            at = place
+            place = lambda key, n: ids[at(key, n)]
+        if not self._remember:
             return Keys(place, len(ids))
-        return Keys(lambda key, n: ids[place(key, n)], len(ids))  # Kafka leaves no gaps; other clusters may
+        memo = KeyMemo(place)
+        return Keys(memo.learn, len(ids), memo.seen)
 
 
 def _splitting(hot: HotKeys, index: Index) -> Index:

@@ -23,6 +23,7 @@ class Keys(NamedTuple):
 
     place: Index
     over: int  # the number of partitions that `place` is given
+    known: Mapping[bytes, int] | None = None  # key -> partition: look here before `place` is asked
 
 
 class Seen:
@@ -36,7 +37,7 @@ class Seen:
         keys: Places those with one; None: keys are ignored.
     """
 
-    __slots__ = ("keys", "leader_ids", "over", "place", "rule", "source", "uses", "view", "whole")
+    __slots__ = ("keys", "known", "leader_ids", "over", "place", "rule", "source", "uses", "view", "whole")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Seen:
         self.keys = keys
         self.place: Any = keys and keys.place  # at hand for the hot path
         self.over = keys.over if keys else 0
+        self.known = keys.known if keys else None
         self.uses = 0  # choices made while some partition had no leader
         self.whole = len(view.available) == len(view.partitions)
 

@@ -110,16 +110,19 @@ class KeyMemo:
     A memo belongs to one topic with one number of partitions. It keeps at most `MEMO_KEYS` keys of at most
     `MEMO_KEY_BYTES`, then forgets all and starts again: exact least-recently-used order would cost more per record than
     it saves. Threads may share it: a race computes a key twice, with the same answer.
+
+    Attributes:
+        seen: key -> partition, for callers that look before they call.
     """
 
-    __slots__ = ("_index", "_seen")
+    __slots__ = ("_index", "seen")
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._seen: dict[bytes, int] = {}
+        self.seen: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self.seen)
 
     def place(self, key: bytes, n: int) -> int:
         """Place a key over `n` partitions, the same number each time. Cost: one look-up for a seen key, else the hash.
@@ -127,14 +130,17 @@ class KeyMemo:
         Raises:
             TypeError: The key is not bytes. Anything else may change, and the memo with it.
         """
-        seen = self._seen
-        found = seen.get(key)
-        if found is None:
-            if type(key) is not bytes:
-                raise TypeError(f"a memo keeps bytes, not {type(key).__name__}")
-            found = self._index(key, n)
-            if len(key) <= MEMO_KEY_BYTES:
-                if len(seen) >= MEMO_KEYS:
-                    seen.clear()
-                seen[key] = found
+        found = self.seen.get(key)
+        return self.learn(key, n) if found is None else found
+
+    def learn(self, key: bytes, n: int) -> int:
+        """The same for a key that was looked for in `seen` already."""
+        if type(key) is not bytes:
+            raise TypeError(f"a memo keeps bytes, not {type(key).__name__}")
+        found = self._index(key, n)
+        if len(key) <= MEMO_KEY_BYTES:
+            seen = self.seen
+            if len(seen) >= MEMO_KEYS:
+                seen.clear()
+            seen[key] = found
         return found
