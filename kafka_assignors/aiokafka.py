@@ -7,11 +7,10 @@ Give *instances*, one consumer each; aiokafka would use a class as it stands:
 What aiokafka makes different:
 
 * It is EAGER: every member gives up everything before a rebalance. So there is no ``cooperative-sticky``.
-* Its leader is shown topics and user data of each member, no rack, no instance id, no owned partitions. Under Java's
-  names (range, roundrobin, sticky) members send Java's bytes, rack and all, but an aiokafka *leader* places without
-  racks and takes static members for dynamic ones; any other leader sees all. Under other names (`compact-sticky` and
-  every strategy that is not Java's) racks and instance ids ride in user data (`core.compact`), so that all leaders see
-  the same.
+* Its leader's assignor is handed topics and user data of each member, no rack, no instance id. Members send Java's
+  bytes all the same, racks and generations included, and a leader looks them up in the answer that aiokafka is working
+  on. An aiokafka that hides that answer would place without racks and take static members for dynamic ones; not so
+  under other names than Java's (`compact-sticky`, `consistent-hash`, …), whose user data carry both (`core.compact`).
 * Each assignor in the list costs one more JoinGroup and generation at the start: list one, or two while you migrate.
 """
 
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -27,7 +26,7 @@ from .core import compact, userdata
 from .core.facts import Fact
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
-from .core.protocol import Subscription, encode_subscription
+from .core.protocol import Subscription, decode_subscription, encode_subscription
 from .core.strategies import read, strategy
 from .errors import ConfigError
 from .news import News, log
@@ -149,25 +148,34 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         Returns:
             member id -> the bytes of its assignment, for every member.
         """
-        carried = {m: self._carried(member.user_data) for m, member in members.items()}
-        joined = [
-            (m, said.instance_id, _subscription(member, said))
-            for (m, member), said in zip(members.items(), carried.values(), strict=True)
-        ]
+        joined, garbage = self._heard(members)
         partitions = _partition_counts(cluster, set().union(*(set(each.topics) for _, _, each in joined)))
         places: tuple[Any, ...] = ()
-        if any(said.rack for said in carried.values()):  # looking up racks takes long: only where a member can use them
+        if any(each.rack for _, _, each in joined):  # looking up racks takes long: only where a member can use them
             places = _racks(cluster, partitions)
         reading = read(self.name, joined, partitions, *places)
         answer, facts = self._strategy.answer_bytes(reading)
         given = {member_id: bytes(each) for member_id, each in answer.items()}
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
-        self._news.tell(self.name, {*reading.facts, *facts, *_garbage(carried), *_size(size, len(members))})
+        self._news.tell(self.name, {*reading.facts, *facts, *garbage, *_size(size, len(members))})
         return given
 
-    def _carried(self, data: bytes | None) -> compact.Carried:
-        return compact.Carried() if self.name in compact.JAVAS else compact.decode(data)
+    def _heard(self, members: Mapping[str, Any]) -> tuple[list[tuple[str, str | None, Subscription]], list[Fact]]:
+        """The members as they joined, or what aiokafka tells of them; and user data that say nothing."""
+        answered = _answered()
+        if answered.keys() == members.keys():
+            return [(m, instance_id, decode_subscription(data)) for m, (instance_id, data) in answered.items()], []
+        joined, garbage = [], []
+        for member_id, member in members.items():
+            said = compact.Carried() if self.name in compact.JAVAS else compact.decode(member.user_data)
+            topics = tuple(member.subscription)
+            sent = Subscription(topics, member.user_data, said.owned, said.generation, said.rack)
+            joined.append((member_id, said.instance_id, sent))
+            if said.garbage:
+                text = f"member {member_id!r}: {said.garbage}; ignored"
+                garbage.append(Fact("garbage-user-data", member_id, text))
+        return joined, garbage
 
 
 class RangeAssignor(Assignor):
@@ -188,7 +196,7 @@ class StickyAssignor(Assignor):
     """``sticky``: see `kafka_assignors.core.sticky.assign`. Claims and generation travel as Java writes them.
 
     Args:
-        rack: See the module: an aiokafka leader does not see it.
+        rack: See `Assignor`.
         options: As of kafka-python's `kafka_assignors.StickyAssignor`.
     """
 
@@ -203,21 +211,34 @@ class CompactStickyAssignor(Assignor):
         super().__init__("compact-sticky", rack=rack, **options)
 
 
-def _asking() -> Any:
-    """The group coordinator that is calling; aiokafka shows an assignor neither generation nor instance id."""
+def _calling() -> Iterator[dict[str, Any]]:
+    """The local variables of the coordinator's functions that call, the nearest first.
+
+    aiokafka shows an assignor neither its consumer, nor its generation, nor members as they joined; they are here.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        this = frame.f_locals.get("self")
-        if isinstance(this, CoordinatorGroupRebalance):
-            return this._coordinator
-        if isinstance(this, GroupCoordinator):
-            return this
+        if isinstance(frame.f_locals.get("self"), GroupCoordinator | CoordinatorGroupRebalance):
+            yield frame.f_locals
         frame = frame.f_back
+
+
+def _asking() -> Any:
+    """The group coordinator that is calling; None where that can't be seen."""
+    for names in _calling():
+        this = names["self"]
+        return this._coordinator if isinstance(this, CoordinatorGroupRebalance) else this
     return None
 
 
-def _subscription(member: Any, said: compact.Carried) -> Subscription:
-    return Subscription(tuple(member.subscription), member.user_data, said.owned, said.generation, said.rack)
+def _answered() -> dict[str, tuple[str | None, bytes]]:
+    """By member id, instance id and subscription, from the JoinGroup answer at hand; empty where that can't be seen."""
+    for names in _calling():
+        # (member id, instance id, subscription), and without the instance id before version 5.
+        found = [tuple(each) for each in getattr(names.get("response"), "members", ())]
+        if found and all(len(each) in (2, 3) and isinstance(each[-1], bytes) for each in found):
+            return {each[0]: (each[1] if len(each) == 3 else None, each[-1]) for each in found}
+    return {}
 
 
 def _partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
@@ -244,12 +265,6 @@ def _racks(cluster: Any, partitions: Mapping[str, int]) -> tuple[dict[str, Any],
         for topic, count in partitions.items()
     }
     return replicas, leaders
-
-
-def _garbage(carried: Mapping[str, compact.Carried]) -> Iterable[Fact]:
-    for member_id, said in carried.items():
-        if said.garbage:
-            yield Fact("garbage-user-data", member_id, f"member {member_id!r}: {said.garbage}; ignored")
 
 
 def _size(record: int, members: int) -> Iterable[Fact]:

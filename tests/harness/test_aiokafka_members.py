@@ -14,7 +14,6 @@ from aiokafka.errors import KafkaError
 
 from integration.broker import Broker
 from kafka_assignors import aiokafka, kafka_python
-from kafka_assignors.core import compact
 
 from .polling import DEADLINE_S, Polling
 
@@ -112,28 +111,29 @@ def test_members_keep_what_they_have_whichever_client_leads(
             each.stop()
 
 
-def test_racks_and_instance_ids_reach_an_aiokafka_leader_under_our_own_names(
-    make: Callable[..., AIOKafkaConsumer],
-) -> None:
-    """What the leader is shown of a static member with a rack; JoinGroup tells aiokafka's assignor neither."""
-    seen: dict[str, compact.Carried] = {}
+@pytest.mark.parametrize("name", ["range", "compact-sticky"])
+def test_racks_and_instance_ids_reach_an_aiokafka_leader(make: Callable[..., AIOKafkaConsumer], name: str) -> None:
+    """JoinGroup tells aiokafka's assignor neither; of a range group they decide who is first."""
+    seen: dict[str | None, str | None] = {}
 
-    class Watching(aiokafka.CompactStickyAssignor):
-        def _carried(self, data: bytes | None) -> compact.Carried:
-            said = super()._carried(data)
-            seen[said.instance_id or ""] = said
-            return said
+    class Watching(aiokafka.Assignor):
+        def _heard(self, members: Any) -> Any:
+            joined, garbage = super()._heard(members)
+            seen.update({instance_id: sent.rack for _, instance_id, sent in joined})
+            return joined, garbage
 
     async def scenario() -> None:
         async with AsyncExitStack() as stack:
-            members = []
-            for i in (1, 2):
-                consumer = make(Watching(rack=f"rack-{i}"), group_instance_id=f"i-{i}")
-                members.append(await stack.enter_async_context(consumer))
-                await settle(shares(*members), f"{i} members share")
+            dynamic = await stack.enter_async_context(make(Watching(name), client_id="a"))
+            await settle(shares(dynamic), "one has all")
+            static = make(Watching(name, rack="r1"), client_id="b", group_instance_id="z")
+            await stack.enter_async_context(static)
+            await settle(shares(dynamic, static), "two share")
+            if name == "range":
+                assert has(static) == {0, 1, 2}  # KIP-345: static members first, though "a-…" sorts before "z-…"
 
     asyncio.run(scenario())
-    assert {(said.instance_id, said.rack) for said in seen.values()} == {("i-1", "rack-1"), ("i-2", "rack-2")}
+    assert seen == {None: None, "z": "r1"}
 
 
 @pytest.mark.source("aiokafka 0.14.0 CoordinatorGroupRebalance.perform_group_join")
