@@ -13,7 +13,7 @@ from kafka_assignors.errors import KafkaAssignorsError, UnknownName
 
 from .result import Result, ResultFile
 
-NAMES = ("assignors", "partitioners", "checker", "broker", "rebalances", "pipeline")
+NAMES = ("assignors", "family", "partitioners", "checker", "broker", "rebalances", "pipeline")
 
 app = typer.Typer(add_completion=False)
 

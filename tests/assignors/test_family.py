@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from kafka_assignors.core import metaq, rocketmq
 from kafka_assignors.core import range as range_
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.protocol import decode_assignment
-from kafka_assignors.core.ring import ketama, md5_word, numbered
+from kafka_assignors.core.ring import Ring, ketama, md5_word, numbered
 from kafka_assignors.core.strategies import STRATEGIES, reading, strategy
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import ASSIGNORS
@@ -39,6 +40,18 @@ def test_rocketmqs_hash():
 def test_metaqs_hash():
     assert ketama([b"A-0"]).tolist() == [[435262711, 1786423515, 4271348207, 3371688699]]
     assert ketama([b"0-0"])[0, 0] == 53638855
+
+
+def test_a_partition_is_the_next_points_and_the_last_of_those_on_one_point():
+    """Java: the first key of ``tailMap(hash)``, inclusive, else the first of all; ``put`` replaces."""
+    ring = Ring.of([np.array([30, 10]), np.array([20, 10]), np.array([40, 30])])
+    hashes = np.array([0, 9, 10, 11, 20, 21, 30, 31, 40, 41])
+
+    assert ring.owners(hashes).tolist() == [1, 1, 1, 1, 1, 2, 2, 2, 2, 1]
+    # without a member, what its points covered is there again
+    assert ring.among(np.array([0, 2])).owners(hashes).tolist() == [0, 0, 0, 2, 2, 2, 2, 2, 2, 0]
+    assert ring.among(np.array([0])).owners(hashes).tolist() == [0] * 10
+    assert ring.among(np.array([0, 1])).among(np.array([0])).owners(hashes).tolist() == [0] * 10
 
 
 def test_names_are_hashed_as_java_writes_them():
