@@ -247,7 +247,7 @@ def _moves(plan: Plan) -> list[Move]:
             kind, text = why.of(at, int(holder[at]), int(then[at]))
         elif at in disputed:
             old, kind = None, "disputed"
-            text = f"{', '.join(claims.holders(partition))} claim it with the same generation"
+            text = f"{' and '.join(claims.holders(partition))} claim it with the same generation"
         elif at in contested:
             old, kind = contested[at], "unsubscribed"
             text = f"{old} does not subscribe to {partition.topic} any more"
