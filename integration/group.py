@@ -24,12 +24,11 @@ from .errors import MemberDied, NotDrained, NotStable
 from .member import CLIENT, MemberConfig
 from .process import MemberProcess, PythonProcess
 from .rest import Stable, assigned_to, due, seen
-from .verifiable import CLIENT as JAVA
-from .verifiable import JavaProcess
+from .verifiable import CONFLUENT, JAVA, VerifiableProcess
 
 __all__ = ["CLIENTS", "MemberGroup", "Stable"]
 
-CLIENTS = (CLIENT, JAVA)
+CLIENTS = (CLIENT, JAVA, CONFLUENT)
 """What members may run."""
 _TICK_S = 0.02
 _STOP_S = 15
@@ -114,15 +113,16 @@ class MemberGroup:
         Args:
             name: Its name in the run; free again once it was stopped or killed.
             topics: Its subscription.
-            assignors: Names, most wanted first; of a Java member Java's own.
-            client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM.
+            assignors: Names, most wanted first; with another client than kafka-python its own assignors.
+            client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM,
+                ``confluent`` librdkafka.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
             **consumer: Settings for the client, named as kafka-python names them; they win over the harness's own.
 
         Raises:
             ConfigError: The name is taken, there are no topics or assignors, or several topics for a Java member.
-            UnknownName: No such client, or no such assignor of Java.
+            UnknownName: No such client, or it has no such assignor.
             MachineError: Java or jars are missing and cannot be fetched.
         """
         if name in self._processes:
@@ -332,8 +332,8 @@ class MemberGroup:
             self._last_ns = time.monotonic_ns()
 
     def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
-        if config.client == JAVA:
-            return JavaProcess(config, self._log, stem)
+        if config.client != CLIENT:
+            return VerifiableProcess(config, self._log, stem)
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
         return PythonProcess(config, "integration.member", *endings)
 

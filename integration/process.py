@@ -137,12 +137,10 @@ class PythonProcess(MemberProcess):
         self._read = 0  # bytes of its history
         self._waker: subprocess.Popen[bytes] | None = None
         path.write_text(config.to_json(), "utf-8")
-        # What the harness can import, its members can: planted assignors are named as module:Class.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
         with output.open("wb") as file:
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", module, str(path)],
-                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment,
+                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment(),
                 # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
                 start_new_session=True,
             )  # fmt: skip
@@ -208,6 +206,11 @@ class PythonProcess(MemberProcess):
                     break
                 self._read += len(line)
                 self.take(Event.from_json(line.decode()))
+
+
+def environment() -> dict[str, str]:
+    """What the harness can import, its members can: planted assignors are named as module:Class."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
 
 
 def brief(partitions: Collection[TopicPartition]) -> str:

@@ -1,10 +1,10 @@
-"""Java's own consumer as a member: ``org.apache.kafka.tools.VerifiableConsumer`` from the broker's jars, a JVM each.
+"""Members that speak as Kafka's VerifiableConsumer does: Java's own, in a JVM each, and librdkafka's.
 
-It prints a JSON object per callback, poll and commit, which become the events of `kafka_assignors.events`. What they
+They print a JSON object per callback, poll and commit, which become the events of `kafka_assignors.events`. What they
 don't tell is taken from the coordinator log: the generation of a callback, the member id, and whether what Java reports
-as revoked (the tool doesn't override ``onPartitionsLost``) was lost. What a Java leader saw of the cluster is unknown.
+as revoked (its tool doesn't override ``onPartitionsLost``) was lost. What their leader saw of the cluster is unknown.
 
-Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``.
+Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, from the broker's jars.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 from typing import Any, Protocol
@@ -29,24 +30,26 @@ from .coordreader import CoordinatorLog, Joined
 from .errors import NotSupported
 from .member import MemberConfig, runs
 from .names import COOPERATIVE
-from .process import MemberProcess
+from .process import MemberProcess, environment
 from .watched import Watched
 
-CLIENT = "java"
+JAVA, CONFLUENT = "java", "confluent"
 _PACKAGE = "org.apache.kafka.clients.consumer"
-ASSIGNORS = {
+JAVA_ASSIGNORS = {
     "range": f"{_PACKAGE}.RangeAssignor",
     "roundrobin": f"{_PACKAGE}.RoundRobinAssignor",
     "sticky": f"{_PACKAGE}.StickyAssignor",
     "cooperative-sticky": f"{_PACKAGE}.CooperativeStickyAssignor",
 }
 """Protocol name -> Java's class."""
+CONFLUENT_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
+"""librdkafka takes no others."""
 
 _FLAGS = ("-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *LOGGER_FLAGS)
 _MS = 1_000_000
 
 
-def command(config: MemberConfig, properties: Path, log: Path, version: str = KAFKA_VERSION) -> list[str]:
+def java_command(config: MemberConfig, properties: Path, log: Path, version: str = KAFKA_VERSION) -> list[str]:
     """The command line of a Java member; writes `properties`, the settings that the tool has no option for.
 
     Args:
@@ -65,9 +68,7 @@ def command(config: MemberConfig, properties: Path, log: Path, version: str = KA
             f"member {config.member!r}: Java's VerifiableConsumer subscribes to one topic, not to "
             f"{len(config.topics)} ({', '.join(config.topics)})"
         )
-    for name in config.assignors:
-        if name not in ASSIGNORS:
-            raise UnknownName("assignor of Java", name, ASSIGNORS)
+    _check_names("assignor of Java", config, JAVA_ASSIGNORS)
     settings: dict[str, Any] = {
         "client.id": config.member,
         "heartbeat.interval.ms": config.heartbeat_interval_ms,
@@ -85,7 +86,7 @@ def command(config: MemberConfig, properties: Path, log: Path, version: str = KA
         "--group-id": config.group,
         "--session-timeout": str(config.session_timeout_ms),
         "--reset-policy": reset,
-        "--assignment-strategy": ",".join(ASSIGNORS[name] for name in config.assignors),
+        "--assignment-strategy": ",".join(JAVA_ASSIGNORS[name] for name in config.assignors),
         "--command-config": str(properties),
         **({} if config.instance_id is None else {"--group-instance-id": config.instance_id}),
     }
@@ -96,6 +97,23 @@ def command(config: MemberConfig, properties: Path, log: Path, version: str = KA
         *(word for pair in arguments.items() for word in pair),
         "--verbose",  # every record: offsets that are missing in between must show
     ]
+
+
+def confluent_command(config: MemberConfig, path: Path) -> list[str]:
+    """The command line of a member that runs librdkafka; writes its configuration to `path`.
+
+    Raises:
+        UnknownName: An assignor that librdkafka doesn't have.
+    """
+    _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
+    path.write_text(config.to_json(), "utf-8")
+    return [sys.executable, "-m", "integration.confluent_member", str(path)]
+
+
+def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
+    for name in config.assignors:
+        if name not in known:
+            raise UnknownName(what, name, known)
 
 
 class Lookup(Protocol):
@@ -144,9 +162,9 @@ class Telling:
             yield "generation", {**common, "protocol": protocol, "partitions": partitions_json(self._held)}
             yield "assigned_begin", {**common, "partitions": rows}
             yield "assigned_end", {**common, "partitions": rows}
-        elif name == "partitions_revoked":
+        elif name in ("partitions_revoked", "partitions_lost"):
             joined = self._log.joined(self._client_id, at_ms)
-            lost = joined is not None and joined.gone
+            lost = name == "partitions_lost" or (joined is not None and joined.gone)
             if joined is not None and self._cooperative:
                 # An eager member revokes before it joins, a cooperative one when it learns its new assignment.
                 self._generation = joined.generation
@@ -182,35 +200,39 @@ class Telling:
         return {"ts_ns": ts_ns, "mono_ns": self._last_ns}
 
 
-class JavaProcess(MemberProcess):
-    """A Java member: its JVM, and the history that is written for it here.
+class VerifiableProcess(MemberProcess):
+    """A member that prints JSON lines, and the history that is written for it here.
 
     Args:
-        config: What to do; see `command`.
+        config: What to do; its client is `JAVA` or `CONFLUENT`.
         log: Tells what its own words don't.
         stem: Where its files go, without their endings.
 
     Raises:
-        ConfigError, UnknownName, MachineError: As `command`.
+        ConfigError, UnknownName, MachineError: As `java_command` and `confluent_command`.
     """
 
     def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
         super().__init__(config, stem.with_name(stem.name + ".log"))
         self._said = stem.with_name(stem.name + ".out")
-        line = command(config, stem.with_name(stem.name + ".properties"), self.output)
+        if config.client == JAVA:
+            line = java_command(config, stem.with_name(stem.name + ".properties"), self.output)
+        else:
+            line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
-        self._jvm = Watched(line, self._said)
+        self._program = Watched(line, self._said, environment=environment())
         self._telling = Telling(config.member, set(config.assignors) == {COOPERATIVE}, log)
-        pid = self._jvm.pid or 0
+        pid = self._program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None
-        self._writer.write("start", **config.start(config.assignors, [f"{CLIENT}:{a}" for a in config.assignors]))
+        given = [f"{config.client}:{name}" for name in config.assignors]
+        self._writer.write("start", **config.start(config.assignors, given))
 
     @property
     def returncode(self) -> int | None:
         """As subprocess says it."""
-        code = self._jvm.returncode
+        code = self._program.returncode
         return code if code is None or code <= 128 else 128 - code
 
     @property
@@ -219,35 +241,37 @@ class JavaProcess(MemberProcess):
         return self.returncode in (0, -SIGTERM) and self._over
 
     def terminate(self) -> None:
-        """SIGTERM, on which the tool closes its consumer."""
-        self._jvm.terminate()
+        """SIGTERM, on which it closes its consumer."""
+        self._program.terminate()
 
     def kill(self) -> None:
         """SIGKILL."""
-        self._jvm.kill()
+        self._program.kill()
 
     def pause(self) -> None:
         """SIGSTOP."""
-        self._jvm.signal(SIGSTOP)
+        self._program.signal(SIGSTOP)
         self.paused = True
 
     def stall(self) -> None:
         """Not in its protocol."""
-        raise NotSupported(f"member {self.config.member!r} is Java's VerifiableConsumer, which polls without a stop")
+        raise NotSupported(
+            f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer polls without a stop"
+        )
 
     def resume(self) -> None:
         """SIGCONT."""
         if self.paused:
-            self._jvm.signal(SIGCONT)
+            self._program.signal(SIGCONT)
             self.paused = False
 
     def end(self, timeout_s: float) -> None:
         """As every member."""
         try:
-            self._jvm.wait(timeout_s)
+            self._program.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._jvm.kill()
-        self._jvm.close()
+            self._program.kill()
+        self._program.close()
         self.paused = False
         self._translate(final=True)
         self._writer.close()
@@ -257,7 +281,7 @@ class JavaProcess(MemberProcess):
         self._translate()
 
     def epitaph(self) -> str:
-        """How it ended; what a JVM doesn't survive it prints among its JSON lines, the cause first."""
+        """How it ended; what it doesn't survive it prints among its JSON lines, the cause first."""
         lines = self._said.read_text("utf-8", "replace").splitlines()
         self.last_error = next((line[:500] for line in lines if line and not line.startswith("{")), self.last_error)
         return super().epitaph()

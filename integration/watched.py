@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,10 +23,17 @@ class Watched:
             freeze it.
         folder: Its working directory; default: this process's.
         remove: Remove `folder` when this process is gone.
+        environment: Its environment; default: this process's.
     """
 
     def __init__(
-        self, command: Sequence[str], output: Path, *, folder: Path | None = None, remove: bool = False
+        self,
+        command: Sequence[str],
+        output: Path,
+        *,
+        folder: Path | None = None,
+        remove: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
         if remove:
@@ -40,6 +47,7 @@ class Watched:
                 # out of the terminal's process group: Ctrl-C is for this process, which then ends the program in order
                 start_new_session=True,
                 cwd=folder,
+                env=environment,
             )
         line = _pipe(self._watchdog.stdout).readline()
         self.pid = int(line) if line else None  # None: it couldn't be started; the output says why

@@ -99,5 +99,5 @@ def test_java_cannot_be_told_to_stall(kafka_group: MakeGroup, kafka_topic: MakeT
     group = kafka_group()
     group.start("j1", [kafka_topic()], ["range"], client="java")
 
-    with pytest.raises(NotSupported, match="'j1' is Java's VerifiableConsumer"):
+    with pytest.raises(NotSupported, match="'j1' runs java, whose VerifiableConsumer polls without a stop"):
         group.stall("j1")

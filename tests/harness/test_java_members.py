@@ -90,6 +90,12 @@ def test_what_a_cooperative_member_revokes_belongs_to_the_generation_that_took_i
     assert [(kind, fields["generation"]) for kind, fields in events[3:]] == [("revoke_begin", 4), ("revoke_end", 4)]
 
 
+def test_a_client_that_tells_of_lost_partitions_is_believed() -> None:
+    events = told([ASSIGNED, REVOKED.replace("revoked", "lost")], (400, 3, True))
+
+    assert [kind for kind, _ in events[3:]] == ["lost_begin", "lost_end"]
+
+
 @pytest.mark.source("apache/kafka ConsumerRebalanceListener.onPartitionsLost: calls onPartitionsRevoked by default")
 def test_what_is_revoked_from_a_member_that_its_group_went_on_without_was_lost() -> None:
     events = told([ASSIGNED, REVOKED], (400, 3, True), (480, 4, False))
@@ -134,7 +140,7 @@ def test_its_own_events_stay_in_order_within_a_millisecond() -> None:
 
 
 @needs_broker
-def test_what_java_cannot_do_is_refused_before_it_starts(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+def test_what_a_client_cannot_do_is_refused_before_it_starts(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     group, topic = kafka_group(), kafka_topic()
     with pytest.raises(
         ConfigError, match=r"'j1': Java's VerifiableConsumer subscribes to one topic, not to 2 \(a, b\)"
@@ -142,7 +148,9 @@ def test_what_java_cannot_do_is_refused_before_it_starts(kafka_group: MakeGroup,
         group.start("j1", ["a", "b"], ["range"], client="java")
     with pytest.raises(UnknownName, match="unknown assignor of Java 'rang'; known: range, roundrobin, sticky"):
         group.start("j1", [topic], ["rang"], client="java")
-    with pytest.raises(UnknownName, match="unknown client 'jvm'; known: kafka-python, java"):
+    with pytest.raises(UnknownName, match="unknown assignor of librdkafka 'sticky'; known: range, roundrobin, coop"):
+        group.start("c1", [topic], ["sticky"], client="confluent")
+    with pytest.raises(UnknownName, match="unknown client 'jvm'; known: kafka-python, java, confluent"):
         group.start("j1", [topic], ["range"], client="jvm")
     assert group.running == ()
 

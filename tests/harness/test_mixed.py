@@ -96,6 +96,37 @@ def test_whoever_leads_places_as_predicted_and_moves_the_fewest(
         assert [len(s.moves) for s in seen] == list(FEWEST.values())
 
 
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
+def test_librdkafka_java_and_ours_share_a_group(
+    assignor: str, kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """librdkafka leads, is left, and comes back to a group that another leads; one of each kind is in it then."""
+    topic, group = kafka_topic(partitions=PARTITIONS), kafka_group()
+    seen = []
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 100):
+        for name, client in (("c1", "confluent"), ("m1", "kafka-python"), ("j1", "java")):
+            group.step(f"{name} joins")
+            group.start(name, [topic], [assignor], client=client)
+            seen.append(group.wait_stable())
+        group.step("c1 leaves")
+        group.stop("c1")
+        seen.append(group.wait_stable())
+        group.step("c2 joins")
+        group.start("c2", [topic], [assignor], client="confluent")
+        seen.append(group.wait_stable())
+    group.drain()
+    group.close()
+
+    assert [s.leader for s in seen[:3]] == ["c1"] * 3
+    assert {s.leader for s in seen[3:]} <= {"m1", "j1"}
+    verdict = check(History.load(tmp_path))
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    assert min(verdict.checked[law] for law in ("O1", "G2", "G3", "R1", "R6", "C3")) > 0
+    assert any(f"confluent:{assignor}" in fact for fact in verdict.facts)
+    if assignor == "cooperative-sticky":
+        assert [len(s.moves) for s in seen] == list(FEWEST.values())[:5]
+
+
 @pytest.mark.source("kafka-python 3.0.12: sticky user data with a version prefix, which Java can't read (K3)")
 def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
     kafka_group: MakeGroup, kafka_topic: MakeTopic

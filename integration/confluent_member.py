@@ -1,0 +1,148 @@
+"""librdkafka's consumer in one process: ``python -m integration.confluent_member CONFIG.json``, by confluent-kafka.
+
+It speaks as Java's VerifiableConsumer does, a JSON object a line on standard output, which `verifiable` turns into
+events. librdkafka tells, beyond that, of lost partitions: ``partitions_lost``. It doesn't tell its generation.
+
+Exit codes: 0 after SIGTERM, 1 after an error, told in a line, 2 without confluent-kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .member import MemberConfig
+
+_BATCH, _POLL_S = 500, 0.1
+
+
+def settings(config: MemberConfig) -> dict[str, Any]:
+    """Librdkafka's configuration; further settings by its own names, ``_`` for ``.``."""
+    return {
+        "bootstrap.servers": config.bootstrap,
+        "client.id": config.member,
+        "group.id": config.group,
+        "session.timeout.ms": config.session_timeout_ms,
+        "heartbeat.interval.ms": config.heartbeat_interval_ms,
+        "partition.assignment.strategy": ",".join(config.assignors),
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 200,
+        **({} if config.instance_id is None else {"group.instance.id": config.instance_id}),
+        **({} if config.rack is None else {"client.rack": config.rack}),
+        **{name.replace("_", "."): value for name, value in config.consumer.items()},
+    }
+
+
+def say(name: str, **fields: Any) -> None:
+    """One line, out before anything is done about it."""
+    print(json.dumps({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}), flush=True)
+
+
+class _Batch:
+    """What was consumed and not committed yet."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def add(self, record: Any) -> None:
+        """Tell of a record."""
+        place = record.topic(), record.partition()
+        self._ends[place] = record.offset() + 1
+        key, value = (_text(part) for part in (record.key(), record.value()))
+        say("record_data", key=key, value=value, topic=place[0], partition=place[1], offset=record.offset())
+
+    def finish(self) -> None:
+        """Tell that they were consumed, and commit them."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not self._ends:
+            return
+        due = [TopicPartition(*place, offset) for place, offset in sorted(self._ends.items())]
+        self._ends.clear()
+        say("records_consumed", count=len(due), partitions=[])
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": tp.offset} for tp in due]
+        try:
+            self._consumer.commit(offsets=due, asynchronous=False)
+        except KafkaException as error:
+            say("offsets_committed", offsets=rows, success=False, error=str(error))
+        else:
+            say("offsets_committed", offsets=rows, success=True)
+
+
+def run(config: MemberConfig, stop: threading.Event) -> None:
+    """Consume until told to stop, then leave the group.
+
+    Raises:
+        KafkaException: What the client couldn't recover from, such as another member with its instance id.
+    """
+    from confluent_kafka import Consumer, KafkaException
+
+    consumer = Consumer(settings(config))
+    batch = _Batch(consumer)
+
+    def callback(name: str) -> Any:
+        def tell(_consumer: Any, partitions: Iterable[Any]) -> None:
+            batch.finish()  # what was consumed before comes before
+            say(name, partitions=[{"topic": tp.topic, "partition": tp.partition} for tp in partitions])
+
+        return tell
+
+    consumer.subscribe(
+        list(config.topics),
+        on_assign=callback("partitions_assigned"),
+        on_revoke=callback("partitions_revoked"),
+        on_lost=callback("partitions_lost"),
+    )
+    say("startup_complete")
+    try:
+        while not stop.is_set():
+            # One at a time: a batch of librdkafka's could hold records of partitions that a callback took meanwhile.
+            for number in range(_BATCH):
+                record = consumer.poll(0 if number else _POLL_S)
+                if record is None:
+                    break
+                if (error := record.error()) is None:
+                    batch.add(record)
+                elif error.fatal():
+                    raise KafkaException(error)
+            batch.finish()
+    finally:
+        consumer.close()
+    say("shutdown_complete")
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one member; see the module for the exit codes."""
+    if len(argv) != 1:
+        print("usage: python -m integration.confluent_member CONFIG.json", file=sys.stderr)
+        return 2
+    config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        from confluent_kafka import KafkaException
+    except ImportError:
+        print("error: confluent-kafka is missing; run: pip install 'kafka-assignors[confluent]'", file=sys.stderr)
+        return 2
+    try:
+        run(config, stop)
+    except KafkaException as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
