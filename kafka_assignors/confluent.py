@@ -3,11 +3,9 @@
 The control plane is a kafka-python consumer: it is the group's member, runs the assignor, sends heartbeats, commits,
 and fetches nothing. The data plane is a confluent ``Consumer`` that is assigned what the member owns, and fetches.
 
->>> from kafka_assignors import CooperativeStickyAssignor
->>> from kafka_assignors.confluent import BridgedConsumer  # doctest: +SKIP
->>> with BridgedConsumer({"bootstrap.servers": "…", "group.id": "billing"}, [CooperativeStickyAssignor]) as consumer:
-...     consumer.subscribe(["orders"])
-...     message = consumer.poll(1.0)  # doctest: +SKIP
+    with BridgedConsumer({"bootstrap.servers": "…", "group.id": "billing"}, [CooperativeStickyAssignor]) as consumer:
+        consumer.subscribe(["orders"])
+        message = consumer.poll(1.0)
 
 What is different from a ``Consumer``:
 
@@ -177,7 +175,7 @@ class BridgedConsumer:
 
         Raises:
             KafkaError: kafka-python's: a fatal answer of the coordinator, or an error of a callback.
-            RuntimeError: The consumer is closed.
+            RuntimeError: The consumer is closed, or subscribes to nothing yet.
         """
         return next(iter(self.consume(1, timeout)), None)
 
@@ -185,6 +183,8 @@ class BridgedConsumer:
         """As `poll`, for up to that many messages; fewer when the time is over."""
         if self._closed:
             raise RuntimeError("the consumer is closed")
+        if self._control.subscription() is None:
+            raise RuntimeError("the consumer subscribes to nothing yet; call subscribe(topics) first")
         deadline = float("inf") if timeout is None or timeout < 0 else time.monotonic() + timeout
         self._take_note(self._returned)
         self._returned = []
@@ -261,7 +261,7 @@ class BridgedConsumer:
         if kafka_consumer.must_rejoin(self._control):
             kafka_consumer.rebalance(self._control, _JOIN_S)
         elif now >= self._next_turn:
-            kafka_consumer.rebalance(self._control, 0)
+            kafka_consumer.rebalance(self._control, _SLICE_S)
         else:
             return
         self._next_turn = now + _SLICE_S

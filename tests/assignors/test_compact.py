@@ -82,7 +82,7 @@ def told(names, numbers):
     [
         (b"\x02" + compact.encode([("t", 0)], 1)[1:], "version 2, newer than 1"),
         (packed(b""), "cannot be read"),
-        (packed(bytes(1 << 27)), "cut off, or more than"),
+        (packed(bytes((1 << 26) + 1)), "cut off, or more than"),
         (told([None], [0]), "no list of names"),
         (told([5, None], [0]), "rack or instance id is no string"),
         (told([None, None, "t"], [0]), "cannot be read"),  # no count of runs

@@ -172,6 +172,10 @@ def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
     """The data plane's own commit is refused by the broker, as it is no member."""
     setting.sent = 0
     with BridgedConsumer(setting.config(**{"enable.auto.commit": False}), [RangeAssignor]) as bridge:
+        with pytest.raises(RuntimeError, match="call subscribe"):
+            bridge.poll(0)
+        with pytest.raises(ConfigError, match="topics must be a list of names, or a list of patterns"):
+            bridge.subscribe(["orders", "^audit.*"])
         bridge.subscribe([setting.topic])
         until(lambda: bridge.poll(0.1) is None and len(bridge.assignment()) == PARTITIONS, "it has all")
         producer = KafkaProducer(bootstrap_servers=setting.broker.bootstrap)
