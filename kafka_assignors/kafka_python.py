@@ -146,7 +146,7 @@ class Assignor(AbstractPartitionAssignor):
     def _user_data(self) -> bytes | None:
         if self._strategy.name in compact.JAVAS:
             return None
-        # An aiokafka leader sees nothing else of this member.
+        # Of all that this member sends, aiokafka hands nothing else to the leader's assignor but topics.
         consumer = self._attached()
         instance_id = None if consumer is None else consumer.config["group_instance_id"]
         owned = self._owned if self._strategy.claim else None
@@ -244,7 +244,7 @@ class CompactStickyAssignor(_Sticky):
     """``compact-sticky``: as `StickyAssignor`, with user data that take a tenth (`kafka_assignors.core.compact`).
 
     For groups so large that Java's user data, four bytes a partition, do not fit into one record of the coordinator's
-    log; and for groups with aiokafka members, whose leaders see no rack and no instance id but in user data.
+    log. All members must have it: it is no name of Java's, and no other client knows it.
     """
 
     name = "compact-sticky"
@@ -268,12 +268,12 @@ class CooperativeStickyAssignor(_Sticky):
 
     Args:
         rack: See `Assignor`.
-        parity: See `StickyAssignor`.
+        parity, racks, order: See `StickyAssignor`.
         protocol: ``"auto"`` supports both rebalance protocols and does as its consumer does. ``"cooperative"`` and
             ``"eager"`` support that one alone, so that kafka-python refuses a list that would mean the other.
 
     Raises:
-        ConfigError: `rack` is no string, `parity` neither ``"java"`` nor None, or `protocol` none of the three.
+        ConfigError: `rack` is no string, `protocol` none of the three, or an option as for `StickyAssignor`.
     """
 
     name = "cooperative-sticky"
