@@ -7,6 +7,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+# How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 pytest_plugins = ["integration.fixtures"]
 
