@@ -5,23 +5,35 @@ A process, because a peer may not come to an end, and because it may take all me
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import resource
 import signal
+import subprocess
 import sys
+import tempfile
 import time
+import tracemalloc
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from kafka_assignors.core.userdata import encode_sticky
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import Subscription as OurSubscription
+from kafka_assignors.core.protocol import decode_assignment, encode_subscription
+from kafka_assignors.core.userdata import encode_cooperative, encode_sticky
+from kafka_assignors.errors import MachineError
 
+from . import peers
 from .clusters import cluster
 from .workloads import GENERATION, Workload, make
 
 MEMORY_BYTES = 6 * 2**30
+REPLICAS = 3
+"""Where there are racks; else one."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +42,17 @@ class Call:
 
     Args:
         workload: Its name.
-        strategy: ``sticky``, ``range`` or ``roundrobin``.
-        ours: Our class, else kafka-python's.
+        strategy: ``sticky``, ``cooperative-sticky``, ``range`` or ``roundrobin``.
+        client: ``ours``, ``kafka-python``, ``aiokafka``, ``java`` or ``franz-go``.
         wire: From the members' bytes to the assignments' bytes, as a leader has to; else from decoded subscriptions to
-            assignment objects.
+            assignment objects (ours and kafka-python's only).
         limit_s: A call that takes longer is given up.
         budget_s: Calls are repeated until this is spent, at least once.
     """
 
     workload: str
     strategy: str
-    ours: bool
+    client: str
     wire: bool
     limit_s: float
     budget_s: float
@@ -59,12 +71,16 @@ class _Joined:
     group_instance_id: str | None = None
 
 
-def assignor(strategy: str, ours: bool) -> Any:
-    """A fresh assignor."""
-    if ours:
+def assignor(strategy: str, client: str) -> Any:
+    """A fresh assignor of a Python client."""
+    if client == "ours":
         from kafka_assignors.kafka_python import assignor as by_name
 
         return by_name(strategy)()
+    if client == "aiokafka":
+        from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as Aiokafkas
+
+        return Aiokafkas()
     if strategy == "sticky":
         from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
@@ -78,54 +94,79 @@ def assignor(strategy: str, ours: bool) -> Any:
     return RoundRobinPartitionAssignor()
 
 
-def joined(workload: Workload, call: Call) -> list[_Joined]:
-    """The members, each with the user data that the assignor itself would have sent."""
+def sent(workload: Workload, call: Call) -> list[tuple[str, bytes]]:
+    """Member ids and subscription bytes, each with the claims that the assignor itself would have sent."""
     # kafka-python 3.0 puts a version before its sticky user data, which no other client does, and reads nothing else.
-    header = b"" if call.ours else b"\0\1"
+    header = b"\0\1" if call.client == "kafka-python" else b""
     members = []
-    for member, topics, owned in zip(workload.members, workload.subscriptions, workload.owned, strict=True):
-        data = b""
-        if call.strategy == "sticky" and owned:
-            held = [(topic, p) for topic, partitions in owned.items() for p in partitions]
+    everybody = zip(workload.members, workload.subscriptions, workload.owned, strict=True)
+    for number, (member, topics, owned) in enumerate(everybody):
+        held = [TopicPartition(topic, p) for topic, partitions in owned.items() for p in partitions]
+        generation = GENERATION if held else -1
+        data: bytes | None = None
+        still: tuple[TopicPartition, ...] = ()
+        if call.strategy == "sticky" and held:
             data = header + encode_sticky(held, GENERATION)
-        subscription = ConsumerProtocolSubscription(version=1, topics=topics, user_data=data, owned_partitions=[])
-        members.append(_Joined(member, subscription.encode() if call.wire else subscription))
+        elif call.strategy == "cooperative-sticky":
+            data, still = encode_cooperative(generation), tuple(held)
+        rack = f"rack{number % workload.racks}" if workload.racks else None
+        members.append((member, encode_subscription(OurSubscription(tuple(topics), data, still, generation, rack))))
     return members
 
 
 def once(call: Call, chooser: Any, metadata: Any, members: list[_Joined]) -> dict[str, Any]:
     """What is measured: what a leader does in a join. It made its assignor long before, with its consumer."""
-    if call.wire and not call.ours:  # ours takes the bytes
+    if call.client == "aiokafka":
+        from aiokafka.coordinator.protocol import ConsumerProtocol
+
+        decoded = {m.member_id: ConsumerProtocol.METADATA.decode(m.metadata) for m in members}
+        return {member: given.encode() for member, given in chooser.assign(metadata, decoded).items()}
+    if call.wire and call.client != "ours":  # ours takes the bytes
         members = [_Joined(m.member_id, ConsumerProtocolSubscription.decode(m.metadata)) for m in members]
     answer: dict[str, Any] = chooser.assign(metadata, members)
     return {member: given.encode() for member, given in answer.items()} if call.wire else answer
 
 
-def moves(workload: Workload, answer: dict[str, Any]) -> int:
-    """Partitions that had a holder and got another one; every partition must have one."""
+def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dict[str, int]:
+    """How good an answer is: partitions that had a holder and did not stay with it, and the sum of squared loads.
+
+    Raises:
+        ValueError: A partition has no member; a cooperative answer may withhold those that move.
+    """
     before = {
         (t, p): m for m, owned in zip(workload.members, workload.owned, strict=True) for t in owned for p in owned[t]
     }
     after: dict[tuple[str, int], str] = {}
+    squares = 0
     for member, given in answer.items():
-        decoded = ConsumerProtocolAssignment.decode(given) if isinstance(given, bytes) else given
-        for topic, partitions in decoded.assigned_partitions:
+        given = decode_assignment(given).partitions.items() if isinstance(given, bytes) else given.assigned_partitions
+        had = len(after)
+        for topic, partitions in given:
             after.update({(topic, p): member for p in partitions})
-    lost = sum(workload.topics.values()) - len(after)
+        squares += (len(after) - had) ** 2
+    everything = {(topic, p) for topic, count in workload.topics.items() for p in range(count)}
+    lost = sum(tp not in before for tp in everything - after.keys()) if cooperative else len(everything - after.keys())
     if lost:
         raise ValueError(f"{lost} partitions were assigned to nobody")
-    return sum(after[tp] != member for tp, member in before.items())
+    moves = sum(after.get(tp) != m for tp, m in before.items())
+    return {"moves": moves} if cooperative else {"moves": moves, "squares": squares}
 
 
 def measure(call: Call) -> dict[str, Any]:
-    """CPU milliseconds of each call, and the moves of the first."""
+    """CPU and wall milliseconds of each call, and how good the first answer is; ours with its memory."""
     workload = make(call.workload)
-    metadata = cluster(workload.topics, workload.racks, replicas=3 if workload.racks else 1)
-    said: dict[str, Any] = {"cpu_ms": [], "moves": None}
+    replicas = REPLICAS if workload.racks else 1
+    cooperative = call.strategy == "cooperative-sticky"
+    data = sent(workload, call)
+    if call.client in ("java", "franz-go"):
+        return _elsewhere(call, workload, replicas, data)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    metadata = cluster(workload.topics, workload.racks, replicas)
+    said: dict[str, Any] = {"cpu_ms": [], "wall_ms": []}
     spent = 0.0
     while not said["cpu_ms"] or spent < call.budget_s:
-        members = joined(workload, call)  # decoded metadata is changed by some assignors
-        chooser = assignor(call.strategy, call.ours)
+        members = _joined(call, data)
+        chooser = assignor(call.strategy, call.client)
         signal.setitimer(signal.ITIMER_REAL, call.limit_s)
         began, wall = time.thread_time(), time.perf_counter()
         try:
@@ -133,10 +174,43 @@ def measure(call: Call) -> dict[str, Any]:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         said["cpu_ms"].append(round((time.thread_time() - began) * 1000, 4))
-        spent += time.perf_counter() - wall
-        if said["moves"] is None:
-            said["moves"] = moves(workload, answer)
+        said["wall_ms"].append(round((time.perf_counter() - wall) * 1000, 4))
+        spent += said["wall_ms"][-1] / 1000
+        if "moves" not in said:
+            said.update(judged(workload, answer, cooperative))
         del answer
+    if call.client == "ours":
+        said["peak_mb"] = _peak_mb(call, metadata, _joined(call, data))
+    return said
+
+
+def _joined(call: Call, data: list[tuple[str, bytes]]) -> list[_Joined]:
+    """Members for one call: some assignors change them."""
+    return [_Joined(m, each if call.wire else ConsumerProtocolSubscription.decode(each)) for m, each in data]
+
+
+def _peak_mb(call: Call, metadata: Any, members: list[_Joined]) -> float:
+    """Most memory that Python and NumPy had in use during a call, over what they had before it."""
+    chooser = assignor(call.strategy, call.client)
+    gc.collect()
+    tracemalloc.start()
+    once(call, chooser, metadata, members)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return round(peak / 2**20, 1)
+
+
+def _elsewhere(call: Call, workload: Workload, replicas: int, data: list[tuple[str, bytes]]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        case, answer = Path(folder) / "case", Path(folder) / "answer"
+        command = peers.command(call.client, call.strategy, case, answer, call.limit_s, call.budget_s)
+        peers.write_case(case, workload.racks, replicas, workload.topics, data)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not done.stdout:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+        said: dict[str, Any] = json.loads(done.stdout)
+        if "error" not in said:
+            said.update(judged(workload, dict(peers.read_answer(answer)), call.strategy == "cooperative-sticky"))
     return said
 
 
@@ -148,7 +222,6 @@ def main() -> None:
     """Measure what the argument says."""
     call = Call(**json.loads(sys.argv[1]))
     logging.disable(logging.CRITICAL)  # what the assignors log is not what is measured
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     signal.signal(signal.SIGALRM, _give_up)
     try:
         said = measure(call)
@@ -156,6 +229,8 @@ def main() -> None:
         said = {"error": f"no result in {call.limit_s:g} s"}
     except MemoryError:
         said = {"error": f"no result in {MEMORY_BYTES >> 30} GB"}
+    except (peers.NotMeasured, MachineError) as lacking:
+        said = {"error": f"not measured: {lacking}"}
     except Exception as error:
         said = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(said))

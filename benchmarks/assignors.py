@@ -1,4 +1,4 @@
-"""A leader's assignment, against kafka-python's own assignors."""
+"""A leader's assignment, against kafka-python's own assignors, aiokafka's, Java's and franz-go's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,59 +15,121 @@ from .result import Result
 from .workloads import WORKLOADS
 
 PEERS = {
-    "sticky": "kafka-python StickyPartitionAssignor",
-    "range": "kafka-python RangePartitionAssignor",
-    "roundrobin": "kafka-python RoundRobinPartitionAssignor",
+    ("kafka-python", "sticky"): "kafka-python StickyPartitionAssignor",
+    ("kafka-python", "range"): "kafka-python RangePartitionAssignor",
+    ("kafka-python", "roundrobin"): "kafka-python RoundRobinPartitionAssignor",
+    ("aiokafka", "sticky"): "aiokafka StickyPartitionAssignor",
+    ("java", "sticky"): "Java StickyAssignor",
+    ("java", "cooperative-sticky"): "Java CooperativeStickyAssignor",
+    ("java", "range"): "Java RangeAssignor",
+    ("java", "roundrobin"): "Java RoundRobinAssignor",
+    ("franz-go", "sticky"): "franz-go StickyBalancer",
+    ("franz-go", "cooperative-sticky"): "franz-go CooperativeStickyBalancer",
 }
-_NOBODY: Mapping[str, dict[str, Any]] = {}
-_PREPARE_S = 120
-"""To draw the workload and to make the members' objects, beside the call itself."""
+SAME_ALGORITHM = {"aiokafka": "kafka-python", "java-cooperative": "java-sticky"}
+"""Who comes to no end where the other comes to none: it is not asked."""
+
+Said = dict[str, Any]
+_PREPARE_S = 180
+"""To draw the workload, make the members' objects and judge the answer, beside the call itself."""
 
 
 def run(quick: bool) -> Iterator[Result]:
     """W1-join … W7-join with the sticky assignors, decoded and as bytes; range and round robin where they are fit."""
-    limit_s, budget_s, rounds = (3.0, 0.3, 1) if quick else (120.0, 3.0, 2)
-    for name in _order(quick):
-        call = Call(name, "sticky", ours=True, wire=False, limit_s=limit_s, budget_s=budget_s)
-        decoded = _compare(f"{name}-join", call, rounds)
-        yield decoded
+    limit_s, budget_s, rounds = (3.0, 0.3, 1) if quick else (60.0, 3.0, 2)
+    for name in WORKLOADS:
+        if quick and name in ("W2", "W7"):
+            continue  # a million partitions: making their objects alone takes a minute
+        call = Call(name, "sticky", "ours", wire=False, limit_s=limit_s, budget_s=budget_s)
+        everybody = not quick or name in ("W1", "W5")
+        decoded = _by_turns(call, ["kafka-python"], rounds, {})
+        yield _result(f"{name}-join", call, "kafka-python", decoded)
         # Who came to no end without the bytes will not with them.
-        hopeless = {who: said[-1] for who, said in decoded.raw.items() if "error" in said[-1]}
-        yield _compare(f"{name}-join/wire", replace(call, wire=True), rounds, hopeless)
+        hopeless = {client: said[-1] for client, said in decoded.items() if "error" in said[-1]}
+
+        call = replace(call, wire=True)
+        said = _by_turns(
+            call, ["kafka-python", *(["aiokafka", "java", "franz-go"] if everybody else [])], rounds, hopeless
+        )
+        yield _result(f"{name}-join/wire", call, "kafka-python", said)
+        yield from _others(f"{name}-join/wire", call, said, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
+        if everybody:
+            alike = {"java": said["java"][-1]} if "no result" in said["java"][-1].get("error", "") else {}
+            call = replace(call, strategy="cooperative-sticky")
+            said = _by_turns(call, ["java", "franz-go"], rounds, alike)
+            names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
+            yield from _others(f"{name}-join/wire", call, said, names)
         if name in ("W1", "W4", "W5") and not (quick and name == "W4"):
             for strategy in ("range", "roundrobin"):
-                yield _compare(f"{name}-join/{strategy}", replace(call, strategy=strategy), rounds)
+                call = replace(call, strategy=strategy, wire=False)
+                yield _result(
+                    f"{name}-join/{strategy}", call, "kafka-python", _by_turns(call, ["kafka-python"], rounds, {})
+                )
+                if everybody:
+                    call = replace(call, wire=True)
+                    said = _by_turns(call, ["java"], rounds, {})
+                    yield from _others(f"{name}-join/{strategy}/wire", call, said, {"java": "java"})
 
 
-def _order(quick: bool) -> Iterator[str]:
-    """The million-partition workloads only in the full form: making their objects alone takes a minute."""
-    return (name for name in WORKLOADS if not quick or name not in ("W2", "W7"))
-
-
-def _compare(name: str, call: Call, rounds: int, hopeless: Mapping[str, dict[str, Any]] = _NOBODY) -> Result:
-    """Ours and the peer by turns, a process for each. Who gave no result once is not asked again."""
-    raw: dict[str, list[dict[str, Any]]] = {who: [hopeless[who]] if who in hopeless else [] for who in ("ours", "peer")}
+def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[str, Said]) -> dict[str, list[Said]]:
+    """Ours and the peers by turns, a process for each. Who gave no result once is not asked again."""
+    raw: dict[str, list[Said]] = {who: [] for who in ("ours", *peers)}
+    for who, said in hopeless.items():
+        if who in raw:
+            raw[who].append(said)
     for _ in range(rounds):
-        for who, said in raw.items():
-            if not said or "error" not in said[-1]:
-                said.append(_child(replace(call, ours=who == "ours")))
-    value, peer = _median(raw["ours"]), _median(raw["peer"])
-    notes = [f"{who}: {said[-1]['error']}" for who, said in raw.items() if "error" in said[-1]]
-    moved = {who: said[0]["moves"] for who, said in raw.items() if "moves" in said[0]}
-    if call.strategy == "sticky":
-        notes.append("moves " + ", ".join(f"{who} {count}" for who, count in moved.items()) if moved else "")
-    note = "; ".join(filter(None, notes))
-    return Result(name, value, "ms CPU", PEERS[call.strategy], peer, note, raw)
+        for who, said_ in raw.items():
+            alike = raw.get(SAME_ALGORITHM.get(who, ""), [{}])[-1:]
+            if alike and "no result" in alike[0].get("error", ""):
+                said_[:] = [
+                    {"error": f"not asked: {SAME_ALGORITHM[who]}'s, the same algorithm, gave {alike[0]['error']}"}
+                ]
+            if not said_ or "error" not in said_[-1]:
+                said_.append(_child(replace(call, client=who)))
+    return raw
 
 
-def _median(said: list[dict[str, Any]]) -> float | None:
+def _others(name: str, call: Call, said: Mapping[str, list[Said]], names: Mapping[str, str]) -> Iterator[Result]:
+    """A row for each peer but kafka-python; for Java also its first call, in a JVM that has not warmed up."""
+    for client in said:
+        if client not in ("ours", "kafka-python"):
+            row = f"{name}/{names.get(client, client)}"
+            yield _result(row, call, client, said)
+            if client == "java":
+                yield _result(f"{row}/cold", call, client, said, cold=True)
+
+
+def _result(name: str, call: Call, client: str, said: Mapping[str, list[Said]], cold: bool = False) -> Result:
+    raw = {"ours": said["ours"], "peer": said[client]}
+    notes = [f"{who}: {each[-1]['error']}" for who, each in raw.items() if "error" in each[-1]]
+    if call.strategy in ("sticky", "cooperative-sticky"):
+        notes += _quality({who: each[0] for who, each in raw.items() if "moves" in each[0]})
+    peaks = [each["peak_mb"] for each in raw["ours"] if "peak_mb" in each]
+    notes += [f"ours: {max(peaks):g} MB at most"] if peaks else []
+    value, peer = _milliseconds(raw["ours"], cold), _milliseconds(raw["peer"], cold)
+    unit = "ms wall, first call" if cold else "ms CPU"
+    return Result(name, value, unit, PEERS[client, call.strategy], peer, "; ".join(notes), raw)
+
+
+def _quality(said: Mapping[str, Said]) -> Iterator[str]:
+    if said:
+        yield "moves " + ", ".join(f"{who} {each['moves']}" for who, each in said.items())
+    squares = {who: each["squares"] for who, each in said.items() if "squares" in each}
+    if len(set(squares.values())) > 1:
+        yield "balance missed: squared loads " + ", ".join(f"{who} {sum_}" for who, sum_ in squares.items())
+
+
+def _milliseconds(said: Sequence[Said], cold: bool) -> float | None:
+    """Median of each process's later half of calls, when a JVM is warm; of the first calls when cold."""
     if "error" in said[-1]:
         return None
-    times: list[float] = [ms for each in said for ms in each["cpu_ms"]]
+    times: list[float] = [each["wall_ms"][0] for each in said]
+    if not cold:
+        times = [ms for each in said for ms in each["cpu_ms"][len(each["cpu_ms"]) // 2 :]]
     return statistics.median(times)
 
 
-def _child(call: Call) -> dict[str, Any]:
+def _child(call: Call) -> Said:
     command = [sys.executable, "-m", "benchmarks.assign_call", call.to_json()]
     try:
         done = subprocess.run(
@@ -77,5 +139,5 @@ def _child(call: Call) -> dict[str, Any]:
         return {"error": f"no result in {late.timeout:g} s, with its preparation"}
     if done.returncode != 0:
         return {"error": f"ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"}
-    said: dict[str, Any] = json.loads(done.stdout)
+    said: Said = json.loads(done.stdout)
     return said

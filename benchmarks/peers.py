@@ -1,0 +1,104 @@
+"""Leaders of clients in other languages: Kafka's own in Java and franz-go, on the same members' bytes as ours.
+
+A case file holds, as Java's DataOutput writes it: int racks, int replicas, int topics and per topic name and int
+partitions, int members and per member id, int size and its subscription's bytes. An answer file holds int members and
+per member id, int size and its assignment's bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.jvm import cache_folder, java, kafka_jars
+
+_HERE = Path(__file__).parent
+_BUILD_S = 600
+
+
+class NotMeasured(KafkaAssignorsError):
+    """The machine lacks what a peer needs."""
+
+
+def command(client: str, strategy: str, case: Path, answer: Path, limit_s: float, budget_s: float) -> list[str]:
+    """What runs a peer on a case.
+
+    Args:
+        client: ``java`` or ``franz-go``.
+        strategy: Protocol name of its assignor.
+        case: A case file.
+        answer: Where its first answer goes.
+        limit_s: A call that takes longer is given up.
+        budget_s: Calls are repeated until this is spent, at least once.
+
+    Raises:
+        NotMeasured: There is no JDK, or no Go or no franz-go to be had.
+        MachineError: There is no Java, or the broker's jars cannot be fetched.
+    """
+    return [*(_java() if client == "java" else _go()), strategy, str(case), str(answer), str(limit_s), str(budget_s)]
+
+
+@functools.cache
+def _java() -> list[str]:
+    found = java().executable
+    modules = subprocess.run([str(found), "--list-modules"], capture_output=True, text=True, check=False).stdout
+    if "jdk.compiler" not in modules:
+        raise NotMeasured(f"{found} is no JDK (it has no jdk.compiler); set JAVA_HOME to one, 17 or newer")
+    jars = os.pathsep.join(map(str, kafka_jars()))
+    return [str(found), "-Xmx4g", "-cp", jars, str(_HERE / "java" / "Leader.java")]
+
+
+@functools.cache
+def _go() -> list[str]:
+    go = shutil.which("go")
+    if go is None:
+        raise NotMeasured("there is no go on PATH; franz-go needs Go 1.26 or newer")
+    folder = cache_folder() / "franz-go"
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in (_HERE / "go").iterdir():
+        shutil.copy(source, folder)
+    places = {"GOMODCACHE": str(folder / "modules"), "GOCACHE": str(folder / "build"), "GOFLAGS": "-modcacherw"}
+    built = subprocess.run(
+        [go, "build", "-buildvcs=false", "-o", "leader", "."],
+        cwd=folder, env={**os.environ, **places}, capture_output=True, text=True, timeout=_BUILD_S, check=False,
+    )  # fmt: skip
+    if built.returncode != 0:
+        why = (built.stderr.strip().splitlines() or ["no message"])[-1]
+        raise NotMeasured(f"franz-go could not be built: {why}")
+    return [str(folder / "leader")]
+
+
+def write_case(
+    file: Path, racks: int, replicas: int, topics: Mapping[str, int], members: Sequence[tuple[str, bytes]]
+) -> None:
+    """Write a case file: members are (member id, subscription bytes)."""
+    with file.open("wb") as out:
+        out.write(struct.pack(">iii", racks, replicas, len(topics)))
+        for topic, count in topics.items():
+            out.write(_name(topic) + struct.pack(">i", count))
+        out.write(struct.pack(">i", len(members)))
+        for member, data in members:
+            out.write(_name(member) + struct.pack(">i", len(data)) + data)
+
+
+def read_answer(file: Path) -> dict[str, bytes]:
+    """member id -> assignment bytes."""
+    data = file.read_bytes()
+    (left,), at = struct.unpack_from(">i", data), 4
+    answer = {}
+    for _ in range(left):
+        end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+        size = int.from_bytes(data[end : end + 4], "big")
+        answer[data[at + 2 : end].decode()] = data[end + 4 : end + 4 + size]
+        at = end + 4 + size
+    return answer
+
+
+def _name(name: str) -> bytes:
+    return struct.pack(">h", len(name.encode())) + name.encode()
