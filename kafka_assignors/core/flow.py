@@ -12,6 +12,8 @@ their owner; or the last two the other way round. Two steps find it:
    sends only what has no place, so it does no more work than there are changes to make. A class reaches its owners
    directly, which is what keeping means, and anybody else through the kinds.
 
+docs/optimum.md follows one group through both, with a picture.
+
 Source: Groenevelt 1991, "Two algorithms for maximizing a separable concave function over a polymatroid feasible
 region" (step 1); Ford & Fulkerson 1962, the primal-dual method (step 2); twmb/franz-go v1.22.2 has another exact
 method, cycle cancelling.

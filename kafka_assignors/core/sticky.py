@@ -1,4 +1,7 @@
-"""The sticky assignor: the best balance there is, then racks, then as few moves as that takes (KIP-54)."""
+"""The sticky assignor: the best balance there is, then racks, then as few moves as that takes (KIP-54).
+
+docs/optimum.md shows on one small group how the best is found, and proven.
+"""
 
 from __future__ import annotations
 
