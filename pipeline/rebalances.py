@@ -43,6 +43,7 @@ class Rebalance:
         members: (member id, holder, subscription); None where a member's bytes are no subscription.
         partitions: topic -> partition count as the leader saw it; None: nobody's events tell.
         racks: topic -> per partition its replicas' racks as the leader saw them; empty: nobody tells.
+        leaders: topic -> per partition its leader's rack, likewise.
         owners: Who got what in the last generation.
         assign_us: Longest time the leader took to assign, µs; None: its leader tells nothing.
     """
@@ -57,6 +58,7 @@ class Rebalance:
     members: tuple[tuple[str, str, Subscription | None], ...]
     partitions: Mapping[str, int] | None
     racks: Mapping[str, Sequence[Sequence[str]]]
+    leaders: Mapping[str, Sequence[str | None]]
     owners: Owners
     assign_us: int | None
 
@@ -78,7 +80,7 @@ def collect(events: DataFrame) -> list[Rebalance]:
     rows = (
         events.where(sf.col("kind").isin("generation_committed", "assign_begin", "assign_end", "step", "admin_change"))
         .select("run", "group", "mono_ns", "seq", "kind", "generation", "protocol", "member_id", "duration_us",
-                *(detail[name].alias(name) for name in ("members", "leader", "topics", "racks")))
+                *(detail[name].alias(name) for name in ("members", "leader", "topics", "racks", "leaders")))
         .orderBy("run", "mono_ns", "seq")
         .collect()
     )  # fmt: skip
@@ -123,13 +125,13 @@ def _generation(
         members.append((member["member_id"], holder, subscription))
         owners.update({TopicPartition(tp["topic"], tp["partition"]): holder for tp in member["assigned"]})
     if view := views.get(leader):
-        partitions, racks = (json.loads(view[name] or "{}") for name in ("topics", "racks"))
+        partitions, racks, leaders = (json.loads(view[name] or "{}") for name in ("topics", "racks", "leaders"))
     else:  # a leader that is not ours: what the harness knew by then, or knew first
         known = [topics for ns, topics in counts if ns <= row["mono_ns"]][-1:] or [topics for _, topics in counts]
-        partitions, racks = known[0] if known else None, {}
+        partitions, racks, leaders = known[0] if known else None, {}, {}
     return Rebalance(
         row["run"], row["group"], 0, row["mono_ns"], 1, row["generation"], row["protocol"] or "", tuple(members),
-        partitions, racks, owners, took.get(leader),
+        partitions, racks, leaders, owners, took.get(leader),
     )  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
             data = strategies.claiming(protocol, owned, claimed)
             instance_id = holder if holder != member_id else None
             members.append((member_id, instance_id, replace(said, user_data=data, owned=owned, generation=claimed)))
-        reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks)
+        reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks, rebalance.leaders)
         assigned, _ = strategies.strategy(protocol).answer(reading)
         holders = {member_id: holder for member_id, holder, _ in rebalance.members}
         after = {

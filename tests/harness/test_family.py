@@ -14,6 +14,8 @@ from integration.checker import Verdict, check
 from integration.errors import MemberDied
 from integration.group import MemberGroup, Stable
 from integration.history import History
+from integration.names import assignor_named
+from kafka_assignors.errors import ConfigError, UnknownName
 
 from .test_racks import PLACED, RACK_OF_NODE, one_leaves
 
@@ -85,6 +87,18 @@ def test_the_same_members_have_the_same_after_all_were_restarted(
     assert before.owned == after.owned
     assert max(sum(map(len, topics.values())) for topics in after.owned.values()) <= 8  # 20 / 3 * 1.2
     judged(tmp_path)
+
+
+def test_an_assignor_is_named_with_its_options() -> None:
+    named = assignor_named('consistent-hash{"epsilon": 0.1}', rack="a")
+
+    assert (named.name, named.rack, named._strategy.options["epsilon"]) == ("consistent-hash", "a", 0.1)
+    with pytest.raises(ConfigError, match="assignor 'average' has no option 'epsilon'; it has none"):
+        assignor_named('average{"epsilon": 0.1}')
+    with pytest.raises(ConfigError, match="its options are no JSON object like"):
+        assignor_named("consistent-hash{epsilon=0.1}")
+    with pytest.raises(UnknownName, match="unknown assignor 'hash'; known: range"):
+        assignor_named('hash{"epsilon": 0.1}')
 
 
 def test_rooms_are_racks(kafka_cluster: Cluster, kafka_cluster_topic: MakeTopic, tmp_path: Path) -> None:
