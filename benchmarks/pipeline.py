@@ -30,7 +30,7 @@ def run(quick: bool) -> Iterator[Result]:
     with session(Steps()) as spark:
         _tables(spark, 10_000)
         yield _what_if(spark, 1 if quick else 2)
-        yield _scale(spark, "scale-1m", 1_000_000, 1 if quick else 3)
+        yield _scale(spark, "scale-1m", 1_000_000, 1 if quick else 2)
         if not quick:
             yield _scale(spark, "scale-10m", 10_000_000, 1)
 

@@ -133,6 +133,9 @@ def stream_(
         int, typer.Option(help="Records of one batch, which is all that is held in memory.")
     ] = 1_000_000,
     run_id: Annotated[str, typer.Option("--run", help="Id for the tables.")] = "stream",
+    allow_loss: Annotated[
+        bool, typer.Option("--allow-loss", help="Go on behind records that are gone before they were read.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Add what came since the last time to the tables of load, in batches; a restart loses and doubles nothing."""
@@ -141,7 +144,7 @@ def stream_(
         options.check_window(window)
         out = options.out_folder(out)
         kept = options.absolute(checkpoint or f"{out}/checkpoint")
-        to = stream.Streamed(out, kept, window, options.batch_size(max_records), run_id)
+        to = stream.Streamed(out, kept, window, options.batch_size(max_records), run_id, allow_loss)
         with steps("topics"):
             found = brokers.topics(bootstrap, names, may_be_empty=True)
         with session(steps) as spark:

@@ -7,12 +7,15 @@ in memory is one batch: `max_records` at most.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
+
+from kafka_assignors.errors import ConfigError
 
 from . import keys, read, report, schema
 from .brokers import Topics
@@ -34,6 +37,7 @@ class Streamed:
         window: Length of the windows, as Spark writes it.
         max_records: Of one batch.
         run: Id on every row.
+        allow_loss: Go on behind records that are gone before they were read.
     """
 
     out: str
@@ -41,6 +45,7 @@ class Streamed:
     window: str
     max_records: int
     run: str
+    allow_loss: bool = False
 
 
 def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) -> None:
@@ -53,7 +58,8 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
         to: Where to.
 
     Raises:
-        StreamingQueryException: Offsets that were not read yet are gone (retention), or the brokers are.
+        ConfigError: Records are gone that were not read yet, and that is not allowed.
+        StreamingQueryException: The brokers are gone, or there is no place to write.
 
     Cost: one job of a few shuffles per `max_records` records; memory of one batch.
     """
@@ -72,7 +78,7 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
         .option("subscribe", ",".join(topics.partitions))
         .option("startingOffsets", "earliest")  # of a new stream, and of new partitions
         .option("maxOffsetsPerTrigger", str(to.max_records))
-        .option("failOnDataLoss", "true")
+        .option("failOnDataLoss", str(not to.allow_loss).lower())
         .load()
     )
     query = (
@@ -83,6 +89,14 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
     )
     try:
         query.awaitTermination()
+    except StreamingQueryException as error:
+        if not re.search(r"KAFKA_DATA_LOSS|data may have been (lost|missed)", str(error)):
+            raise
+        raise ConfigError(
+            f"--topics: records of {', '.join(topics.partitions)} are gone that were not read yet: retention deleted "
+            "them, or the topic was made anew, or is not that of the checkpoint. --allow-loss goes on behind them; "
+            "another --out and --checkpoint begin anew"
+        ) from None
     finally:
         query.stop()
 

@@ -7,14 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pyarrow.dataset
 import pytest
+from kafka import TopicPartition
+from pyspark.sql import SparkSession
 
 from integration.broker import Broker
 from integration.records import Record, send
+from kafka_assignors.errors import ConfigError
+from pipeline import brokers, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -78,3 +83,32 @@ def test_a_killed_stream_loses_and_doubles_nothing(kafka_broker: Broker, kafka_t
     again = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=True)
     (found,) = json.loads(again.stdout)["topics"]
     assert found["records"] == 3000 + more.acked
+
+
+def test_records_that_went_before_they_were_read_are_told(
+    kafka_broker: Broker, kafka_admin, kafka_topic, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = kafka_topic(partitions=1)
+    to = stream.Streamed(str(tmp_path / "out"), str(tmp_path / "checkpoint"), "1 minute", 1000, "r")
+
+    def more(records: int) -> None:
+        sent = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, b"k")] * records)
+        assert sent.acked == records
+
+    def follow(to: stream.Streamed) -> None:
+        found = brokers.topics(kafka_broker.bootstrap, [topic], may_be_empty=True)
+        stream.follow(spark, kafka_broker.bootstrap, found, to)
+
+    follow(to)
+    assert stream.summary(spark, to.out) == {"batches": 0, "windows": 0, "topics": []}  # nothing came yet
+    more(30)
+    follow(to)
+    more(20)
+    kafka_admin.delete_records({TopicPartition(topic, 0): 40})  # as retention does
+
+    with pytest.raises(ConfigError, match=r"are gone that were not read yet.*--allow-loss"):
+        follow(to)
+    follow(replace(to, allow_loss=True))
+
+    (load,) = stream.summary(spark, to.out)["topics"][0]["loads"]
+    assert (load["records"], load["first_offset"], load["last_offset"], load["missing"]) == (40, 0, 49, 10)
