@@ -251,6 +251,7 @@ class Cluster:
             self._due[topic] = time.monotonic() + (min(1, self._max_age_s) if rackless else self._max_age_s)
         else:
             self._partitions.pop(topic, None)
+            self._due.pop(topic, None)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
         """Ids of all partitions; None for a topic that is not known."""
