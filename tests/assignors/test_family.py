@@ -90,6 +90,22 @@ def test_metaqs_consistent_hash_is_metaqs(group, broker_id):
     assert metaq.consistent_hash(group, broker_id=broker_id) == family.per_topic(group, family.metaq_hash(broker_id))
 
 
+def test_all_rules_in_a_group_of_a_real_size():
+    """Enough partitions to meet every point of a ring."""
+    names = [f"consumer-{i}-{i * 7919:x}" for i in range(12)]
+    members = [Member(name, {"orders", "audit"} if i % 3 else {"orders"}) for i, name in enumerate(names)]
+    group = Group(members, {"orders": 700, "audit": 35})
+
+    for name, rule in (
+        ("average", family.average),
+        ("average-by-circle", family.circle),
+        ("metaq-default", family.metaq),
+        ("metaq-consistent-hash", family.metaq_hash(0)),
+        ("rocketmq-consistent-hash", family.rocketmq_hash(10, "kafka")),
+    ):
+        assert strategy(name).assign(group) == family.per_topic(group, rule), name
+
+
 @settings(max_examples=50)
 @given(group=groups(), data=st.data())
 def test_rooms_are_shared_as_rocketmq_shares_them(group, data):
