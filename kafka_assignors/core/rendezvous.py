@@ -26,9 +26,10 @@ from .indexed import Indexed, Ints
 from .order import lasting_name
 
 Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
 
 MOST = 1 << 19
-"""Pairs of partition and member that one call looks at, some tenths of a second; beyond, numbers decide, not names."""
+"""Pairs of partition and member that one call looks at, in some 50 ms; beyond, numbers decide, not names."""
 
 
 class Affinity:
@@ -41,21 +42,27 @@ class Affinity:
         self._indexed = indexed
 
     def of(self, positions: Ints, members: Ints) -> Floats:
-        """Numbers from 0 to 1; the arguments are broadcast."""
+        """Numbers from 0 to 1, of pairs of position and member."""
+        return self.between(self.keys(positions), members)
+
+    def keys(self, positions: Ints) -> Keys:
+        """What `between` takes for positions; computed once for the many pairs of a position."""
         topic = np.searchsorted(self._indexed.first, positions, side="right") - 1
-        partition = (positions - self._indexed.first[topic]).astype(np.uint64)
-        mixed = _mixed(_mixed(self._topics[topic] + partition) ^ self._members[members])
-        affinity: Floats = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return _mixed(self._topics[topic] + (positions - self._indexed.first[topic]).astype(np.uint64))
+
+    def between(self, keys: Keys, members: Ints) -> Floats:
+        """`of`, by keys."""
+        affinity: Floats = (_mixed(keys ^ self._members[members]) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return affinity
 
     @cached_property
-    def _topics(self) -> NDArray[np.uint64]:
+    def _topics(self) -> Keys:
         return _mixed(
             np.array([crc32(topic.encode("utf-8", "surrogatepass")) for topic in self._indexed.topics], np.uint64)
         )
 
     @cached_property
-    def _members(self) -> NDArray[np.uint64]:
+    def _members(self) -> Keys:
         seen = Counter[str]()
         keys = []
         for member in self._indexed.members:
@@ -65,13 +72,18 @@ class Affinity:
         return _mixed(np.array(keys, np.uint64))
 
 
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mixed(x: Keys) -> Keys:
     """Spread every bit over all bits (the finalizer of splitmix64)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    mixed: Keys = x ^ (x >> np.uint64(31))
     return mixed
+
+
+def _falling(of: Ints, liking: Floats) -> Ints:
+    """The order by number, and for each number from the highest affinity down. Sorting one key is many times faster."""
+    return np.argsort((of << 44) | ((1 - liking) * 2.0**44 - 1).astype(np.int64))
 
 
 def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints:
@@ -100,21 +112,21 @@ def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints
     which = np.repeat(np.arange(len(positions)), choices[number])
     first = np.cumsum(choices[number]) - choices[number]
     to = begin[number][which] + np.arange(len(which)) - first[which]
-    liking = affinity.of(positions[which], member[to])
-    order = np.lexsort((-liking, which))
+    liking = affinity.between(affinity.keys(positions)[which], member[to])
+    order = _falling(which, liking)
     to, liking = to[order], liking[order]
     # Each asks its best; who has no room for all keeps those it likes most; the others ask their next.
     asking = np.arange(len(positions))
     turn = first.copy()
     while len(asking):
-        full = np.zeros(len(slots), bool)
-        full[to[turn[asking]]] = True
-        rivals = np.flatnonzero(full[to[turn]])
+        asked = np.zeros(len(slots), bool)
+        asked[to[turn[asking]]] = True
+        rivals = np.flatnonzero(asked[to[turn]])
         at = to[turn[rivals]]
-        by = np.lexsort((rivals, -liking[turn[rivals]], at))
-        ordered = at[by]
-        place = np.arange(len(by)) - np.searchsorted(ordered, ordered)
-        asking = rivals[by[place >= room[ordered]]]
+        by = _falling(at, liking[turn[rivals]])
+        at = at[by]
+        place = np.arange(len(by)) - np.searchsorted(at, at)
+        asking = rivals[by[place >= room[at]]]
         turn[asking] += 1
     found: Ints = member[to[turn]]
     return found
