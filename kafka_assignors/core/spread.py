@@ -36,7 +36,7 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
     dealt = np.argsort(units.dealt[0], kind="stable")
     dealt_class, dealt_member, dealt_units = units.dealt[0][dealt], units.dealt[1][dealt], units.dealt[2][dealt]
     if (units.kept < had[2]).any():
-        _give_up(indexed, affinity, group, had, units, dealt_class, dealt_member, owner)
+        _give_up(indexed, affinity, group, topic, had, units, dealt_class, dealt_member, owner)
 
     loose = np.flatnonzero((owner == FREE) & (group != FREE))
     loose = loose[np.argsort(group[loose], kind="stable")]
@@ -54,6 +54,7 @@ def _give_up(
     indexed: Indexed,
     affinity: Affinity,
     group: Ints,
+    topic: Ints,
     had: tuple[Ints, Ints, Ints],
     units: Units,
     dealt_class: Ints,
@@ -69,35 +70,64 @@ def _give_up(
     """
     classes, members, count = had
     gives = np.flatnonzero(units.kept < count)
+    leaving = (count - units.kept)[gives]
+    positions, cell = _held_by(classes[gives] * len(indexed.members) + members[gives], indexed, group, owner)
     giving = np.unique(classes[gives])
-    inside = np.isin(group, giving)
-    positions = np.flatnonzero(inside)
-    topic = np.searchsorted(indexed.first, positions, side="right") - 1
-    gain = _gain(affinity, positions, group[positions], owner[positions], dealt_class, dealt_member)
-    order = np.lexsort((positions, gain, topic, owner[positions], group[positions]))
-    positions, topic, gain = positions[order], topic[order], gain[order]
-    key = group[positions] * (len(indexed.members) + 1) + owner[positions] + 1
-    bounds = np.searchsorted(group[positions], [giving, giving + 1]).T
-    for g, (begin, end) in zip(giving.tolist(), bounds.tolist(), strict=True):
+    heads = np.bincount(dealt_class, minlength=int(giving[-1]) + 1)
+    pairs = int((np.bincount(classes, count, len(heads))[giving] * heads[giving]).sum())
+    gain = np.zeros(len(positions))
+    if pairs <= MOST:
+        gain = _gain(affinity, positions, group[positions], owner[positions], dealt_class, dealt_member)
+    order = np.lexsort((gain, topic[positions], cell)) if gain.any() else np.argsort(cell, kind="stable")
+    positions, cell, gain = positions[order], cell[order], gain[order]
+    end = np.searchsorted(cell, np.arange(len(gives)), side="right")
+
+    # Where a class is of one topic, nothing is to be weighed: each gives its last ones.
+    mixed = np.isin(classes[gives], _of_several_topics(group, topic))
+    last = end[cell] - np.arange(len(cell)) <= leaving[cell]
+    owner[positions[last & ~mixed[cell]]] = FREE
+    if not mixed.any():
+        return
+    # How many of its topic a member has besides, if this one goes next; and how many went already.
+    of = topic[positions]
+    run = cell * len(indexed.topics) + of
+    first = np.searchsorted(run, run)
+    before = np.arange(len(run)) - first
+    after = np.searchsorted(run, run, side="right") - first - before - 1
+    gap = before * heads[classes[gives]][cell] - after + gain / 4  # times the takers: no fractions but for the gain
+    begin = end - np.bincount(cell, minlength=len(gives))
+    for g in np.unique(classes[gives][mixed]).tolist():
         low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
         takers = np.zeros(len(indexed.members) + 1, bool)
         takers[dealt_member[low:high]] = takers[FREE] = True
-        heads = high - low
         # What those who take have of each topic, and what is on its way to them.
-        theirs = np.bincount(topic[begin:end][takers[owner[positions[begin:end]]]], minlength=len(indexed.topics))
-        for cell in gives[
-            np.searchsorted(classes[gives], g) : np.searchsorted(classes[gives], g, side="right")
-        ].tolist():
-            this = g * (len(indexed.members) + 1) + members[cell] + 1
-            at = slice(*np.searchsorted(key, (this, this + 1)).tolist())
-            of = topic[at]
-            first = np.searchsorted(of, of)
-            before = np.arange(len(of)) - first  # how many of its topic the member has besides, if this one goes next
-            after = np.searchsorted(of, of, side="right") - first - before - 1  # how many went already
-            gap = before * heads - theirs[of] - after  # times the takers: no fractions
-            gone = np.lexsort((-gain[at], -gap))[: count[cell] - units.kept[cell]]
-            owner[positions[at][gone]] = FREE
-            np.add.at(theirs, of[gone], 1)
+        theirs = np.bincount(topic[takers[owner] & (group == g)], minlength=len(indexed.topics))
+        low, high = np.searchsorted(classes[gives], (g, g + 1)).tolist()
+        for at, till, units_ in zip(begin[low:high], end[low:high], leaving[low:high], strict=True):
+            wide = gap[at:till] - theirs[of[at:till]]
+            for gone in [wide.argmax()] if units_ == 1 else np.argsort(-wide, kind="stable")[:units_]:
+                owner[positions[at + gone]] = FREE
+                theirs[of[at + gone]] += 1
+
+
+def _held_by(cells: Ints, indexed: Indexed, group: Ints, owner: Ints) -> tuple[Ints, Ints]:
+    """The positions that members have of classes, and each one's place in `cells`: ascending class * M + member."""
+    members = len(indexed.members)
+    giver = np.zeros(members + 1, bool)  # the last one for what is free
+    giver[cells % members] = True
+    positions = np.flatnonzero(giver[owner])
+    key = group[positions] * members + owner[positions]
+    at = np.minimum(np.searchsorted(cells, key), len(cells) - 1)
+    mine = cells[at] == key
+    return positions[mine], at[mine]
+
+
+def _of_several_topics(group: Ints, topic: Ints) -> Ints:
+    """The classes that have partitions of more than one topic."""
+    starts = np.flatnonzero(np.diff(group, prepend=FREE - 1).astype(bool) | np.diff(topic, prepend=-1).astype(bool))
+    pairs = np.unique(np.stack([group[starts], topic[starts]]), axis=1)[0]
+    several: Ints = pairs[1:][pairs[1:] == pairs[:-1]]
+    return several
 
 
 def _gain(
@@ -106,10 +136,7 @@ def _gain(
     """How much better each position goes with one of those who get new units of its class than with its owner."""
     begin = np.searchsorted(dealt_class, group)
     takers = np.searchsorted(dealt_class, group, side="right") - begin
-    takers[owner == FREE] = 0
     gain = np.zeros(len(positions))
-    if takers.sum() > MOST:
-        return gain
     which = np.repeat(np.arange(len(positions)), takers)
     taker = dealt_member[np.repeat(begin - np.cumsum(takers) + takers, takers) + np.arange(len(which))]
     np.maximum.at(gain, which, affinity.of(positions[which], taker))
