@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -40,41 +41,60 @@ class SlowTheirs(Slow, RangePartitionAssignor):
     pass
 
 
-@pytest.mark.broker
-@pytest.mark.parametrize(("assignor", "stays"), [(SlowOurs, True), (SlowTheirs, False)], ids=["ours", "kafka-python's"])
-@pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py join_group_async, consumer.py need_rejoin")
-def test_leader_that_learns_of_a_topic_stays_in_its_group(
-    kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Callable[..., str],
-    assignor: type[Slow], stays: bool,
-) -> None:  # fmt: skip
-    """A second member brings a topic that the leader's metadata lack, so the leader rejoins by itself."""
-    own, other = kafka_topic(partitions=2), kafka_topic(partitions=2)
-    group = f"guard-{own}"
+@pytest.fixture
+def meeting(
+    kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Callable[..., str]
+) -> Callable[[Slow], Any]:
+    """A slow leader has a topic alone; then a second member brings one that the leader's metadata lack.
 
-    def members() -> set[str]:
-        return {m["client_id"] for m in kafka_admin.describe_groups([group])[group]["members"]}
+    So the leader rejoins by itself. Yields the leader, the second member, and who is in the group.
+    """
 
-    slow = assignor()
-    leader = Polling(kafka_broker, group, [own], [slow], assignor.__name__, POLL_MS)
-    try:
-        until(lambda: len(leader.consumer.assignment()) == 2, "the leader has its topic alone")
-        slow.slow.set()
-        second = Polling(kafka_broker, group, [own, other], [RangeAssignor], "second", POLL_MS)
-        try:
+    @contextmanager
+    def meet(slow: Slow) -> Iterator[tuple[Polling, Polling, Callable[[], set[str]]]]:
+        own, other = kafka_topic(partitions=2), kafka_topic(partitions=2)
+        group = f"guard-{own}"
+
+        def members() -> set[str]:
+            return {m["client_id"] for m in kafka_admin.describe_groups([group])[group]["members"]}
+
+        with ExitStack() as stack:
+            leader = Polling(kafka_broker, group, [own], [slow], "leader", POLL_MS)
+            stack.callback(leader.stop)
+            until(lambda: len(leader.consumer.assignment()) == 2, "the leader has its topic alone")
+            slow.slow.set()
+            second = Polling(kafka_broker, group, [own, other], [RangeAssignor], "second", POLL_MS)
+            stack.callback(second.stop)
             until(lambda: len(second.consumer.assignment()) >= 2, "the second member has the other topic")
-            if stays:
-                until(
-                    lambda: (
-                        leader.generation == second.generation
-                        and sorted(len(p.consumer.assignment()) for p in (leader, second)) == [1, 3]
-                    ),
-                    "both are in one generation and own everything",
-                )
-                assert members() == {"SlowOurs", "second"}
+            yield leader, second, members
+
+    return meet
+
+
+@pytest.mark.broker
+def test_our_leader_that_learns_of_a_topic_stays_in_its_group(meeting: Callable[[Slow], Any]) -> None:
+    with meeting(SlowOurs()) as (leader, second, members):
+        until(
+            lambda: (
+                leader.generation == second.generation
+                and sorted(len(p.consumer.assignment()) for p in (leader, second)) == [1, 3]
+            ),
+            "both are in one generation and own everything",
+        )
+        assert members() == {"leader", "second"}
+
+
+@pytest.mark.broker
+@pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py join_group_async, consumer.py need_rejoin")
+def test_a_leader_of_kafka_python_does_not(meeting: Callable[[Slow], Any]) -> None:
+    """The defect that ours work around. A heartbeat at the right time hides it, on a busy machine; hence the tries."""
+    for last in (False, False, False, True):
+        with meeting(SlowTheirs()) as (leader, _second, members):
+            try:
+                until(lambda: members() == {"second"}, "the leader is evicted", 10)
+            except AssertionError:
+                if last:
+                    raise
             else:
-                until(lambda: members() == {"second"}, "the leader is evicted")
                 assert leader.is_alive(), "its polls tell nothing of that"
-        finally:
-            second.stop()
-    finally:
-        leader.stop()
+                return
