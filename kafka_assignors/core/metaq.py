@@ -63,9 +63,9 @@ def default_owners(indexed: Indexed) -> Ints:
     return per_topic(indexed, lambda _: _as_strings)
 
 
-def _as_strings(topic: str, partitions: Ints, subscribers: Ints) -> Ints:  # noqa: ARG001
+def _as_strings(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
     owner = np.empty_like(partitions)
-    owner[sorted(range(len(partitions)), key=str)] = contiguous(partitions, subscribers)
+    owner[sorted(range(len(partitions)), key=str)] = contiguous(topic, partitions, subscribers)
     return owner
 
 

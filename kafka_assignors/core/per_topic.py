@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,28 +13,10 @@ from .order import utf16
 
 Allocate = Callable[[str, Ints, Ints], Ints]
 """(topic, partition ids, its subscribers) -> per partition the subscriber that gets it. Partition ids ascend; of
-subscribers there is at least one, each its place in the order of `by_identity`, ascending."""
+subscribers there is at least one, each its place in the order of members, ascending."""
 
 Rule = Callable[[Sequence[Member]], Allocate]
-"""All members, sorted by `by_identity` -> how each topic is allocated."""
-
-
-def owners(indexed: Indexed, rule: Rule) -> Ints:
-    """Allocate each topic by itself among its subscribers.
-
-    Returns:
-        int[P], the owner of each position; `FREE` where nobody subscribes.
-
-    Cost: O(P + T * M), and what the rule takes.
-    """
-    order, readers = indexed.readers(by_identity)
-    allocate = rule([indexed.members[m] for m in order.tolist()])
-    owner = np.full(indexed.size, FREE)
-    for t, reading in enumerate(readers):
-        if len(reading):
-            begin, end = indexed.first[t], indexed.first[t + 1]
-            owner[begin:end] = order[allocate(indexed.topics[t], np.arange(end - begin), reading)]
-    return owner
+"""All members in their order -> how each topic is allocated."""
 
 
 def identity(member: Member) -> str:
@@ -49,12 +32,31 @@ def by_identity(member: Member) -> tuple[bytes, bytes]:
     return utf16(identity(member)), utf16(member.member_id)
 
 
-def contiguous(partitions: Ints, subscribers: Ints) -> Ints:
-    """Give out contiguous ranges in the order of the subscribers, the first ones longer by one.
+def owners(indexed: Indexed, rule: Rule, key: Callable[[Member], Any] = by_identity) -> Ints:
+    """Allocate each topic by itself among its subscribers.
+
+    Args:
+        indexed: The group.
+        rule: How.
+        key: The order of members.
 
     Returns:
-        Per partition its subscriber.
+        int[P], the owner of each position; `FREE` where nobody subscribes.
+
+    Cost: O(P + T * M), and what the rule takes.
     """
+    order, readers = indexed.readers(key)
+    allocate = rule([indexed.members[m] for m in order.tolist()])
+    owner = np.full(indexed.size, FREE)
+    for t, reading in enumerate(readers):
+        if len(reading):
+            begin, end = indexed.first[t], indexed.first[t + 1]
+            owner[begin:end] = order[allocate(indexed.topics[t], np.arange(end - begin), reading)]
+    return owner
+
+
+def contiguous(_topic: str, partitions: Ints, subscribers: Ints) -> Ints:
+    """Contiguous ranges in the order of the subscribers, the first ones longer by one; an `Allocate`."""
     share, longer = divmod(len(partitions), len(subscribers))
     shares = np.full(len(subscribers), share)
     shares[:longer] += 1

@@ -10,6 +10,8 @@ from .assignment import Assignment
 from .group import Group, Member
 from .indexed import FREE, Indexed, Ints
 from .order import static_first, utf16
+from .per_topic import contiguous
+from .per_topic import owners as per_topic
 
 Racks = Sequence[frozenset[str]]
 
@@ -70,15 +72,7 @@ def owners(indexed: Indexed) -> Ints:
 
 
 def _without_racks(indexed: Indexed) -> Ints:
-    order, readers = indexed.readers(static_first)
-    owner = np.full(indexed.size, FREE)
-    for t, reading in enumerate(readers):
-        if len(reading):
-            share, longer = divmod(int(indexed.first[t + 1] - indexed.first[t]), len(reading))
-            shares = np.full(len(reading), share)
-            shares[:longer] += 1
-            owner[indexed.first[t] : indexed.first[t + 1]] = np.repeat(order[reading], shares)
-    return owner
+    return per_topic(indexed, lambda _: contiguous, static_first)
 
 
 class _Topic:

@@ -76,7 +76,7 @@ def average_by_circle_owners(indexed: Indexed) -> Ints:
 
 
 def _averaging(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
-    return lambda _, partitions, subscribers: contiguous(partitions, subscribers)
+    return contiguous
 
 
 def _circling(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
