@@ -39,7 +39,7 @@ def fenced_and_joined_by_another(
     def loads() -> list[int]:
         return sorted(sum(map(len, topics.values())) for topics in group.wait_stable(complete=wait).owned.values())
 
-    with Sender(broker.bootstrap, folder, "run", [topic], "kafka-python:default", 200):
+    with Sender(broker.bootstrap, folder, "run", [topic], "kafka-python:default", 50):
         group.step("A and C join")
         start("a")
         start("c")

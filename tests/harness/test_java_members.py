@@ -161,7 +161,7 @@ def test_java_members_join_stand_still_leave_and_die(
 ) -> None:
     """A group of Java alone: every law that Java's words can answer is judged and holds, the others say why not."""
     topic, group = kafka_topic(partitions=6), kafka_group()
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 100):
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         for name in ("j1", "j2", "j3"):
             group.start(name, [topic], ["cooperative-sticky"], client="java")
         seen = [group.wait_stable()]

@@ -81,7 +81,7 @@ def test_whoever_leads_places_as_predicted_and_moves_the_fewest(
     sticky = "sticky" in assignor
     steps = len(FEWEST) if sticky else 4  # the others remember nothing, so who leads is all there is to see
     then = {"java": "kafka-python", "kafka-python": "java"}[first]
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 100):
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         seen = lives(group, topic, [assignor, assignor], first, then, steps)
     group.drain()
     group.close()
@@ -103,7 +103,7 @@ def test_librdkafka_java_and_ours_share_a_group(
     """librdkafka leads, is left, and comes back to a group that another leads; one of each kind is in it then."""
     topic, group = kafka_topic(partitions=PARTITIONS), kafka_group()
     seen = []
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 100):
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         for name, client in (("c1", "confluent"), ("m1", "kafka-python"), ("j1", "java")):
             group.step(f"{name} joins")
             group.start(name, [topic], [assignor], client=client)
