@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import MemberState
 
 from integration.broker import Broker
 from kafka_assignors import RangeAssignor
@@ -77,6 +78,7 @@ def test_our_leader_that_learns_of_a_topic_stays_in_its_group(meeting: Callable[
         until(
             lambda: (
                 leader.generation == second.generation
+                and leader.consumer.group_metadata().state is MemberState.STABLE  # its join is complete
                 and sorted(len(p.consumer.assignment()) for p in (leader, second)) == [1, 3]
             ),
             "both are in one generation and own everything",
