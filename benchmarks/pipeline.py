@@ -128,7 +128,10 @@ class _Cost:
 
     def __enter__(self) -> _Cost:
         self.peak_bytes = 0
-        self._before = self._cpu()
+        self._first: dict[int, float] = {}
+        self._last: dict[int, float] = {}
+        self._look()
+        self._first = dict(self._last)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -137,25 +140,24 @@ class _Cost:
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
-        self.cpu_seconds = self._cpu() - self._before
+        self._look()
+        self.cpu_seconds = sum(last - self._first.get(pid, 0.0) for pid, last in self._last.items())
 
     def _watch(self) -> None:
         while not self._end.wait(0.5):
-            self.peak_bytes = max(self.peak_bytes, int(sum(self._each(lambda process: process.memory_info().rss))))
+            self._look()
 
-    def _cpu(self) -> float:
-        return sum(self._each(lambda process: sum(process.cpu_times()[:4])))  # its own and its ended children's
-
-    @staticmethod
-    def _each(ask: Callable[[Any], float]) -> Iterator[float]:
+    def _look(self) -> None:
         import psutil
 
-        me = psutil.Process()
+        me, total = psutil.Process(), 0
         for process in (me, *me.children(recursive=True)):
             try:
-                yield ask(process)
+                total += process.memory_info().rss
+                self._last[process.pid] = sum(process.cpu_times()[:2])  # of one that ends: as last seen
             except psutil.NoSuchProcess:
                 continue
+        self.peak_bytes = max(self.peak_bytes, total)
 
 
 def _records(spark: SparkSession, size: int) -> DataFrame:

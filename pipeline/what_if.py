@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
@@ -133,8 +134,9 @@ def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[i
     )
     first = (now == low) & ~np.asarray(keys.is_null())  # a key is counted in one of its rows
     # As bincount takes them, once. Sums in float64 are exact up to 2**53, far beyond what one batch holds.
-    each = [column.astype(np.float64) for column in (records, size, first)]
-    split = low != high
+    records, size, counted = (column.astype(np.float64) for column in (records, size, first))
+    on_two = counted * (low != high)
+    split = on_two if on_two.any() else None
     tries = [(rule, n) for rule in KEYED for n in tried[topic]]
     placements = chain(
         zip(tries, partitions_for_tries(keys, tries), strict=True),
@@ -142,16 +144,24 @@ def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[i
     )
     found: list[dict[str, Any]] = []
     for (rule, n), placed in placements:
-        has_place = placed >= 0
-        elsewhere = has_place & (placed != now)
-        moved = elsewhere | (has_place & split)  # a key on two partitions is on another than its own in any case
-        slot = placed.astype(np.intp) + 1
-        weights = (*each, each[2] * moved, each[0] * elsewhere)
-        sums = [np.bincount(slot, weights=weight, minlength=n + 1) for weight in weights]
+        elsewhere = (placed != now) & (placed >= 0)
+        # Two slots for each partition, here and elsewhere, so that one count answers for both.
+        slot = 2 * (placed.astype(np.intp) + 1) + elsewhere
+
+        def count(weights: NDArray[np.float64], slot: NDArray[np.intp] = slot, n: int = n) -> NDArray[np.float64]:
+            sums = np.bincount(slot, weights=weights, minlength=2 * n + 2)
+            return sums.astype(np.float64, copy=False).reshape(-1, 2)
+
+        of_records, of_keys = count(records), count(counted)
+        moved_keys = of_keys[:, 1]
+        if split is not None:  # a key on two partitions is on another than its own in any case
+            moved_keys = moved_keys + np.where(np.arange(n + 1) > 0, count(split)[:, 0], 0)
+        totals = (of_records.sum(1), count(size).sum(1), of_keys.sum(1), moved_keys, of_records[:, 1])
+        sums = [total.tolist() for total in totals]
         found += (
             {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
              **{name: int(total[at]) for name, total in zip(_COUNTED, sums, strict=True)}}
-            for at in np.flatnonzero(sums[0]).tolist()
+            for at in range(n + 1) if sums[0][at]
         )  # fmt: skip
     types = {"run": pa.string(), "topic": pa.string(), "rule": pa.string(), "partitions": pa.int32(),
              "placed": pa.int32(), **dict.fromkeys(_COUNTED, pa.int64())}  # fmt: skip

@@ -77,6 +77,8 @@ def partitions_columns(
     Cost: the hashes that the presets need, then about 5 ns a key and try; ``"consistent"`` 0.1 µs.
     """
     hashed: dict[Any, Hashes] = {}
+    tries = list(tries)
+    jumps: dict[int, NDArray[np.uint32]] = {}
     for preset, n in tries:
         known = preset_named(preset)
         check_count(n)
@@ -91,7 +93,8 @@ def partitions_columns(
         elif preset == "librdkafka":
             placed = h % np.uint32(n)
         elif known is PRESETS["consistent"]:
-            placed = jump_column(h, n)
+            jumps = jumps or jump_columns(h, (n for preset, n in tries if PRESETS[preset] is known))
+            placed = jumps[n]
         else:
             placed = np.where(h & np.uint32(0x80000000), np.uint32(0) - h, h) % np.uint32(n)
         result: NDArray[np.int32] = placed.astype(np.int32)
@@ -108,18 +111,22 @@ def _hash_of(preset: str) -> Callable[[NDArray[np.uint8], NDArray[Any]], Hashes]
     return fnv1a_column
 
 
-def jump_column(hashes: Hashes, n: int) -> NDArray[np.uint32]:
-    """`jump` of many hashes: all still below `n` take the next step at once."""
+def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.uint32]]:
+    """`jump` of many hashes for several numbers of buckets: a larger one goes on where a smaller one stopped.
+
+    All hashes still below the number take the next step at once.
+    """
     bucket = np.zeros(len(hashes), np.uint32)
     h, following = hashes.astype(np.uint64), np.zeros(len(hashes), np.int64)
-    going = np.arange(len(hashes))
-    while len(going):
-        bucket[going] = following
-        h = h * np.uint64(JUMP_STEP) + np.uint64(1)  # NumPy's uint64 wraps, which is the mask of the scalar form
-        following = ((following + 1) * (float(1 << 31) / ((h >> np.uint64(33)) + np.uint64(1)))).astype(np.int64)
-        left = following < n
-        going, h, following = going[left], h[left], following[left]
-    return bucket
+    found = {}
+    for n in sorted(set(counts)):
+        while len(going := np.flatnonzero(following < n)):
+            bucket[going] = at = following[going]
+            # NumPy's uint64 wraps, which is the mask of the scalar form
+            h[going] = next_ = h[going] * np.uint64(JUMP_STEP) + np.uint64(1)
+            following[going] = (at + 1) * (float(1 << 31) / ((next_ >> np.uint64(33)) + np.uint64(1)))
+        found[n] = bucket.copy()
+    return found
 
 
 def _in_chunks(chunk: Any, data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:

@@ -55,7 +55,7 @@ def without_java(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.broker
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_job_agrees_with_the_read_back_and_the_checker(
     kafka_broker: Broker, kafka_admin, kafka_topic, tmp_path: Path
 ) -> None:
@@ -88,7 +88,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     done = subprocess.run(
         command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
                 "--out", "../out", "--weights", "../weights.json", "--what-if", "5,8", "--json"),
-        capture_output=True, text=True, timeout=300, env=without_java(bin_), cwd=inside, check=False,
+        capture_output=True, text=True, timeout=600, env=without_java(bin_), cwd=inside, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
@@ -137,7 +137,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
 
     again = subprocess.run(
         command("report", "--out", str(out), "--png", str(tmp_path / "png")),
-        capture_output=True, text=True, timeout=200, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert again.returncode == 0, again.stderr
     page = (out / "report.html").read_text("utf-8")
