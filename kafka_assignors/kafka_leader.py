@@ -35,20 +35,24 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}
-    racks: dict[tuple[int, ...], frozenset[str]] = {}  # the same few brokers have many partitions together
-
-    def on(nodes: tuple[int, ...]) -> frozenset[str]:
-        found = racks.get(nodes)
-        if found is None:
-            found = racks[nodes] = frozenset(rack_of[node] for node in nodes if node in rack_of)
-        return found
-
+    racks = _Racks(rack_of)
     known: Mapping[str, Mapping[int, Any]] = cluster._partitions
     return {
-        topic: [on(tuple(known[topic][p].replica_nodes)) if p in known[topic] else frozenset() for p in range(count)]
+        topic: [racks[tuple(known[topic][p].replica_nodes)] if p in known[topic] else frozenset() for p in range(count)]
         for topic, count in partitions.items()
         if topic in known
     }
+
+
+class _Racks(dict[tuple[int, ...], frozenset[str]]):
+    """Nodes -> the racks of those that have one. The same few brokers have many partitions together."""
+
+    def __init__(self, rack_of: Mapping[int, str]) -> None:
+        self._rack_of = rack_of
+
+    def __missing__(self, nodes: tuple[int, ...]) -> frozenset[str]:
+        found = self[nodes] = frozenset(self._rack_of[node] for node in nodes if node in self._rack_of)
+        return found
 
 
 def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[str | None]]:
@@ -113,30 +117,15 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
         data: The bytes, version 3.
     """
 
-    __slots__ = ("_data",)
-
     def __init__(self, data: bytes | memoryview) -> None:
         self._data: bytes | memoryview | None = data
         self._version, self.tags, self.unknown_tags = VERSION, None, None
 
-    def __getattr__(self, name: str) -> Any:  # asked for slots that are not filled yet
-        if name in _FIELDS and self._decode():
-            return getattr(self, name)
-        return super().__getattr__(name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _FIELDS:
-            self._decode()
-        super().__setattr__(name, value)
-
-    def _decode(self) -> bool:
-        data = getattr(self, "_data", None)
-        if data is None:
-            return False
-        self._data = None  # what is seen may be changed
-        assigned = decode_assignment(bytes(data))
-        self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
-        return True
+    def _decode(self) -> None:
+        data, self._data = getattr(self, "_data", None), None  # what is seen may be changed
+        if data is not None:
+            assigned = decode_assignment(bytes(data))
+            self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
 
     def encode(self, version: int | None = None, header: bool = True, framed: bool = False) -> bytes:
         """As ``ConsumerProtocolAssignment.encode``."""
@@ -154,4 +143,21 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
     __hash__ = None  # type: ignore[assignment]
 
 
+def _decoding(name: str) -> property:
+    """A field that is decoded when it is first read or set."""
+    field = getattr(ConsumerProtocolAssignment, name)
+
+    def read(assigned: Assigned) -> Any:
+        assigned._decode()
+        return field.__get__(assigned)
+
+    def write(assigned: Assigned, value: Any) -> None:
+        assigned._decode()
+        field.__set__(assigned, value)
+
+    return property(read, write)
+
+
 _FIELDS = ("assigned_partitions", "user_data")
+for _name in _FIELDS:
+    setattr(Assigned, _name, _decoding(_name))

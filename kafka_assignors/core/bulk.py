@@ -7,6 +7,7 @@ has an element at *every* offset (`at_each`), so that one indexing operation rea
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -45,7 +46,9 @@ def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memor
     if longest > 0x7FFF:
         raise WireError(f"name of {longest} bytes is longer than Kafka's 32767")
     heads = [len(name).to_bytes(2, "big") + name for name in names]
-    position, of = by_owner(owner, len(indexed.members))
+    narrow = owner.astype(np.int16) if len(indexed.members) < 1 << 15 else owner  # NumPy sorts 16 bits by radix
+    position = np.argsort(narrow, kind="stable")[np.count_nonzero(owner == FREE) :]
+    of = narrow[position]
     topic_of = indexed.topic_of()
     share = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(indexed.members)))])
     written: dict[str, memoryview] = {}
@@ -98,13 +101,6 @@ def _written(
     if len(later):  # the j-th partition of all, its run's first one being the b-th, lies 4 (j - b) further on
         at_each(out, ">i4")[np.repeat(at + 4 - 4 * begin, count - 1) + 4 * later] = ids[later]
     return out.data, ends.tolist()
-
-
-def by_owner(owner: NDArray[np.integer], members: int) -> tuple[Ints, NDArray[np.integer]]:
-    """The owned positions, by owner and then ascending; and the owner of each."""
-    narrow = owner.astype(np.int16) if members < 1 << 15 else owner  # NumPy has a radix sort for 16 bits
-    order = np.argsort(narrow, kind="stable")[np.count_nonzero(owner == FREE) :]
-    return order, narrow[order]
 
 
 def at_each(buffer: NDArray[np.uint8], dtype: DTypeLike) -> NDArray[Any]:
@@ -338,51 +334,67 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
         WireError: Truncated or malformed bytes, or a version below 0.
     """
     read: list[Subscription] = []
-    holding: list[int] = []
-    where: list[int] = []
     heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    holding: dict[int, int] = {}  # member -> where what it owns begins
     for m, each in enumerate(data):
-        reader = Reader(each, "subscription")
-        version = reader.version()
-        topics = _topics(reader, heads)
-        user_data, at = reader.bytes_or_none(), reader.offset
-        if version < 1 or each[at : at + 4] == b"\0\0\0\0":
-            reader.offset += 4 * (version >= 1)
-            generation = reader.int32() if version >= 2 else NO_GENERATION
-            rack = reader.string_or_none() if version >= 3 else None
-            read.append(Subscription(topics, user_data, (), generation, rack))
-        else:
-            holding.append(m)
-            where.append(at)
-            read.append(Subscription(topics, user_data))
+        try:
+            topics, at = _topics(each, heads)
+            size = _INT32(each, at)[0]
+            at += 4 + max(size, 0)
+            user_data = None if size < 0 else each[at - size : at]
+            version = int.from_bytes(each[:2], "big", signed=True)
+            if version >= 1 and each[at : at + 4] != b"\0\0\0\0":
+                holding[m] = at
+                read.append(Subscription(topics, user_data))
+            elif version >= 0 and at <= len(each):
+                read.append(Subscription(topics, user_data, (), *_tail(each, at + 4, version)))
+            else:
+                raise ValueError
+        except (ValueError, struct.error):
+            read.append(decode_subscription(each))  # which says what is wrong
     if holding:
         known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
-        for m, found in zip(holding, claims([data[m] for m in holding], where, known), strict=True):
-            if found is None:
-                read[m] = decode_subscription(data[m])  # which says what is wrong
-                continue
-            reader = Reader(data[m], "subscription")
-            version = reader.version()
-            owned, reader.offset = found
-            generation = reader.int32() if version >= 2 else NO_GENERATION
-            rack = reader.string_or_none() if version >= 3 else None
-            read[m] = Subscription(read[m].topics, read[m].user_data, owned, generation, rack)
+        found = claims([data[m] for m in holding], list(holding.values()), known)
+        for m, claimed in zip(holding, found, strict=True):
+            each, heard = data[m], read[m]
+            try:
+                if claimed is None:
+                    raise ValueError
+                version = int.from_bytes(each[:2], "big")
+                read[m] = Subscription(heard.topics, heard.user_data, claimed[0], *_tail(each, claimed[1], version))
+            except (ValueError, struct.error):
+                read[m] = decode_subscription(each)
     return read
 
+
+def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:
+    """Generation and rack of a subscription; raises ValueError or struct.error where it is malformed."""
+    generation = _INT32(data, at)[0] if version >= 2 else NO_GENERATION
+    if version < 3:
+        return generation, None
+    size = _INT16(data, at + 4)[0]
+    rack = data[at + 6 : at + 6 + size]
+    if size < 0:
+        return generation, None
+    if len(rack) < size:
+        raise ValueError
+    return generation, rack.decode()
+
+
+_INT16, _INT32 = struct.Struct(">h").unpack_from, struct.Struct(">i").unpack_from
 
 _HEAD, _HEADS = 64, 64
 """Subscriptions that begin with so many equal bytes are compared; with so many at most, lest it be quadratic."""
 
 
-def _topics(reader: Reader, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[str, ...]:
-    """The topics of a subscription; those of an earlier one where the bytes are equal."""
-    begin = reader.offset
-    alike = heads.setdefault(reader.data[begin : begin + _HEAD], [])
+def _topics(data: bytes, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[tuple[str, ...], int]:
+    """The topics of a subscription, those of an earlier one where the bytes are equal; and where they end."""
+    alike = heads.setdefault(data[2 : 2 + _HEAD], [])
     for head, topics in alike:
-        if reader.data.startswith(head, begin):
-            reader.offset += len(head)
-            return topics
+        if data.startswith(head, 2):
+            return topics, 2 + len(head)
+    reader = Reader(data, "subscription", 2)
     topics = reader.strings()
     if len(alike) < _HEADS:
-        alike.append((reader.data[begin : reader.offset], topics))
-    return topics
+        alike.append((data[2 : reader.offset], topics))
+    return topics, reader.offset
