@@ -130,3 +130,48 @@ def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints
         turn[asking] += 1
     found: Ints = member[to[turn]]
     return found
+
+
+def shares(affinity: Affinity, begin: Ints, size: Ints, members: Ints, units: Ints) -> Ints | None:
+    """How many partitions of each topic each member gets, evenly: rounded down or up.
+
+    Who gets one more of a topic is agreed as in `matched`: each topic asks the members it goes best with, and a member
+    that is asked by more than it has room for keeps the best. What then is left over is exchanged in.
+
+    Args:
+        affinity: Of the group.
+        begin: int[T], the position of each topic's first partition.
+        size: int[T], its partitions; nobody has any yet.
+        members: int[R], members' numbers.
+        units: int[R], how many they get in all; these differ by 1 at most.
+
+    Returns:
+        int[T, R], or None when topics and members are more than a quarter of `MOST` pairs.
+    """
+    if len(begin) * len(members) > MOST // 4:
+        return None
+    even, more = np.divmod(size, len(members))
+    room = units - even.sum()
+    liking = affinity.of(begin[:, None], members[None, :])
+    order = np.argsort(-liking, axis=1, kind="stable")
+    open_ = np.ones(liking.shape, bool)
+    while True:
+        ranked = np.take_along_axis(open_, order, axis=1)
+        asked = np.zeros_like(open_)
+        np.put_along_axis(asked, order, ranked & (np.cumsum(ranked, axis=1) <= more[:, None]), axis=1)
+        crowded = np.flatnonzero(asked.sum(axis=0) > room)
+        if not len(crowded):
+            break
+        place = np.argsort(np.argsort(-np.where(asked, liking, -1)[:, crowded], axis=0, kind="stable"), axis=0)
+        open_[:, crowded] &= ~asked[:, crowded] | (place < room[crowded])
+    for t in np.flatnonzero(asked.sum(axis=1) < more).tolist():
+        while asked[t].sum() < more[t]:
+            # A member with room has one of t already. One without has one of a topic that it has not: they exchange.
+            m = int(np.flatnonzero(asked.sum(axis=0) < room)[0])
+            swap = asked & ~asked[:, [m]] & ~asked[t]
+            other, full = np.unravel_index(
+                np.argmax(np.where(swap, liking[:, [m]] + liking[t] - liking, -9)), swap.shape
+            )
+            asked[other, full], asked[other, m], asked[t, full] = False, True, True
+    given: Ints = even[:, None] + asked
+    return given

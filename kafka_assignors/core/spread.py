@@ -12,7 +12,7 @@ import numpy as np
 
 from .flow import Units
 from .indexed import FREE, Indexed, Ints
-from .rendezvous import MOST, Affinity, Floats, matched
+from .rendezvous import MOST, Affinity, Floats, matched, shares
 
 
 def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, Ints], units: Units) -> Ints:
@@ -44,7 +44,7 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
     for begin, end in pairwise(bounds):
         g = group[loose[begin]]
         low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
-        _deal(loose[begin:end], dealt_member[low:high], dealt_units[low:high], owner, topic, indexed.first)
+        _deal(loose[begin:end], dealt_member[low:high], dealt_units[low:high], affinity, owner, topic, indexed.first)
     run = group[loose] * len(indexed.topics) + topic[loose]  # what it costs no spread to exchange
     owner[loose] = matched(affinity, loose, run, owner[loose])
     return owner
@@ -145,10 +145,11 @@ def _gain(
     return gain
 
 
-def _deal(loose: Ints, members: Ints, units: Ints, owner: Ints, topic: Ints, first: Ints) -> None:
+def _deal(loose: Ints, members: Ints, units: Ints, affinity: Affinity, owner: Ints, topic: Ints, first: Ints) -> None:
     """Give the loose partitions of a class to members with that much room, topic by topic.
 
-    Each goes to the member with room that has the fewest of the topic, in a circle that goes on from topic to topic.
+    Each goes to the member with room that has the fewest of the topic, in a circle that goes on from topic to topic;
+    where topics are new to all, names decide who gets more of which.
     """
     if len(members) == 1:
         owner[loose] = members[0]
@@ -157,7 +158,12 @@ def _deal(loose: Ints, members: Ints, units: Ints, owner: Ints, topic: Ints, fir
     bounds = [*start.tolist(), len(loose)]
     whole = np.diff(bounds) == np.diff(first)[topic[loose[start]]]
     if whole.all() and units.max() - units.min() <= 1:
-        # Nobody has anything of these topics: the circle is all there is to it.
+        # Nobody has anything of these topics.
+        if len(start) > 1:
+            given = shares(affinity, loose[start], np.diff(bounds), members, units)
+            if given is not None:
+                owner[loose] = np.repeat(np.tile(members, len(given)), given.ravel())
+                return
         slot = np.repeat(members, units)
         lap = np.arange(len(slot)) - np.repeat(np.cumsum(units) - units, units)
         owner[loose] = slot[np.lexsort((slot, lap))]
