@@ -27,8 +27,19 @@ def example(word: str) -> str:
     return block
 
 
+CONSUMERS = (
+    'group_id="billing",\n    partition_assignment_strategy=[CooperativeStickyAssignor]',
+    "first_bounce",
+    "kafka_assignors.aiokafka",
+    "kafka_assignors.confluent",
+)
+
+
 @pytest.mark.broker
-def test_consumer_and_producer_examples_work_together(kafka_broker: Broker, kafka_topic: Callable[..., str]) -> None:
+@pytest.mark.parametrize("word", CONSUMERS, ids=["kafka-python", "first-bounce", "aiokafka", "confluent"])
+def test_consumer_and_producer_examples_work_together(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], word: str
+) -> None:
     """The producer's three records reach the consumer, each on the partition that Java would give its key."""
     topic = kafka_topic(partitions=6)
 
@@ -37,7 +48,7 @@ def test_consumer_and_producer_examples_work_together(kafka_broker: Broker, kafk
         return [sys.executable, "-u", "-c", code.replace('"billing"', repr(f"billing-{topic}"))]
 
     seen: dict[bytes, set[int]] = {}
-    consumer = subprocess.Popen(here(example("KafkaConsumer")), stdout=subprocess.PIPE, text=True)
+    consumer = subprocess.Popen(here(example(word)), stdout=subprocess.PIPE, text=True)
     try:
         assert consumer.stdout is not None
 
@@ -84,10 +95,15 @@ def test_spark_example_defines_a_partition_column() -> None:
 
 
 def test_election_example_prints_the_vote(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(example("elect("), {})
+    exec(example("predict_vote("), {})
+    assert "range wins by votes, range 2 : roundrobin 1" in capsys.readouterr().out
+
+
+def test_plan_example_explains_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(example("plan(group"), {})
     said = capsys.readouterr().out
-    assert "range" in said
-    assert "2" in said
+    assert "the best assignment there is" in said
+    assert "withheld" in said
 
 
 def test_commands_exist() -> None:
