@@ -9,7 +9,7 @@ import pytest
 
 from integration.broker import Broker
 from integration.checker import Verdict, check
-from integration.errors import NotSupported
+from integration.errors import NotStable, NotSupported
 from integration.group import MemberGroup
 from integration.history import History
 from integration.records import Sender
@@ -101,3 +101,13 @@ def test_java_cannot_be_told_to_stall(kafka_group: MakeGroup, kafka_topic: MakeT
 
     with pytest.raises(NotSupported, match="'j1' runs java, whose VerifiableConsumer polls without a stop"):
         group.stall("j1")
+
+
+def test_a_member_without_records_cannot_stall(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    """It stops between two polls, and a poll without records takes half a minute."""
+    group = kafka_group()
+    group.start("m1", [kafka_topic()], ["range"])
+    group.wait_stable()
+
+    with pytest.raises(NotStable, match=r"'m1' .* still polls after 0.3 s; send records"):
+        group.stall("m1", timeout_s=0.3)
