@@ -30,8 +30,8 @@ class Objective:
             rack, else 1 (consumers that fetch from followers, KIP-392). ``"leader"``: 0 where the leader is, else 1
             (consumers that fetch from leaders). ``"none"``: nothing. Or a matrix {member rack: {replica rack: cost}},
             in any unit (such as money per GB): the partition costs what its cheapest replica costs. A pair that is
-            missing in it costs 0 within one rack and the matrix's largest cost between two. In all modes a member or a
-            partition whose rack is unknown costs nothing.
+            missing in it costs 0 within one rack and the matrix's largest cost between two, nothing if it is empty. In
+            all modes a member or a partition whose rack is unknown costs nothing.
         order: ``("balance", "racks", "moves")`` or ``("balance", "moves", "racks")``. Balance is the sum of squared
             loads, moves are partitions that leave their undisputed owner.
 
@@ -60,7 +60,7 @@ class Objective:
         """What a member on one rack pays for a replica on another, in multiples of `unit`."""
         if isinstance(self.racks, str):
             return int(member_rack != replica_rack)
-        dearest = max(self._table.values(), default=1)
+        dearest = max(self._table.values(), default=0)
         return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else dearest)
 
 
