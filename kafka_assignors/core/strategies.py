@@ -333,6 +333,7 @@ def replay(
     partitions: Mapping[str, int],
     racks: Racks | None = None,
     leaders: Leaders | None = None,
+    /,
     **options: Any,
 ) -> Assignment:
     """What our leader answers to these bytes.
@@ -343,7 +344,7 @@ def replay(
         partitions: topic -> partition count, as the leader saw the cluster.
         racks: topic -> per partition its replicas' racks, as the leader saw them.
         leaders: topic -> per partition its leader's rack, as the leader saw it.
-        options: The options its assignor was made with.
+        options: The options its assignor was made with; those of a name above too, as ``racks``.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
