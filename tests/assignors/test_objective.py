@@ -58,9 +58,7 @@ def price(group, racks, tp, member):
     on = at(group.racks, ())
     if racks == "replica":
         return Fraction(int(bool(on) and member.rack not in on))
-    dearest = max((Fraction(str(c)) for row in racks.values() for c in row.values()), default=Fraction(1)) or Fraction(
-        0
-    )
+    dearest = max((Fraction(str(c)) for row in racks.values() for c in row.values()), default=Fraction(0))
     costs = [
         Fraction(str(racks[member.rack][rack]))
         if rack in racks.get(member.rack, ())
@@ -166,6 +164,7 @@ def test_a_matrix_pays_for_the_cheapest_replica_and_for_unknown_pairs_the_most()
     pairs = (("r2", "r1"), ("r2", "r3"), ("r2", "r2"), ("r9", "r1"))
     assert [objective.price(*pair) * objective.unit for pair in pairs] == [Fraction(1, 2), 2, 0, 2]
     assert objective.unit == Fraction(1, 2)
+    assert Objective({}).price("r1", "r2") == 0
 
 
 @pytest.mark.parametrize(
