@@ -38,9 +38,9 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list
     racks = _Racks(rack_of)
     known: Mapping[str, Mapping[int, Any]] = cluster._partitions
     return {
-        topic: [racks[tuple(known[topic][p].replica_nodes)] if p in known[topic] else frozenset() for p in range(count)]
+        topic: [racks[tuple(found[p].replica_nodes)] if p in found else frozenset() for p in range(count)]
         for topic, count in partitions.items()
-        if topic in known
+        if (found := known.get(topic)) is not None
     }
 
 
@@ -65,9 +65,9 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
         return {}
     known: Mapping[str, Mapping[int, Any]] = cluster._partitions
     return {
-        topic: [rack_of.get(known[topic][p].leader_id) if p in known[topic] else None for p in range(count)]
+        topic: [rack_of.get(found[p].leader_id) if p in found else None for p in range(count)]
         for topic, count in partitions.items()
-        if topic in known
+        if (found := known.get(topic)) is not None
     }
 
 
@@ -83,16 +83,30 @@ def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
     read = dict(zip(raw, bulk.subscriptions([bytes(metadata[m]) for m in raw]), strict=True))
     holding = [m for m, each in enumerate(metadata) if m not in read and each.owned_partitions]
     owned = dict(zip(holding, _claims([metadata[m].owned_partitions for m in holding]), strict=True))
-    alike: dict[tuple[Any, ...], tuple[Sequence[str], tuple[str, ...]]] = {}
+    alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]] = {}
     for m, each in enumerate(metadata):
         if m not in read:
-            topics = each.topics
-            key = (len(topics), *topics[:1], *topics[-1:])
-            seen = alike.get(key)
-            if seen is None or seen[0] != topics:  # members mostly subscribe alike; comparing beats hashing
-                seen = alike[key] = (topics, tuple(topics))
-            read[m] = Subscription(seen[1], each.user_data, owned.get(m, ()), each.generation_id, each.rack_id)
+            topics = _shared(each.topics, alike)
+            read[m] = Subscription(topics, each.user_data, owned.get(m, ()), each.generation_id, each.rack_id)
     return [read[m] for m in range(len(metadata))]
+
+
+_ALIKE = 64
+"""Subscriptions of equal length, first and last topic that are compared; with more it would be quadratic."""
+
+
+def _shared(
+    topics: Sequence[str], alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]]
+) -> tuple[str, ...]:
+    """One tuple for all members that subscribe alike, as most do; comparing beats hashing."""
+    known = alike.setdefault((len(topics), *topics[:1], *topics[-1:]), [])
+    for others, shared in known:
+        if others == topics:
+            return shared
+    shared = tuple(topics)
+    if len(known) < _ALIKE:
+        known.append((topics, shared))
+    return shared
 
 
 def _claims(held: Sequence[Sequence[Any]]) -> list[bulk.Claimed]:

@@ -145,5 +145,5 @@ class Group:
         set_ = object.__setattr__
         set_(self, "members", tuple(members))
         set_(self, "partitions", dict(partitions))
-        set_(self, "racks", {t: tuple(frozenset(r) for r in rows) for t, rows in (racks or {}).items()})
-        set_(self, "leaders", {t: tuple(rack or None for rack in rows) for t, rows in (leaders or {}).items()})
+        set_(self, "racks", {t: tuple(map(frozenset, rows)) for t, rows in (racks or {}).items()})
+        set_(self, "leaders", {t: tuple([rack or None for rack in rows]) for t, rows in (leaders or {}).items()})

@@ -111,21 +111,30 @@ def classify(indexed: Indexed, prices: RackCosts) -> Classes:
     allowed: list[Bools] = []
     cost: list[Ints] = []
     of = np.full(indexed.size, FREE)
-    for t in np.flatnonzero(reads.any(axis=0)).tolist():
-        at = slice(*indexed.first[t : t + 2].tolist())
-        column = np.ascontiguousarray(reads[:, t])
+    columns = np.ascontiguousarray(reads.T)
+    free = np.zeros(len(alike), np.int64)  # what a row costs without racks
+    priced = [bool(row.any()) for row in price]
+    class_of = np.full(len(indexed.topics), FREE)  # where all partitions of a topic cost the same
+    for t in np.flatnonzero(columns.any(axis=1)).tolist():
+        at = slice(*indexed.first[t : t + 2].tolist()) if len(price) > 1 else slice(0)
+        column = columns[t]
         key = column.tobytes()
-        rows = np.unique(prices.of[at]) if len(price) > 1 else np.zeros(1, np.int64)
+        rows = np.unique(prices.of[at]).tolist() if len(price) > 1 else [0]
         number = np.zeros(len(price), np.int64)
-        for row in rows.tolist():
+        for row in rows:
             if (key, row) not in known:
-                beyond = np.where(column, price[row] - price[row][column].min(), 0)
+                beyond = np.where(column, price[row] - price[row][column].min(), 0) if priced[row] else free
                 known[key, row] = found.setdefault((key, beyond.tobytes()), len(found))
                 if known[key, row] == len(allowed):
                     allowed.append(column)
                     cost.append(beyond)
             number[row] = known[key, row]
-        of[at] = number[prices.of[at]] if len(price) > 1 else number[0]
+        if len(price) > 1:
+            of[at] = number[prices.of[at]]
+        else:
+            class_of[t] = number[0]
+    if len(price) == 1:
+        of = np.repeat(class_of, np.diff(indexed.first))
     shape = len(found), len(alike)
     size = np.bincount(of[of != FREE], minlength=len(found))
     return Classes(of, size, np.array(allowed, bool).reshape(shape), np.array(cost, np.int64).reshape(shape), kind)

@@ -297,8 +297,11 @@ def read(
     subscriptions = [subscription for _, _, subscription in heard]
     # Equal ones share one object, most groups have one; and `bulk` makes equal tuples the same, which saves comparing.
     tuples = {id(subscription.topics): subscription.topics for subscription in subscriptions}
-    different = {topics: frozenset(topics) for topics in tuples.values()}
-    sets = {key: different[topics] for key, topics in tuples.items()}
+    different: dict[tuple[str, ...], frozenset[str]] = {}
+    for topics_ in tuples.values():
+        if topics_ not in different:
+            different[topics_] = frozenset(topics_)
+    sets = {key: different[topics_] for key, topics_ in tuples.items()}
     known = frozenset[str]().union(*different.values())
     claimed_ = claim(subscriptions, known) if claim else [userdata.Claim()] * len(heard)
     joined: list[Member] = []
