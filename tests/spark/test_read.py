@@ -149,7 +149,7 @@ def test_the_coordinators_records_become_lines(spark: SparkSession) -> None:
     parsed = read.parse(lines).persist()
     events = read.events(parsed).orderBy("mono_ns", "seq").collect()
     assert [(e["kind"], e["group"], e["generation"], e["seq"]) for e in events] == [
-        ("admin_change", None, None, 0), ("generation_committed", "golden", 1, 0)]  # fmt: skip
+        ("admin_change", None, None, 0), ("generation_committed", "golden", 2, 0)]  # fmt: skip
     assert events[1]["ts"].astimezone(timezone.utc) == at
     (member,) = json.loads(events[1]["detail"]["members"])
     assert member["instance_id"] == "s1"
