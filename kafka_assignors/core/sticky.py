@@ -26,7 +26,9 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     2. Racks: the least cost of reading from other racks; by default the fewest partitions with a member whose rack has
        no replica of it. Unknown racks cost nothing.
     3. Stickiness: the fewest moves away from undisputed owners (`claims.resolve`).
-    4. Spread: each topic over many members, as far as the above leaves it open; dealt in canonical order.
+    4. Spread: each topic over many members, as far as the above leaves it open.
+    5. Names: what is still open is decided by instance ids, client ids and topics alone (`rendezvous`), so that members
+       that restart without claims find what they had, all of it when all return.
 
     Args:
         group: Members in any order. Any claims will do: what is wrong with them is dropped.
