@@ -226,8 +226,7 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
 _PADDING = 16
 """Bytes behind the last member's, so that a field that is cut off there can be looked at."""
 
-_FEW = 32
-"""With so many members one step costs as much as one by one."""
+_FEW = 32  # with so many members one step costs as much as one by one
 
 
 def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:

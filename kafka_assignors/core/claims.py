@@ -94,8 +94,8 @@ def resolve(group: Group) -> Claims:
     """
     indexed = Indexed(group)
     position, claimant, haunted = _claimed(indexed)
-    topic = np.searchsorted(indexed.first, position, side="right") - 1
-    reading: Bools = indexed.reads[indexed.subscription[claimant], topic]
+    topic = indexed.topic_of()[position]
+    reading: Bools = indexed.reads.ravel()[indexed.subscription[claimant] * len(indexed.topics) + topic]
     left = ~reading
     holder = np.full(indexed.size, FREE)
     nothing = np.zeros(0, np.int64)
