@@ -93,11 +93,11 @@ def _moves(moves: Sequence[Move]) -> Iterator[str]:
         yield "moves: none"
         return
     if len(moves) <= WHOLE:
-        yield f"moves ({len(moves)})"
+        yield f"new owners ({len(moves)})"
         for move in moves:
             yield f"  {_name(move.partition)}: {move.old or '-'} -> {move.new}  {move.kind}: {move.why}"
         return
-    yield f"moves ({len(moves):,})"
+    yield f"new owners ({len(moves):,})"
     for kind, count in Counter(move.kind for move in moves).most_common():
         yield f"  {count:,} {_KINDS[kind]}"
     pairs = Counter((move.old, move.new) for move in moves if move.old)

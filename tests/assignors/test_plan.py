@@ -126,7 +126,7 @@ def test_a_small_group_is_told_whole():
         "    t 1-2",
         "  c: 2 partitions, gets 2",
         "    t 3; v 0",
-        "moves (5)",
+        "new owners (5)",
         "  t-1: a -> b  racks: on rack r2 it costs 0 instead of 1 on r1",
         "  t-2: a -> b  balance: its owner goes from 4 to 3 partitions, the new one from 0 to 2",
         "  t-3: - -> c  unowned: no member holds it: its owner left, or it is new",
@@ -153,7 +153,7 @@ def test_a_large_group_is_summed_up():
     text = plan(Group([*members, Member("new", everything)], everything)).explain()
     assert len(text.splitlines()) < 50
     assert max(map(len, text.splitlines())) < 300
-    assert "moves (98)" in text
+    assert "new owners (98)" in text
     assert "  98 for balance" in text
     assert "  49 members with 98 partitions" in text
     assert "  2 members with 99 partitions" in text
