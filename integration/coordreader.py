@@ -11,12 +11,17 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
+from kafka_assignors.core.coordlog import (
+    COORDINATOR_TOPIC,
+    Decoded,
+    GroupCommitted,
+    OffsetCommitted,
+    decode,
+    partition_of,
+)
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import decode_assignment, decode_subscription
-from kafka_assignors.errors import WireError
-from kafka_assignors.events import EventWriter, partitions_json
+from kafka_assignors.events import EventWriter, committed
 
-from .coordlog import COORDINATOR_TOPIC, CommittedMember, Decoded, GroupCommitted, OffsetCommitted, decode, partition_of
 from .errors import BrokerUnreachable
 from .reach import require_broker
 
@@ -155,57 +160,14 @@ class CoordinatorLog:
             return
         ts_ns = record_ms * 1_000_000
         stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": self.mono_ns(ts_ns)}
-        if isinstance(decoded, GroupCommitted):
-            self._writer.write("generation_committed", **stamp, **generation_json(decoded))
-        else:
-            fields: dict[str, Any] = {"topic": decoded.topic, "partition": decoded.partition, "offset": decoded.offset}
-            self._writer.write("offset_committed", **stamp, **fields)
+        kind, fields = committed(decoded)
+        self._writer.write(kind, **stamp, **fields)
         with self._changed:
             if isinstance(decoded, GroupCommitted):
                 self._generations.append((record_ms, decoded))
             else:
                 self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
             self._changed.notify_all()
-
-
-def generation_json(generation: GroupCommitted) -> dict[str, Any]:
-    """A committed generation as its event carries it; `events` has the fields. Bytes that don't decode stay as hex."""
-    members = []
-    for member in generation.members:
-        row: dict[str, Any] = {
-            "member_id": member.member_id,
-            "client_id": member.client_id,
-            "subscription": member.subscription.hex(),
-            "assignment": member.assignment.hex(),
-            "assigned": [],
-            "owned": [],
-        }
-        if member.instance_id is not None:
-            row["instance_id"] = member.instance_id
-        # A completed generation may hold members with empty bytes: their leader gave them nothing.
-        with suppress(WireError):
-            row["assigned"] = partitions_json(assigned(member))
-        with suppress(WireError):
-            row["owned"] = partitions_json(decode_subscription(member.subscription).owned)
-        members.append(row)
-    fields: dict[str, Any] = {"generation": generation.generation, "ts_ms": generation.ts_ms, "members": members}
-    if generation.protocol is not None:
-        fields["protocol"] = generation.protocol
-    if generation.leader is not None:
-        fields["leader"] = generation.leader
-    return fields
-
-
-def assigned(member: CommittedMember) -> set[TopicPartition]:
-    """The topic-partitions of a committed member.
-
-    Raises:
-        WireError: Its assignment bytes aren't a consumer's.
-    """
-    if not member.assignment:
-        return set()
-    decoded = decode_assignment(member.assignment)
-    return {TopicPartition(t, p) for t, partitions in decoded.partitions.items() for p in partitions}
 
 
 def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:

@@ -14,11 +14,11 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 
 from kafka_assignors.core.assignment import moves
+from kafka_assignors.core.coordlog import GroupCommitted
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.events import EventWriter
 
-from .coordlog import GroupCommitted
 from .coordreader import CoordinatorLog
 from .errors import MemberDied, NotDrained, NotStable
 from .member import CLIENT, MemberConfig

@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted, assigned
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 
-from .coordlog import CommittedMember, GroupCommitted
-from .coordreader import assigned
 from .process import MemberProcess, brief
 
 

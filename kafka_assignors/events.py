@@ -45,10 +45,15 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+
+from .core.coordlog import CommittedMember, GroupCommitted, OffsetCommitted, assigned
+from .core.protocol import decode_subscription
+from .errors import WireError
 
 VERSION = 1
 COMMON = (
@@ -155,3 +160,37 @@ class EventWriter:
 def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
     """Topic-partitions as events carry them, sorted."""
     return [{"topic": t, "partition": p} for t, p in sorted(partitions)]
+
+
+def committed(said: GroupCommitted | OffsetCommitted) -> tuple[str, dict[str, Any]]:
+    """What the coordinator committed, as an event carries it: kind and fields. Bytes that don't decode stay as hex."""
+    if isinstance(said, OffsetCommitted):
+        return "offset_committed", {"topic": said.topic, "partition": said.partition, "offset": said.offset}
+    fields: dict[str, Any] = {
+        "generation": said.generation,
+        "ts_ms": said.ts_ms,
+        "members": [_committed_member(member) for member in said.members],
+    }
+    if said.protocol is not None:
+        fields["protocol"] = said.protocol
+    if said.leader is not None:
+        fields["leader"] = said.leader
+    return "generation_committed", fields
+
+
+def _committed_member(member: CommittedMember) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "subscription": member.subscription.hex(),
+        "assignment": member.assignment.hex(),
+        "assigned": [],
+        "owned": [],
+    }
+    if member.instance_id is not None:
+        row["instance_id"] = member.instance_id
+    with suppress(WireError):
+        row["assigned"] = partitions_json(assigned(member))
+    with suppress(WireError):
+        row["owned"] = partitions_json(decode_subscription(member.subscription).owned)
+    return row

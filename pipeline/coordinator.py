@@ -7,17 +7,14 @@ unknown: callbacks, and on which monotonic clock; its records' wall clock takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted, OffsetCommitted, Unknown, decode
-from kafka_assignors.core.protocol import decode_assignment, decode_subscription
-from kafka_assignors.errors import WireError
-from kafka_assignors.events import Event, partitions_json
+from kafka_assignors.core.coordlog import GroupCommitted, OffsetCommitted, Unknown, decode
+from kafka_assignors.events import Event, committed
 
 LINES = "file string, line string"
 
@@ -68,36 +65,5 @@ def _line(row: Mapping[str, Any], groups: Collection[str], run: str) -> str | No
     if not isinstance(said, GroupCommitted | OffsetCommitted) or said.group not in groups:
         return None
     ns = row["ms"] * 1_000_000
-    if isinstance(said, OffsetCommitted):
-        data: dict[str, Any] = {"topic": said.topic, "partition": said.partition, "offset": said.offset}
-        kind = "offset_committed"
-    else:
-        kind, data = "generation_committed", _generation(said)
+    kind, data = committed(said)
     return Event(kind, run, "coordlog", row["offset"], ns, ns, said.group, data=data).to_json()
-
-
-def _generation(said: GroupCommitted) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "generation": said.generation,
-        "protocol": said.protocol,
-        "leader": said.leader,
-        "ts_ms": said.ts_ms,
-    }
-    fields["members"] = [_member(member) for member in said.members]
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _member(member: CommittedMember) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "member_id": member.member_id, "client_id": member.client_id, "assigned": [], "owned": [],
-        "subscription": member.subscription.hex(), "assignment": member.assignment.hex(),
-    }  # fmt: skip
-    if member.instance_id is not None:
-        row["instance_id"] = member.instance_id
-    # A completed generation may hold members with empty bytes: their leader gave them nothing.
-    with suppress(WireError):
-        given = decode_assignment(member.assignment).partitions.items() if member.assignment else ()
-        row["assigned"] = partitions_json((topic, partition) for topic, ids in given for partition in ids)
-    with suppress(WireError):
-        row["owned"] = partitions_json(decode_subscription(member.subscription).owned)
-    return row

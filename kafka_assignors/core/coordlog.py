@@ -13,6 +13,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from .group import TopicPartition
+from .protocol import decode_assignment
+
 COORDINATOR_TOPIC = "__consumer_offsets"
 _OFFSET_KEYS = (0, 1)
 _GROUP_KEY = 2
@@ -95,6 +98,18 @@ def decode(key: bytes | None, value: bytes | None) -> Decoded:
         return _decode(_Reader(key), value)
     except (struct.error, IndexError, UnicodeDecodeError, _Malformed) as error:
         return Unknown(f"malformed record: {error}")
+
+
+def assigned(member: CommittedMember) -> set[TopicPartition]:
+    """The topic-partitions of a committed member; none where its leader gave it no bytes.
+
+    Raises:
+        WireError: Its assignment bytes aren't a consumer's.
+    """
+    if not member.assignment:
+        return set()
+    decoded = decode_assignment(member.assignment)
+    return {TopicPartition(t, p) for t, partitions in decoded.partitions.items() for p in partitions}
 
 
 def partition_of(group: str, partitions: int) -> int:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integration.coordlog import (
+from kafka_assignors.core.coordlog import (
     CommittedMember,
     GroupCommitted,
     OffsetCommitted,
@@ -17,7 +17,7 @@ from integration.coordlog import (
     decode,
     partition_of,
 )
-from integration.coordreader import generation_json
+from kafka_assignors.events import committed
 
 GROUP_KEY = bytes.fromhex("00020006676f6c64656e")
 OFFSET_KEY = bytes.fromhex("00010006676f6c64656e00066f726465727300000000")
@@ -42,7 +42,7 @@ def test_a_generation_as_a_real_broker_wrote_it() -> None:
     assert (decoded.protocol, decoded.leader, decoded.ts_ms) == ("range", MEMBER_ID, 1795266283156)
     assert (member.member_id, member.instance_id, member.client_id) == (MEMBER_ID, "s1", "m1")
     assert (member.client_host, member.rebalance_timeout_ms, member.session_timeout_ms) == ("/127.0.0.1", 300000, 2000)
-    (row,) = generation_json(decoded)["members"]
+    (row,) = committed(decoded)[1]["members"]
     assert row["assigned"] == [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     assert (bytes.fromhex(row["subscription"]), bytes.fromhex(row["assignment"])) == (
         member.subscription,
@@ -214,7 +214,7 @@ def test_broken_records_never_raise(group: GroupCommitted, version: int, data: s
         decoded = decode(GROUP_KEY, broken)
         assert isinstance(decoded, GroupCommitted | Unknown)
         if isinstance(decoded, GroupCommitted):
-            generation_json(decoded)
+            committed(decoded)
 
 
 @pytest.mark.source("java.lang.String.hashCode: 'polygenelubricants' is Integer.MIN_VALUE, the others by its formula")
