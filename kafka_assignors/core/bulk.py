@@ -382,13 +382,13 @@ def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:
 
 _INT16, _INT32 = struct.Struct(">h").unpack_from, struct.Struct(">i").unpack_from
 
-_HEAD, _HEADS = 64, 64
-"""Subscriptions that begin with so many equal bytes are compared; with so many at most, lest it be quadratic."""
+_HEADS = 64
+"""Subscriptions that begin with the same topic are compared; with so many at most, lest it be quadratic."""
 
 
 def _topics(data: bytes, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[tuple[str, ...], int]:
     """The topics of a subscription, those of an earlier one where the bytes are equal; and where they end."""
-    alike = heads.setdefault(data[2 : 2 + _HEAD], [])
+    alike = heads.setdefault(data[2 : 8 + int.from_bytes(data[6:8], "big")], [])  # the count and the first topic
     for head, topics in alike:
         if data.startswith(head, 2):
             return topics, 2 + len(head)
