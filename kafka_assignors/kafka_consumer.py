@@ -1,6 +1,6 @@
 """The ``KafkaConsumer`` that an assignor serves: kafka-python names it to no assignor, so here it is found and read.
 
-All that is private to kafka-python 3.0.12 and yet needed by the assignors is in this file.
+All that is private to kafka-python 3.0.12 and yet needed is in this file; what is about the cluster, in `kafka_leader`.
 """
 
 from __future__ import annotations
