@@ -6,7 +6,7 @@ partitions already when it calls ``on_partitions_revoked`` (Java's still has the
 
 One thread polls, half a minute at a time, and never pauses between polls while a join is in flight: kafka-python 3.0.12
 throws away a join that completes between two polls, and sends another or even forgets that it has to
-(`kafka_assignors.kafka_python.keep_rejoining`).
+(`kafka_assignors.kafka_consumer.keep_rejoining`).
 
 The process ends when its standard input closes: the harness holds the other end, so no member outlives it. The line
 ``stall`` there makes it stop polling, as work that takes too long would, until the line ``go``.
@@ -34,7 +34,7 @@ from kafka.errors import InconsistentGroupProtocolError, KafkaError
 from kafka.structs import MemberState
 
 from kafka_assignors.events import EventWriter, partitions_json
-from kafka_assignors.kafka_python import keep_rejoining
+from kafka_assignors.kafka_consumer import keep_rejoining
 
 from .names import assignor_named
 from .tap import AssignorTap

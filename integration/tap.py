@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from kafka_assignors.kafka_leader import leader_racks
-from kafka_assignors.kafka_python import partition_counts, replica_racks
+from kafka_assignors.kafka_leader import leader_racks, partition_counts, replica_racks
 
 
 class Listening(Protocol):

@@ -11,187 +11,18 @@ the logger ``kafka_assignors``; it never raises for what other members send.
 
 from __future__ import annotations
 
-import functools
-import weakref
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from .core import compact, userdata
-from .core.group import NO_GENERATION, TopicPartition
-from .core.order import utf16
-from .core.protocol import VERSION, by_topic
-from .core.strategies import Strategy, read, strategy
+from .kafka_assignor import Assignor  # first: it says what to install where kafka-python is missing
+
+# isort: split
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
+
+from . import kafka_consumer, stateless
+from .core import userdata
+from .core.strategies import strategy
 from .errors import ConfigError, UnknownName
-from .news import News, log
-
-try:
-    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
-    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
-
-    from . import kafka_consumer, kafka_leader
-except ImportError as error:
-    raise ImportError(
-        f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
-        "install it with: pip install 'kafka-assignors[kafka-python]'"
-    ) from error
-
-Self = TypeVar("Self", bound="Assignor")
-
-
-class Assignor(AbstractPartitionAssignor):
-    """What the assignors share. One instance belongs to one consumer, which it finds by itself when that is made.
-
-    A second consumer that is made with the same instance, while the first is open, gets a `ConfigError`; so does one
-    whose list has two assignors of one name.
-
-    Args:
-        rack: This member's rack (KIP-881), sent with its subscription. None: the consumer's ``client_rack``; "": none.
-        options: Those of the strategy (`core.strategies.Strategy.settings`).
-
-    Raises:
-        ConfigError: `rack` is no string, or an option that the strategy does not have, or not with that value.
-    """
-
-    name: str
-    _consumer: weakref.ref[Any] | None = None
-    _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
-
-    def __init__(self, *, rack: str | None = None, **options: Any) -> None:
-        self._strategy = type(self)._strategy.having(**options)
-        if rack is not None and not isinstance(rack, str):
-            raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
-        self.rack = rack
-        self._forget()
-        self._news = News()
-        self._strategy.load()
-
-    def _forget(self) -> None:
-        self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
-        self._generation = NO_GENERATION
-
-    @classmethod
-    def factory(cls: type[Self], **config: Any) -> Callable[[], Self]:
-        """A callable that makes a fresh instance per consumer. A wrong configuration raises here, not in the join."""
-        cls(**config)
-        return functools.partial(cls, **config)
-
-    def attach(self, consumer: Any) -> None:
-        """Tell the assignor its consumer. It finds a ``KafkaConsumer`` by itself: this is for one that it cannot see.
-
-        What it then does: a leader can't fall out of the group in silence (`keep_rejoining`), a cooperative
-        member claims what the consumer really holds, and the consumer's ``client_rack`` is told to the group.
-
-        Args:
-            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
-                not kept alive.
-
-        Raises:
-            ConfigError: The instance has the state of another consumer, or the list has two assignors of one name.
-        """
-        known = self._attached()
-        if known is consumer:
-            return
-        name = type(self).__name__
-        if known is not None and kafka_consumer.is_open(known):
-            raise ConfigError(
-                f"this {name} is attached to another consumer; give each its own instance, for example by "
-                f"{name}.factory()"
-            )
-        if twice := kafka_consumer.listed_twice(consumer):
-            raise ConfigError(
-                f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
-                "the other in silence: remove one"
-            )
-        if known is not None:
-            self._forget()  # that was in another consumer's group
-        self._consumer = weakref.ref(consumer)
-
-    def _attached(self) -> Any:
-        return self._consumer() if self._consumer else None
-
-    def supported_protocols(self) -> list[Any]:
-        """EAGER. Asked while the consumer is made, it attaches itself."""
-        self._find_consumer()
-        return [RebalanceProtocol.EAGER]
-
-    def _find_consumer(self) -> bool:
-        """Attach to the consumer that is asking, if any; False when kafka-python asks and none can be seen."""
-        try:
-            consumer = kafka_consumer.asking()
-        except LookupError:
-            return False
-        if consumer is not None:
-            self.attach(consumer)
-        return True
-
-    def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, version 3, in the bytes Java writes for the same state."""
-        return ConsumerProtocolSubscription(
-            version=VERSION,
-            topics=sorted(topics, key=utf16),
-            user_data=self._user_data(),
-            owned_partitions=[
-                ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
-                for topic, partitions in by_topic(self._still_held(topics)).items()
-            ],
-            generation_id=self._generation,
-            rack_id=self._told_rack(),
-        )
-
-    def _told_rack(self) -> str | None:
-        if self.rack is None and (consumer := self._attached()) is not None:
-            return kafka_consumer.client_rack(consumer)
-        return self.rack or None
-
-    def _user_data(self) -> bytes | None:
-        if self._strategy.name in compact.JAVAS:
-            return None
-        # Of all that this member sends, aiokafka hands nothing else to the leader's assignor but topics.
-        consumer = self._attached()
-        instance_id = None if consumer is None else consumer.config["group_instance_id"]
-        owned = self._owned if self._strategy.claim else None
-        data, why = compact.encode_within(
-            owned or (), NO_GENERATION if owned is None else self._generation, self._told_rack(), instance_id
-        )
-        if why:
-            log.warning("%s: %s", self.name, why)
-        return data
-
-    def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:  # noqa: ARG002 (for cooperative)
-        return ()  # an eager member revokes everything before it joins
-
-    def on_assignment(self, assignment: Any, generation: int) -> None:
-        """Remember what this member got, and in which generation."""
-        self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
-        self._generation = generation
-
-    def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-        """Answer as the group's leader.
-
-        Args:
-            cluster: kafka-python's ``ClusterMetadata``.
-            members: kafka-python's ``JoinGroupResponseMember``s; their metadata decoded or still bytes.
-
-        Returns:
-            member id -> ``ConsumerProtocolAssignment``, for every member; bytes until somebody looks into it.
-
-        Raises:
-            WireError: A member's metadata are bytes that are no subscription.
-        """
-        if (consumer := self._attached()) is not None:
-            keep_rejoining(consumer)
-        joined = list(members)
-        said = kafka_leader.subscriptions([member.metadata for member in joined])
-        subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
-        partitions = partition_counts(cluster, subscribed)
-        racked = any(subscription.rack for subscription in said)
-        racks = replica_racks(cluster, partitions) if racked else None
-        leaders = kafka_leader.leader_racks(cluster, partitions) if racked else None
-        heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
-        reading = read(self._strategy.name, heard, partitions, racks, leaders)
-        answer, facts = self._strategy.answer_bytes(reading)
-        self._news.tell(self.name, (*reading.facts, *facts))
-        return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}
 
 
 class RangeAssignor(Assignor):
@@ -322,10 +153,15 @@ class CooperativeStickyAssignor(_Sticky):
         return [(topic, partition) for topic, partition in held if topic in topics]
 
 
-ASSIGNORS: dict[str, type[Assignor]] = {
-    cls.name: cls
-    for cls in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor, CompactStickyAssignor)
-}
+_CLASSES: tuple[type[Assignor], ...] = (
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    CooperativeStickyAssignor,
+    CompactStickyAssignor,
+    *stateless.CLASSES,
+)
+ASSIGNORS: Mapping[str, type[Assignor]] = {cls.name: cls for cls in _CLASSES}
 """Protocol name -> assignor class."""
 
 
@@ -338,11 +174,3 @@ def assignor(name: str) -> type[Assignor]:
     if name not in ASSIGNORS:
         raise UnknownName("assignor", name, ASSIGNORS)
     return ASSIGNORS[name]
-
-
-keep_rejoining = kafka_consumer.keep_rejoining
-partition_counts = kafka_leader.partition_counts
-replica_racks = kafka_leader.replica_racks
-
-
-from . import stateless  # noqa: E402, F401 (last: its classes are made of `Assignor`, and enter themselves in ASSIGNORS)

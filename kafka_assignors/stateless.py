@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from .core import consistent, rocketmq
 from .core.strategies import strategy
-from .kafka_python import ASSIGNORS, Assignor
+from .kafka_assignor import Assignor
 
 
 class MetaqDefaultAssignor(Assignor):
@@ -142,16 +142,13 @@ class ConsistentHashAssignor(Assignor):
         super().__init__(rack=rack, epsilon=epsilon, virtual_nodes=virtual_nodes, hash=hash)
 
 
-ASSIGNORS.update(
-    (cls.name, cls)
-    for cls in (
-        MetaqDefaultAssignor,
-        MetaqConsistentHashAssignor,
-        AverageAssignor,
-        AverageByCircleAssignor,
-        RocketmqConsistentHashAssignor,
-        MachineRoomNearbyAssignor,
-        ConfigAssignor,
-        ConsistentHashAssignor,
-    )
+CLASSES: tuple[type[Assignor], ...] = (
+    MetaqDefaultAssignor,
+    MetaqConsistentHashAssignor,
+    AverageAssignor,
+    AverageByCircleAssignor,
+    RocketmqConsistentHashAssignor,
+    MachineRoomNearbyAssignor,
+    ConfigAssignor,
+    ConsistentHashAssignor,
 )
