@@ -1,45 +1,92 @@
-"""pytest fixtures around a real broker and a cluster; opt in by ``pytest_plugins = ["integration.fixtures"]``.
+"""pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["integration.fixtures"]``.
 
-Options: ``--kafka-backend jvm|docker|external`` and ``--kafka-bootstrap host:port``, for the one broker. A failed test
-that used the broker or the cluster shows the end of its log.
+Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|docker|external``,
+``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-artifacts DIR`` for histories. A
+failed test that used the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
+
+A test with `kafka_group` passes only if the laws hold: when its function is over its members are ended, what happened
+is judged, and a verdict that isn't true fails it, with the witnesses. That is part of the test and not of its teardown,
+so that it counts as a failure and ``xfail`` knows it.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
+import shlex
+import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 
-from .broker import BACKENDS, Broker, start_broker
+from .broker import BACKENDS, KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
+from .checker import Verdict, check
+from .group import MemberGroup
+from .history import History
 from .java import LiveJava
+from .report import verdict_lines
+
+_OPTIONS = {
+    "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
+    "bootstrap": "HOST:PORT of the broker of --kafka-backend=external",
+    "version": f"Kafka's version (default: {KAFKA_VERSION})",
+    "artifacts": "DIR that keeps the history of each test, in a new folder (default: the test's tmp_path)",
+}
+_LINES = 60
+"""Of a verdict, in a test's failure; the rerun line shows all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add this plugin's options."""
     group = parser.getgroup("kafka", "a real Kafka broker")
-    group.addoption("--kafka-backend", choices=BACKENDS, default="jvm", help="where the broker runs (default: jvm)")
-    group.addoption("--kafka-bootstrap", metavar="HOST:PORT", help="the broker of --kafka-backend=external")
+    for name, text in _OPTIONS.items():
+        group.addoption(f"--kafka-{name}", metavar=name.upper(), help=text)
+        parser.addini(f"kafka_{name}", f"as --kafka-{name}: {text}")
+
+
+def _option(config: pytest.Config, name: str) -> str | None:
+    """From the command line, else from the ini file; None: neither has it."""
+    given = config.getoption(f"--kafka-{name}") or config.getini(f"kafka_{name}")
+    return str(given) if given else None
+
+
+def _backend(config: pytest.Config) -> str:
+    return _option(config, "backend") or BACKENDS[0]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check that the options go together, before any test runs."""
-    backend, bootstrap = config.getoption("--kafka-backend"), config.getoption("--kafka-bootstrap")
-    if (backend == "external") != bool(bootstrap):
+    backend = _backend(config)
+    if backend not in BACKENDS:
+        raise pytest.UsageError(f"--kafka-backend={backend}: unknown; known: {', '.join(BACKENDS)}")
+    if (backend == "external") != bool(_option(config, "bootstrap")):
         raise pytest.UsageError(
             "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together, and with no other backend"
         )
+    if backend == "external" and _option(config, "version"):
+        raise pytest.UsageError("--kafka-version is for a broker that is started; an external one has its own")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Which broker the tests meet, and where histories stay."""
+    version = _option(config, "version") or KAFKA_VERSION
+    broker = _option(config, "bootstrap") or f"Kafka {version}"
+    kept = _option(config, "artifacts")
+    return f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """One broker for the whole session. A test that ends or restarts it starts its own by `start_broker`."""
-    backend = request.config.getoption("--kafka-backend")
-    with start_broker(backend, bootstrap=request.config.getoption("--kafka-bootstrap")) as broker:
+    config = request.config
+    version = _option(config, "version") or KAFKA_VERSION
+    with start_broker(_backend(config), bootstrap=_option(config, "bootstrap"), version=version) as broker:
         yield broker
 
 
@@ -118,16 +165,120 @@ def kafka_cluster_topic(kafka_cluster: Cluster) -> Callable[..., str]:
     return make
 
 
+class _Judged:
+    """The groups of one test and the verdict over what they did."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.groups: list[MemberGroup] = []
+        self.unknown_ok = False
+        self.told = ""  # of a test that failed by itself
+
+    def end(self) -> None:
+        """End every member of every group; may be called twice."""
+        with ExitStack() as stack:
+            for group in self.groups:
+                stack.callback(group.close)
+
+
+_JUDGED = pytest.StashKey[_Judged]()
+
+
+@pytest.fixture
+def kafka_history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The folder of this test's history: new, below ``--kafka-artifacts`` or in `tmp_path`."""
+    kept = _option(request.config, "artifacts")
+    if kept is None:
+        folder = tmp_path / "history"
+        folder.mkdir()
+        return folder
+    Path(kept).mkdir(parents=True, exist_ok=True)
+    test = re.sub(r"[^\w.-]+", "-", request.node.nodeid)[-120:].strip("-")
+    # A test that is run again, maybe by another worker, must not meet its older history.
+    return Path(tempfile.mkdtemp(prefix=f"{test}.", dir=kept)).resolve()
+
+
+@pytest.fixture
+def kafka_group(
+    request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path
+) -> Iterator[Callable[..., MemberGroup]]:
+    """Make groups on the broker: ``kafka_group(session_timeout_ms=6000) -> MemberGroup``, under an id of its own.
+
+    When the test's function is over every member ends, and everything that happened is judged: a verdict that is false
+    or unknown fails the test, with the witnesses and how to judge the kept history again. ``unknown_ok=True`` lets an
+    unknown one pass. Records sent by `integration.records` into ``group.folder`` are judged as well.
+    """
+    judged = request.node.stash[_JUDGED] = _Judged(kafka_history)
+
+    def make(name: str = "group", *, unknown_ok: bool = False, **settings: Any) -> MemberGroup:
+        group = MemberGroup(
+            kafka_broker.bootstrap, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
+        )
+        judged.groups.append(group)
+        judged.unknown_ok = judged.unknown_ok or unknown_ok
+        return group
+
+    yield make
+    judged.end()
+
+
+@pytest.fixture
+def judged() -> Callable[..., Verdict]:
+    """Judge a history at once: ``judged(folder) -> Verdict``; the test fails there unless it is true.
+
+    ``unknown_ok=True`` lets an unknown one pass. For histories that `kafka_group` didn't make: of an own `MemberGroup`,
+    a scenario that was played, a kept folder.
+    """
+
+    def judge(folder: Path, *, unknown_ok: bool = False) -> Verdict:
+        verdict = check(History.load(folder))
+        _demand(verdict, folder, unknown_ok)
+        return verdict
+
+    return judge
+
+
+def _told(verdict: Verdict, folder: Path) -> str:
+    lines = verdict_lines(verdict)
+    if len(lines) > _LINES:
+        lines[_LINES:] = [f"  … {len(lines) - _LINES} lines more"]
+    return "\n".join([*lines, f"judge it again: python -m integration judge {shlex.quote(str(folder))}"])
+
+
+def _demand(verdict: Verdict, folder: Path, unknown_ok: bool) -> None:
+    if verdict.value is False or (verdict.value is None and not unknown_ok):
+        pytest.fail(_told(verdict, folder), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Judge what the groups of a test did; of a test that failed by itself, tell the verdict beside."""
+    judged = item.stash.get(_JUDGED, None)
+    try:
+        yield
+    except (Exception, pytest.fail.Exception):
+        if judged is not None and judged.groups:
+            judged.end()
+            judged.told = _told(check(History.load(judged.folder)), judged.folder)
+        raise
+    if judged is not None and judged.groups:
+        judged.end()
+        _demand(check(History.load(judged.folder)), judged.folder, judged.unknown_ok)
+
+
 _RUN = os.urandom(2).hex()
 _COUNTER = itertools.count(1)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the broker's log to a failure."""
+    """Attach the broker's log to a failure, and what is known of its groups."""
     report = yield
     for name in ("kafka_broker", "kafka_cluster"):
         broker: Any = getattr(item, "funcargs", {}).get(name)
         if report.failed and isinstance(broker, Broker | Cluster):
             report.sections.append((f"log of {broker}", broker.log_tail()))
+    judged = item.stash.get(_JUDGED, None)
+    if report.failed and judged is not None and judged.told:
+        report.sections.append(("verdict over its groups", judged.told))
     return report

@@ -37,7 +37,8 @@ _STOP_S = 15
 class MemberGroup:
     """The members of one group, the reader of their coordinator log, and the harness's own events.
 
-    A context manager; leaving it ends every member, also after an exception or Ctrl-C.
+    A context manager; leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
+    and `run` stay readable.
 
     Args:
         bootstrap: ``host:port``, several with commas.
@@ -62,7 +63,7 @@ class MemberGroup:
         heartbeat_interval_ms: int = 300,
     ) -> None:
         self.group, self.folder = group, folder
-        self._bootstrap, self._run = bootstrap, run
+        self.bootstrap, self.run = bootstrap, run
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
         self._processes: dict[str, MemberProcess] = {}
         self._incarnations: dict[str, int] = {}
@@ -137,13 +138,13 @@ class MemberGroup:
         self._incarnations[name] = incarnation
         stem = f"{self.group}.{name}.{incarnation}"
         config = MemberConfig(
-            bootstrap=self._bootstrap,
+            bootstrap=self.bootstrap,
             group=self.group,
             member=name,
             topics=tuple(sorted(topics)),
             assignors=tuple(assignors),
             history=str(self.folder / f"{stem}.jsonl"),
-            run=self._run,
+            run=self.run,
             incarnation=incarnation,
             instance_id=instance_id,
             rack=rack,

@@ -15,8 +15,11 @@ from integration.group import MemberGroup
 
 
 @pytest.fixture
-def kafka_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[Callable[..., MemberGroup]]:
-    """Make groups: ``kafka_group(session_timeout_ms=…) -> MemberGroup``; ended with the test, history in `tmp_path`."""
+def unjudged_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[Callable[..., MemberGroup]]:
+    """Make groups: ``unjudged_group(session_timeout_ms=…) -> MemberGroup``; ended with the test, history in `tmp_path`.
+
+    Unlike `kafka_group` of the plugin it leaves the verdict to the test: many plant what breaks a law.
+    """
     with ExitStack() as stack:
 
         def make(**settings: Any) -> MemberGroup:

@@ -65,11 +65,11 @@ def fenced_and_joined_by_another(
 
 @pytest.mark.source("assignors.md requirement 9, defect K4 of kafka-python 3.0.12")
 def test_a_fenced_member_claims_nothing_and_nothing_is_stranded(
-    kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = kafka_topic(partitions=PARTITIONS)
 
-    verdict = fenced_and_joined_by_another("cooperative-sticky", kafka_broker, kafka_group(), topic, tmp_path, TIMES)
+    verdict = fenced_and_joined_by_another("cooperative-sticky", kafka_broker, unjudged_group(), topic, tmp_path, TIMES)
 
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
     assert verdict.checked["R6"] >= 6 * TIMES
@@ -81,11 +81,11 @@ def test_a_fenced_member_claims_nothing_and_nothing_is_stranded(
 
 @pytest.mark.source("kafka-python 3.0.12: claims come from what was last assigned, and lost doesn't clear them (K4)")
 def test_kafka_pythons_own_assignor_claims_what_it_lost(
-    kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """The control: the same script finds the false claim, whether or not a partition is stranded by it this time."""
     topic = kafka_topic(partitions=PARTITIONS)
-    group, assignor = kafka_group(), "kafka-python:cooperative-sticky"
+    group, assignor = unjudged_group(), "kafka-python:cooperative-sticky"
 
     verdict = fenced_and_joined_by_another(assignor, kafka_broker, group, topic, tmp_path, wait=False)
 
@@ -95,17 +95,17 @@ def test_kafka_pythons_own_assignor_claims_what_it_lost(
     assert false_claims[0].message.endswith("and owned nothing")
 
 
-def test_java_cannot_be_told_to_stall(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
-    group = kafka_group()
+def test_java_cannot_be_told_to_stall(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    group = unjudged_group()
     group.start("j1", [kafka_topic()], ["range"], client="java")
 
     with pytest.raises(NotSupported, match="'j1' runs java, whose VerifiableConsumer polls without a stop"):
         group.stall("j1")
 
 
-def test_a_member_without_records_cannot_stall(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+def test_a_member_without_records_cannot_stall(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     """It stops between two polls, and a poll without records takes half a minute."""
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [kafka_topic()], ["range"])
     group.wait_stable()
 

@@ -43,11 +43,11 @@ def start_static(group: MemberGroup, topic: str, assignor: str, names: str) -> S
 
 
 def test_a_table_is_followed_and_the_rest_shared_by_those_present(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = kafka_topic(partitions=6)
     table = {f"static-{m}": {topic: ids} for m, ids in {"m1": [5, 0], "m2": [1], "m3": [2, 3]}.items()}
-    group = kafka_group()
+    group = unjudged_group()
     three = start_static(group, topic, with_options("config", table=table), "m1 m2 m3")
     group.kill("m3")
     two = group.wait_stable()
@@ -58,9 +58,9 @@ def test_a_table_is_followed_and_the_rest_shared_by_those_present(
     assert judged(tmp_path).checked["T1"] == 1
 
 
-def test_a_table_that_must_be_whole_stops_the_leader(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+def test_a_table_that_must_be_whole_stops_the_leader(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic(partitions=2)
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [topic], [with_options("config", table={"static-m1": {topic: [0]}}, uncovered="error")])
 
     with pytest.raises(
@@ -70,11 +70,11 @@ def test_a_table_that_must_be_whole_stops_the_leader(kafka_group: MakeGroup, kaf
 
 
 def test_the_same_members_have_the_same_after_all_were_restarted(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """New member ids, another leader, another order, one member that came and went in between."""
     topic = kafka_topic(partitions=20)
-    group = kafka_group()
+    group = unjudged_group()
     assignor = with_options("consistent-hash", epsilon=0.2, hash="blake2b")
     before = start_static(group, topic, assignor, "m1 m2 m3")
     group.start("m0", [topic], [assignor])

@@ -25,12 +25,12 @@ MakeTopic = Callable[..., str]
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_members_join_leave_and_die_and_nothing_is_lost(
-    assignor: str, kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    assignor: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """The whole course of a group's life under load: the laws hold, each that applies judged at least once."""
     topics = [kafka_topic(partitions=5, name="orders"), kafka_topic(partitions=3, name="audit")]
     everything = {TopicPartition(topics[0], p) for p in range(5)} | {TopicPartition(topics[1], p) for p in range(3)}
-    group = kafka_group()
+    group = unjudged_group()
     with Sender(kafka_broker.bootstrap, tmp_path, "run", topics, "default", 100) as sender:
         group.step("three join")
         for name in ("m1", "m2", "m3"):
@@ -78,7 +78,9 @@ def test_members_join_leave_and_die_and_nothing_is_lost(
 
 
 @pytest.mark.source("issue: the election example; range wins 2 : 1 over roundrobin")
-def test_the_broker_elects_what_the_vote_gives(kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path) -> None:
+def test_the_broker_elects_what_the_vote_gives(
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
     topic = kafka_topic(partitions=4)
     custom = "tests.harness.planted:Custom"
     lists = {
@@ -86,7 +88,7 @@ def test_the_broker_elects_what_the_vote_gives(kafka_group: MakeGroup, kafka_top
         "c2": ["range", "roundrobin", "sticky"],
         "c3": ["roundrobin", "range", "sticky"],
     }
-    group = kafka_group()
+    group = unjudged_group()
     for name, assignors in lists.items():
         group.start(name, [topic], assignors)
     stable = group.wait_stable()
@@ -100,9 +102,9 @@ def test_the_broker_elects_what_the_vote_gives(kafka_group: MakeGroup, kafka_top
     assert verdict.checked["G3"] >= 1
 
 
-def test_an_assignor_of_ones_own_wins_where_all_offer_it(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+def test_an_assignor_of_ones_own_wins_where_all_offer_it(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic(partitions=2)
-    group = kafka_group()
+    group = unjudged_group()
     for name in ("m1", "m2"):
         group.start(name, [topic], ["tests.harness.planted:Custom", "range"])
 
@@ -110,11 +112,11 @@ def test_an_assignor_of_ones_own_wins_where_all_offer_it(kafka_group: MakeGroup,
 
 
 def test_kafka_pythons_own_assignor_runs_by_name(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """Its answer isn't ours to replay, all other laws hold."""
     topic = kafka_topic(partitions=3)
-    group = kafka_group()
+    group = unjudged_group()
     for name in ("m1", "m2"):
         group.start(name, [topic], ["kafka-python:range"])
     stable = group.wait_stable()
@@ -125,9 +127,9 @@ def test_kafka_pythons_own_assignor_runs_by_name(
     assert (verdict.violations, verdict.value, verdict.checked["A1"]) == ((), True, 0)
 
 
-def test_a_member_comes_back_under_its_name(kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path) -> None:
+def test_a_member_comes_back_under_its_name(unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path) -> None:
     topic = kafka_topic(partitions=2)
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [topic], ["sticky"])
     first = group.wait_stable()
     group.kill("m1")
@@ -143,10 +145,10 @@ def test_a_member_comes_back_under_its_name(kafka_group: MakeGroup, kafka_topic:
 
 
 def test_a_static_member_restarts_within_its_session_and_its_group_does_not_notice(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
     topic = kafka_topic(partitions=4)
-    group = kafka_group(session_timeout_ms=10_000)
+    group = unjudged_group(session_timeout_ms=10_000)
     for name in ("m1", "m2"):
         group.start(name, [topic], ["range"], instance_id=f"{name}-static")
     before = group.wait_stable()
@@ -160,11 +162,11 @@ def test_a_static_member_restarts_within_its_session_and_its_group_does_not_noti
 
 
 def test_records_are_consumed_once_and_committed_in_a_quiet_group(
-    kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = kafka_topic(partitions=3)
     sent = send(kafka_broker.bootstrap, tmp_path, "run", "roundrobin", [Record(topic)] * 90)
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [topic], ["range"])
     group.wait_stable()
     ends = group.drain()

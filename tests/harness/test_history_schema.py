@@ -35,9 +35,9 @@ def test_the_schema_is_one_and_of_this_version() -> None:
 
 @pytest.mark.broker
 def test_what_a_real_run_writes_fits(
-    kafka_broker: Broker, kafka_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
+    kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=4), kafka_group()
+    topic, group = kafka_topic(partitions=4), unjudged_group()
     send(kafka_broker.bootstrap, tmp_path, "run", "default", [Record(topic, b"key-%d" % i) for i in range(20)])
     group.step("one joins", gap_ms=5000)
     group.start("m1", [topic], ["cooperative-sticky"], instance_id="one")

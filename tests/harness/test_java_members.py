@@ -140,8 +140,8 @@ def test_its_own_events_stay_in_order_within_a_millisecond() -> None:
 
 
 @needs_broker
-def test_what_a_client_cannot_do_is_refused_before_it_starts(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
-    group, topic = kafka_group(), kafka_topic()
+def test_what_a_client_cannot_do_is_refused_before_it_starts(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    group, topic = unjudged_group(), kafka_topic()
     with pytest.raises(
         ConfigError, match=r"'j1': Java's VerifiableConsumer subscribes to one topic, not to 2 \(a, b\)"
     ):
@@ -157,10 +157,10 @@ def test_what_a_client_cannot_do_is_refused_before_it_starts(kafka_group: MakeGr
 
 @needs_broker
 def test_java_members_join_stand_still_leave_and_die(
-    kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """A group of Java alone: every law that Java's words can answer is judged and holds, the others say why not."""
-    topic, group = kafka_topic(partitions=6), kafka_group()
+    topic, group = kafka_topic(partitions=6), unjudged_group()
     with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         for name in ("j1", "j2", "j3"):
             group.start(name, [topic], ["cooperative-sticky"], client="java")
@@ -203,9 +203,9 @@ def test_java_members_join_stand_still_leave_and_die(
 
 @needs_broker
 def test_a_static_java_member_restarts_unnoticed(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=4), kafka_group(session_timeout_ms=10_000)
+    topic, group = kafka_topic(partitions=4), unjudged_group(session_timeout_ms=10_000)
     group.start("m1", [topic], ["range"], instance_id="m1")
     group.start("j1", [topic], ["range"], instance_id="j1", client="java")
     before = group.wait_stable()
@@ -221,10 +221,10 @@ def test_a_static_java_member_restarts_unnoticed(
 
 @needs_broker
 def test_what_a_java_member_says_it_has_is_held_against_the_log(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """The verdict depends on Java's own words: another partition in them breaks the agreement."""
-    topic, group = kafka_topic(partitions=2), kafka_group()
+    topic, group = kafka_topic(partitions=2), unjudged_group()
     group.start("j1", [topic], ["range"], client="java")
     assert group.wait_stable().owned == {"j1": {topic: [0, 1]}}
     group.close()
@@ -241,9 +241,9 @@ def test_what_a_java_member_says_it_has_is_held_against_the_log(
 
 @needs_broker
 def test_a_java_member_that_cannot_start_is_told_in_its_own_words(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
-    group = kafka_group()
+    group = unjudged_group()
     group.start("j1", [kafka_topic()], ["range"], client="java", max_poll_records="many")
 
     with pytest.raises(MemberDied, match=r"member 'j1' .* ended with exit code \d+: .*many"):

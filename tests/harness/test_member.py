@@ -113,8 +113,8 @@ def test_names_that_nothing_has_list_the_known_ones() -> None:
 
 
 @needs_broker
-def test_an_unknown_assignor_is_told_at_once_by_wait_stable(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
-    group = kafka_group()
+def test_an_unknown_assignor_is_told_at_once_by_wait_stable(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    group = unjudged_group()
     group.start("m1", [kafka_topic()], ["rang"])
 
     with pytest.raises(
@@ -126,9 +126,9 @@ def test_an_unknown_assignor_is_told_at_once_by_wait_stable(kafka_group: MakeGro
 
 @needs_broker
 def test_kafka_pythons_cooperative_assignor_beside_an_eager_one_is_refused(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [kafka_topic()], ["range", "kafka-python:cooperative-sticky"])
 
     with pytest.raises(MemberDied, match="RebalanceProtocol"):
@@ -137,9 +137,9 @@ def test_kafka_pythons_cooperative_assignor_beside_an_eager_one_is_refused(
 
 @needs_broker
 def test_members_without_a_common_assignor_are_told_so_and_the_group_goes_on(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=2), kafka_group()
+    topic, group = kafka_topic(partitions=2), unjudged_group()
     group.start("m1", [topic], ["range"])
     before = group.wait_stable()
     group.start("m2", [topic], ["roundrobin", "sticky"])
@@ -155,8 +155,8 @@ def test_members_without_a_common_assignor_are_told_so_and_the_group_goes_on(
 
 
 @needs_broker
-def test_an_assignor_that_raises_is_told_with_its_member(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
-    group = kafka_group()
+def test_an_assignor_that_raises_is_told_with_its_member(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    group = unjudged_group()
     group.start("m1", [kafka_topic()], ["tests.harness.planted:Raising"])
 
     with pytest.raises(MemberDied, match="RuntimeError: planted: no answer"):
@@ -165,9 +165,9 @@ def test_an_assignor_that_raises_is_told_with_its_member(kafka_group: MakeGroup,
 
 @needs_broker
 def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
-    topic, group = kafka_topic(partitions=2), kafka_group()
+    topic, group = kafka_topic(partitions=2), unjudged_group()
     group.start("m1", [topic], ["tests.harness.planted:Dropping"])
     group.wait_stable(complete=False)
 
@@ -184,10 +184,10 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
 
 @needs_broker
 def test_records_that_nobody_reads_are_told_by_drain(
-    kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """A member that starts at the end never reads what was there before."""
-    topic, group = kafka_topic(partitions=1), kafka_group()
+    topic, group = kafka_topic(partitions=1), unjudged_group()
     send(kafka_broker.bootstrap, tmp_path, "run", "default", [Record(topic)] * 7)
     group.start("m1", [topic], ["range"], auto_offset_reset="latest")
     group.wait_stable()
@@ -197,8 +197,8 @@ def test_records_that_nobody_reads_are_told_by_drain(
 
 
 @needs_broker
-def test_starting_and_stopping_what_cannot_be(kafka_group: MakeGroup, kafka_topic: MakeTopic) -> None:
-    topic, group = kafka_topic(), kafka_group()
+def test_starting_and_stopping_what_cannot_be(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+    topic, group = kafka_topic(), unjudged_group()
     group.start("m1", [topic], ["range"])
 
     with pytest.raises(ConfigError, match=r"'m1' .* is running"):
@@ -213,9 +213,9 @@ def test_starting_and_stopping_what_cannot_be(kafka_group: MakeGroup, kafka_topi
 
 @needs_broker
 def test_a_killed_member_leaves_a_history_and_no_process(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=2), kafka_group()
+    topic, group = kafka_topic(partitions=2), unjudged_group()
     group.start("m1", [topic], ["range"])
     group.wait_stable()
     (pid,) = members_of(tmp_path)
@@ -236,9 +236,9 @@ def test_a_killed_member_leaves_a_history_and_no_process(
 
 @needs_broker
 def test_a_stopped_member_revokes_leaves_and_says_so(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=2), kafka_group()
+    topic, group = kafka_topic(partitions=2), unjudged_group()
     group.start("m1", [topic], ["cooperative-sticky"])
     group.wait_stable()
 
@@ -298,9 +298,9 @@ def test_no_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeT
 
 @needs_broker
 def test_a_member_that_dies_by_itself_is_told_with_its_last_words(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [kafka_topic()], ["range"])
     group.wait_stable()
     (pid,) = members_of(tmp_path)

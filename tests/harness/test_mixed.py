@@ -74,10 +74,10 @@ def judged(folder: Path, topic: str, sticky: bool) -> Verdict:
 @pytest.mark.parametrize("first", ["java", "kafka-python"])
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
 def test_whoever_leads_places_as_predicted_and_moves_the_fewest(
-    assignor: str, first: str, kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    assignor: str, first: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """Java's leader reads what our members hold, ours what Java's hold, and each what the other had decided before."""
-    topic, group = kafka_topic(partitions=PARTITIONS), kafka_group()
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group()
     sticky = "sticky" in assignor
     steps = len(FEWEST) if sticky else 4  # the others remember nothing, so who leads is all there is to see
     then = {"java": "kafka-python", "kafka-python": "java"}[first]
@@ -98,10 +98,10 @@ def test_whoever_leads_places_as_predicted_and_moves_the_fewest(
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
 def test_librdkafka_java_and_ours_share_a_group(
-    assignor: str, kafka_broker: Broker, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    assignor: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """librdkafka leads, is left, and comes back to a group that another leads; one of each kind is in it then."""
-    topic, group = kafka_topic(partitions=PARTITIONS), kafka_group()
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group()
     seen = []
     with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         for name, client in (("c1", "confluent"), ("m1", "kafka-python"), ("j1", "java")):
@@ -129,10 +129,10 @@ def test_librdkafka_java_and_ours_share_a_group(
 
 @pytest.mark.source("kafka-python 3.0.12: sticky user data with a version prefix, which Java can't read (K3)")
 def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
     """The control: the same life with kafka-python's assignor of the same name, where Java leads."""
-    topic, group = kafka_topic(partitions=PARTITIONS), kafka_group()
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group()
 
     seen = lives(group, topic, ["kafka-python:sticky", "sticky"], "java", "kafka-python", steps=3)
 

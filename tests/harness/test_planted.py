@@ -39,9 +39,9 @@ def two_members(group: MemberGroup, topic: str, assignor: str) -> None:
 
 
 def test_an_assignor_that_drops_a_partition_breaks_coverage(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=4), kafka_group()
+    topic, group = kafka_topic(partitions=4), unjudged_group()
     two_members(group, topic, "tests.harness.planted:Dropping")
 
     verdict = judged(group, tmp_path)
@@ -54,9 +54,9 @@ def test_an_assignor_that_drops_a_partition_breaks_coverage(
 
 
 def test_an_assignor_that_doubles_a_partition_breaks_single_ownership(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic, group = kafka_topic(partitions=4), kafka_group()
+    topic, group = kafka_topic(partitions=4), unjudged_group()
     two_members(group, topic, "tests.harness.planted:Doubling")
 
     verdict = judged(group, tmp_path)
@@ -74,10 +74,10 @@ def test_an_assignor_that_doubles_a_partition_breaks_single_ownership(
 
 
 def test_an_assignor_that_only_calls_itself_range_breaks_the_replay(
-    kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """Taken for ours by the history it leaves, it doesn't answer as ours."""
-    topic, group = kafka_topic(partitions=4), kafka_group()
+    topic, group = kafka_topic(partitions=4), unjudged_group()
     two_members(group, topic, "tests.harness.planted:Cheating")
     group.close()
     for path in tmp_path.glob("*.jsonl"):
@@ -109,9 +109,13 @@ def test_a_partitioner_that_answers_another_partition_than_it_says_is_found(
 
 
 def test_a_record_that_is_deleted_before_the_group_reads_it_is_lost(
-    kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    kafka_broker: Broker,
+    kafka_admin: KafkaAdminClient,
+    unjudged_group: MakeGroup,
+    kafka_topic: MakeTopic,
+    tmp_path: Path,
 ) -> None:
-    topic, group = kafka_topic(partitions=2), kafka_group()
+    topic, group = kafka_topic(partitions=2), unjudged_group()
     send(kafka_broker.bootstrap, tmp_path, "run", "explicit", [Record(topic, None, i % 2) for i in range(20)])
     kafka_admin.delete_records({TopicPartition(topic, 1): 3})
     group.start("m1", [topic], ["range"])

@@ -109,9 +109,9 @@ def read_twice(history: History) -> set[tuple[str, int]]:
 
 @broker
 def test_pausing_and_resuming_what_cannot_be(
-    kafka_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
+    unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    group = kafka_group()
+    group = unjudged_group()
     group.start("m1", [kafka_topic()], ["range"])
     group.wait_stable()
     with pytest.raises(ConfigError, match=r"'m1' .* isn't paused"):
