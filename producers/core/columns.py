@@ -19,6 +19,8 @@ _SEED = np.uint32(0x9747B28C)
 _FNV_OFFSET, _FNV_PRIME = np.uint32(0x811C9DC5), np.uint32(0x01000193)
 _REST_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # bytes behind the last whole word -> what to keep
 _REST_FACTORS = np.array([1, _M, _M, _M], np.uint32)  # nothing is multiplied when there are none
+_CRC_TABLE = np.array([zlib.crc32(bytes([i ^ 0xFF])) ^ 0xFF000000 for i in range(256)], np.uint32)
+_CRC_LONG = 96  # bytes of a key from where zlib, key by key, is faster
 _CHUNK_KEYS = 1 << 14  # about a megabyte of keys: what a processor keeps near itself
 
 Hashes = NDArray[np.uint32]
@@ -43,7 +45,25 @@ def fnv1a_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
 
 
 def crc32_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
-    """CRC-32 of many keys; arguments as `murmur2_column`. Cost: about 0.2 µs a key."""
+    """CRC-32 of many keys; arguments as `murmur2_column`. Cost: about 3 ns a byte, at most 0.5 µs a key."""
+    return _in_chunks(_crc32_chunk, data, offsets)
+
+
+def _crc32_chunk(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    length = np.diff(offsets)
+    if length.max() <= _CRC_LONG:
+        order, counts = _longest_first(length)
+        at = offsets[:-1][order].astype(np.intp)
+        h = np.full(len(at), 0xFFFFFFFF, np.uint32)
+        for step, count in enumerate(counts):
+            hh = h[:count]
+            byte = np.take(data, at[:count] + step)
+            byte ^= hh.astype(np.uint8)
+            hh >>= np.uint32(8)
+            hh ^= np.take(_CRC_TABLE, byte)
+        hashes: Hashes = np.empty_like(h)
+        hashes[order] = ~h
+        return hashes
     whole, ends = data.tobytes(), offsets.tolist()
     view = memoryview(whole)
     return np.fromiter((zlib.crc32(view[a:b]) for a, b in pairwise(ends)), np.uint32, max(len(ends) - 1, 0))
@@ -120,11 +140,14 @@ def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.
     h, following = hashes.astype(np.uint64), np.zeros(len(hashes), np.int64)
     found = {}
     for n in sorted(set(counts)):
-        while len(going := np.flatnonzero(following < n)):
+        going = np.flatnonzero(following < n)
+        while len(going):
             bucket[going] = at = following[going]
             # NumPy's uint64 wraps, which is the mask of the scalar form
             h[going] = next_ = h[going] * np.uint64(JUMP_STEP) + np.uint64(1)
-            following[going] = (at + 1) * (float(1 << 31) / ((next_ >> np.uint64(33)) + np.uint64(1)))
+            after = ((at + 1) * (float(1 << 31) / ((next_ >> np.uint64(33)) + np.uint64(1)))).astype(np.int64)
+            following[going] = after
+            going = going[after < n]
         found[n] = bucket.copy()
     return found
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import ConfigError, UnknownName, murmur2, murmur2_batch, partition_for_key, partitions_for_keys
+from producers import ConfigError, UnknownName, batch, murmur2, murmur2_batch, partition_for_key, partitions_for_keys
 from producers.core import columns
 from producers.core.keyed import PRESETS
 
@@ -60,6 +62,13 @@ def test_chunks_do_not_show(monkeypatch, chunk):
     monkeypatch.setattr(columns, "_CHUNK_KEYS", chunk)
     assert murmur2_batch(KEYS).tolist() == [row["murmur2"] for row in ROWS]
     assert partitions_for_keys(KEYS, 7, "sarama").tolist() == [partition_for_key(k, 7, "sarama") for k in KEYS]
+
+
+@pytest.mark.parametrize("longest", [0, 1, 95, 96, 97, 5000])
+def test_crc32_is_zlibs_for_short_and_long_keys(longest):
+    keys = [bytes([i]) * (longest * i // 40) for i in range(41)]
+    data, offsets, _ = batch.columns(keys)
+    assert columns.crc32_column(data, offsets).tolist() == [zlib.crc32(key) for key in keys]
 
 
 def test_very_long_keys():
