@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,8 @@ _COUNTED = ("records", "bytes", "keys", "moved_keys", "moved_records")
 _PLACED = "run string, topic string, rule string, partitions int, placed int, " + ", ".join(
     f"{name} long" for name in _COUNTED
 )
+
+Sums = NDArray[np.int64]  # [_COUNTED, 1 + partition]; at 0 what is spread evenly
 
 
 def partitioners(keys: DataFrame, partitions: Mapping[str, int], counts: Collection[int]) -> DataFrame:
@@ -104,7 +105,7 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
         ``run, topic, rule, partitions, placed`` (-1: spread evenly), and the sums ``records, bytes, keys, moved_keys,
         moved_records``.
 
-    Cost: lazy; one pass in Arrow batches, one shuffle of their sums.
+    Cost: lazy; one pass in Arrow batches, one shuffle of each task's sums; about 0.6 µs a key for 20 tries.
     """
     parts = different.mapInArrow(_placing(tried), _PLACED)
     place = ["run", "topic", "rule", "partitions", "placed"]
@@ -114,20 +115,32 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
 def _placing(
     tried: Mapping[str, Collection[int]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Batches of different keys -> batches of `_PLACED`, already summed: a batch leaves few rows, however many keys."""
+    """Batches of different keys -> one batch of `_PLACED` per topic, with the sums of all of them."""
 
     def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        totals: dict[tuple[str, str], dict[tuple[str, int], Sums]] = {}
         for batch in batches:
-            table = pa.Table.from_batches([batch])
-            for group in table.group_by(["run", "topic"]).aggregate([]).to_pylist():
-                run, topic = group["run"], group["topic"]
-                yield _sums(run, topic, table.filter((pc.field("run") == run) & (pc.field("topic") == topic)), tried)
+            for (run, topic), rows in _topics(batch):
+                known = totals.setdefault((run, topic), {})
+                for (rule, n), sums in _sums(rows, tried[topic]):
+                    known[rule, n] = known[rule, n] + sums if (rule, n) in known else sums
+        for (run, topic), of_topic in totals.items():
+            yield _rows(run, topic, of_topic)
 
     return place
 
 
-def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[int]]) -> pa.RecordBatch:
-    """One topic's keys, placed by every rule over every count: a row per rule, count and partition (-1: spread)."""
+def _topics(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], pa.RecordBatch]]:
+    """The rows of each (run, topic)."""
+    pairs = pa.Table.from_batches([batch]).group_by(["run", "topic"]).aggregate([]).to_pylist()
+    for pair in pairs:
+        run, topic = pair["run"], pair["topic"]
+        mine = (pc.field("run") == run) & (pc.field("topic") == topic)
+        yield (run, topic), batch if len(pairs) == 1 else batch.filter(mine)
+
+
+def _sums(rows: pa.RecordBatch, counts: Collection[int]) -> Iterator[tuple[tuple[str, int], Sums]]:
+    """One topic's keys, placed by every rule over every count."""
     keys = rows.column("key")
     now, low, high, records, size = (
         rows.column(name).to_numpy() for name in ("partition", "low", "high", "records", "bytes")
@@ -137,12 +150,11 @@ def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[i
     records, size, counted = (column.astype(np.float64) for column in (records, size, first))
     on_two = counted * (low != high)
     split = on_two if on_two.any() else None
-    tries = [(rule, n) for rule in KEYED for n in tried[topic]]
+    tries = [(rule, n) for rule in KEYED for n in counts]
     placements = chain(
         zip(tries, partitions_for_tries(keys, tries), strict=True),
-        (((KEYLESS, n), np.full(len(rows), -1, np.int32)) for n in tried[topic]),
+        (((KEYLESS, n), np.full(len(rows), -1, np.int32)) for n in counts),
     )
-    found: list[dict[str, Any]] = []
     for (rule, n), placed in placements:
         elsewhere = (placed != now) & (placed >= 0)
         # Two slots for each partition, here and elsewhere, so that one count answers for both.
@@ -156,13 +168,18 @@ def _sums(run: str, topic: str, rows: pa.Table, tried: Mapping[str, Collection[i
         moved_keys = of_keys[:, 1]
         if split is not None:  # a key on two partitions is on another than its own in any case
             moved_keys = moved_keys + np.where(np.arange(n + 1) > 0, count(split)[:, 0], 0)
-        totals = (of_records.sum(1), count(size).sum(1), of_keys.sum(1), moved_keys, of_records[:, 1])
-        sums = [total.tolist() for total in totals]
-        found += (
-            {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
-             **{name: int(total[at]) for name, total in zip(_COUNTED, sums, strict=True)}}
-            for at in range(n + 1) if sums[0][at]
-        )  # fmt: skip
+        sums = (of_records.sum(1), count(size).sum(1), of_keys.sum(1), moved_keys, of_records[:, 1])
+        yield (rule, n), np.stack(sums).astype(np.int64)
+
+
+def _rows(run: str, topic: str, sums: Mapping[tuple[str, int], Sums]) -> pa.RecordBatch:
+    """A row per rule, count and partition that has records (-1: spread)."""
+    found = [
+        {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
+         **dict(zip(_COUNTED, column, strict=True))}
+        for (rule, n), each in sums.items()
+        for at, column in enumerate(each.T.tolist()) if column[0]
+    ]  # fmt: skip
     types = {"run": pa.string(), "topic": pa.string(), "rule": pa.string(), "partitions": pa.int32(),
              "placed": pa.int32(), **dict.fromkeys(_COUNTED, pa.int64())}  # fmt: skip
     return pa.RecordBatch.from_pylist(found, schema=pa.schema(types))
