@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .result import Result, WrongAnswer
@@ -15,28 +16,29 @@ if TYPE_CHECKING:
 _PARTITIONS = {"orders": 12, "payments": 6, "audit": 3}
 _COUNTS = (12, 24, 48, 96)
 _KEYS = 50_000
-_UDF_KEYS = 500_000  # a row UDF needs minutes for more
+_UDF_KEYS = 1_000_000  # enough that a job's fixed cost is little of it; a row UDF needs minutes for more
 
 
 def run(quick: bool) -> Iterator[Result]:
     """``what-if``: every rule by four partition counts over different keys, columns against a row UDF.
     ``scale-1m``, ``scale-10m``: `keys`, `placement`, `topic_load`, hot keys and what-if of generated records.
 
-    The records are generated in Spark: reading Kafka is not in it. The quick form runs once and leaves ten million out.
+    The JVM compiles as spark-submit's does. The records are generated in Spark: reading Kafka is not in it. The quick
+    form runs once and leaves ten million out.
     """
     # Spark is an extra: a benchmark that does without it must not ask for it.
     from pipeline.run import Steps, session
 
-    with session(Steps()) as spark:
+    with session(Steps(), long=True) as spark:
         _tables(spark, 10_000)
-        yield _what_if(spark, 1 if quick else 2)
+        yield _what_if(spark, _UDF_KEYS // 5 if quick else _UDF_KEYS, 1 if quick else 3)
         yield _scale(spark, "scale-1m", 1_000_000, 1 if quick else 2)
         if not quick:
             yield _scale(spark, "scale-10m", 10_000_000, 1)
 
 
-def _what_if(spark: SparkSession, rounds: int) -> Result:
-    """Where `_UDF_KEYS` different keys would lie under five rules and four counts, both from the same cached rows.
+def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
+    """Where so many different keys would lie under five rules and four counts, both from the same cached rows.
 
     Both sides answer the same, keys per rule, count and partition; ours also counts records, bytes and moves.
     """
@@ -46,7 +48,7 @@ def _what_if(spark: SparkSession, rounds: int) -> Result:
     from producers import partition_for_key
 
     keys = (
-        spark.range(_UDF_KEYS)
+        spark.range(size)
         .select(
             sf.lit("run").alias("run"), sf.lit("t").alias("topic"), sf.lit(0).alias("partition"),
             sf.encode(sf.format_string("customer-%07d", "id"), "utf-8").alias("key"),
@@ -68,24 +70,28 @@ def _what_if(spark: SparkSession, rounds: int) -> Result:
         rows = placed(keys, {"t": _COUNTS}).where(sf.col("rule") != KEYLESS).collect()
         return {(r["rule"], r["partitions"], r["placed"]): r["keys"] for r in rows}
 
-    def timed(call: Callable[[], dict[tuple[str, int, int], int]]) -> tuple[float, dict[tuple[str, int, int], int]]:
-        began = time.perf_counter()
-        found = call()
-        return time.perf_counter() - began, found
-
-    timed(by_columns)  # the first one starts the workers
-    seconds: dict[str, list[float]] = {"ours": [], "peer": []}
+    timed = {"ours": by_columns, "peer": by_rows}
+    expected = by_columns()  # the first one starts the workers
+    seconds: dict[str, list[float]] = {who: [] for who in timed}
+    cpu: dict[str, list[float]] = {who: [] for who in timed}
     for _ in range(rounds):
-        ours, found = timed(by_columns)
-        theirs, expected = timed(by_rows)
-        if found != expected:
-            raise WrongAnswer("the columns and the row UDF place keys differently")
-        seconds["ours"].append(ours)
-        seconds["peer"].append(theirs)
+        for who, call in timed.items():
+            with _Cost() as cost:
+                began = time.perf_counter()
+                found = call()
+                seconds[who].append(time.perf_counter() - began)
+            cpu[who].append(cost.cpu_seconds)
+            if found != expected:
+                raise WrongAnswer("the columns and the row UDF place keys differently")
     keys.unpersist()
-    middle = [sorted(seconds[who])[rounds // 2] for who in ("ours", "peer")]
-    note = f"{_UDF_KEYS} different keys, {len(KEYED)} rules x {len(_COUNTS)} partition counts"
-    return Result("what-if", middle[0], "s", "a Python row UDF", middle[1], note, raw={"seconds": seconds})
+    ours, peer = (statistics.median(seconds[who]) for who in timed)
+    worked = statistics.median(cpu["ours"]), statistics.median(cpu["peer"])
+    note = (
+        f"{size:,} different keys, {len(KEYED)} rules x {len(_COUNTS)} partition counts; "
+        f"{worked[0]:.1f} and {worked[1]:.1f} CPU s"
+    )
+    raw = {"seconds": seconds, "cpu_seconds": cpu, "keys": size}
+    return Result("what-if", ours, "s", "a Python row UDF", peer, note, raw=raw)
 
 
 def _scale(spark: SparkSession, name: str, size: int, rounds: int) -> Result:

@@ -43,6 +43,8 @@ SQL_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # What the tables say; the default is a 96-bit type that nobody else writes any more.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # NumPy's cost per call is spread over more keys than the default's 10,000; keys of 1 kB make batches of 32 MB.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
 }
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -183,8 +185,12 @@ def report_(
 
 
 @contextlib.contextmanager
-def session(steps: Steps) -> Iterator[SparkSession]:
+def session(steps: Steps, *, long: bool = False) -> Iterator[SparkSession]:
     """A Spark session: that of spark-submit, else one of this process alone that is gone, JVM and all, afterwards.
+
+    Args:
+        steps: Told how long the start took.
+        long: The JVM of this process alone compiles twice, as spark-submit's does.
 
     Raises:
         JavaNotFound, JarError: As `kafka_assignors.jvm` says.
@@ -203,7 +209,7 @@ def session(steps: Steps) -> Iterator[SparkSession]:
         log = Path(work) / "spark.log"
         with log.open("wb") as sink:
             with steps("spark"):
-                gateway, spark = _start(work, log, sink)
+                gateway, spark = _start(work, log, sink, long)
             try:
                 with _plain_errors(log):
                     yield spark
@@ -213,13 +219,13 @@ def session(steps: Steps) -> Iterator[SparkSession]:
                 _end(gateway)
 
 
-def _start(work: str, log: Path, sink: IO[bytes]) -> tuple[Any, SparkSession]:
+def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, SparkSession]:
     os.environ["JAVA_HOME"] = str(spark_java_home())
     # Another Spark on this machine is not the one that this pyspark speaks to.
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     # Workers are started by this name, whatever the setting says; another python3 has no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    conf = SparkConf(loadDefaults=False).setAll(_local_settings(work))
+    conf = SparkConf(loadDefaults=False).setAll(_local_settings(work, long))
     with _plain_errors(log):
         try:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
@@ -233,7 +239,7 @@ def _start(work: str, log: Path, sink: IO[bytes]) -> tuple[Any, SparkSession]:
             raise MachineError(f"Spark did not start: {said}") from error
 
 
-def _local_settings(work: str) -> list[tuple[str, str]]:
+def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:
     return [
         ("spark.master", "local[*]"),
         ("spark.app.name", "kafka-assignors pipeline"),
@@ -245,7 +251,7 @@ def _local_settings(work: str) -> list[tuple[str, str]]:
         ("spark.local.dir", work),
         ("spark.sql.warehouse.dir", f"{work}/warehouse"),
         # The second compiler takes half of a short job's CPU; a job that is worth it is one for spark-submit.
-        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work} -XX:TieredStopAtLevel=1"),
+        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work}" + ("" if long else " -XX:TieredStopAtLevel=1")),
         *SQL_SETTINGS.items(),
         ("spark.sql.shuffle.partitions", "4"),
         ("spark.sql.adaptive.enabled", "true"),
