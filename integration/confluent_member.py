@@ -8,16 +8,15 @@ Exit codes: 0 after SIGTERM, 1 after an error, told in a line, 2 without conflue
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from .member import MemberConfig
+from .verifiable_member import say, text
 
 _BATCH, _POLL_S = 500, 0.1
 
@@ -40,11 +39,6 @@ def settings(config: MemberConfig) -> dict[str, Any]:
     }
 
 
-def say(name: str, **fields: Any) -> None:
-    """One line, out before anything is done about it."""
-    print(json.dumps({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}), flush=True)
-
-
 class _Batch:
     """What was consumed and not committed yet."""
 
@@ -56,7 +50,7 @@ class _Batch:
         """Tell of a record."""
         place = record.topic(), record.partition()
         self._ends[place] = record.offset() + 1
-        key, value = (_text(part) for part in (record.key(), record.value()))
+        key, value = (text(part) for part in (record.key(), record.value()))
         say("record_data", key=key, value=value, topic=place[0], partition=place[1], offset=record.offset())
 
     def finish(self) -> None:
@@ -117,10 +111,6 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     finally:
         consumer.close()
     say("shutdown_complete")
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -24,11 +24,11 @@ from .errors import MemberDied, NotDrained, NotStable
 from .member import CLIENT, MemberConfig
 from .process import MemberProcess, PythonProcess
 from .rest import Stable, assigned_to, due, seen
-from .verifiable import CONFLUENT, JAVA, VerifiableProcess
+from .verifiable import CONFLUENT, JAVA, VERIFIABLE, VerifiableProcess
 
 __all__ = ["CLIENTS", "MemberGroup", "Stable"]
 
-CLIENTS = (CLIENT, JAVA, CONFLUENT)
+CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE)
 """What members may run."""
 _TICK_S = 0.02
 _STOP_S = 15
@@ -116,7 +116,7 @@ class MemberGroup:
             topics: Its subscription.
             assignors: Names, most wanted first; with another client than kafka-python its own assignors.
             client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM,
-                ``confluent`` librdkafka.
+                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
             **consumer: Settings for the client, named as kafka-python names them; they win over the harness's own.

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
 from kafka.errors import InconsistentGroupProtocolError, KafkaError
@@ -110,7 +110,14 @@ class MemberConfig:
         return cls(**{**row, "topics": tuple(row.get("topics", ())), "assignors": tuple(row.get("assignors", ()))})
 
 
-class _Stop(BaseException):
+class Writing(Protocol):
+    """Where a member's events go, such as an `EventWriter`."""
+
+    def write(self, kind: str, **data: Any) -> object:
+        """Take one event."""
+
+
+class Stop(BaseException):
     """Leaves a poll; BaseException so that no handler of the client swallows it."""
 
 
@@ -142,7 +149,7 @@ class Member:
         UnknownName: An assignor that nobody has.
     """
 
-    def __init__(self, config: MemberConfig, writer: EventWriter, go: threading.Event) -> None:
+    def __init__(self, config: MemberConfig, writer: Writing, go: threading.Event) -> None:
         self._config, self._writer, self._go = config, writer, go
         self._generation, self._member_id = -1, ""
         self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
@@ -233,8 +240,8 @@ class Member:
                 polled = self._consumer.poll(timeout_ms=POLL_MS)
                 self._polling = False
                 if polled:
-                    self._take(polled)
-        except _Stop:
+                    self.take(polled)
+        except Stop:
             pass
 
     def _stall(self) -> None:
@@ -245,9 +252,9 @@ class Member:
         self._go.set()
         self.write("fault_end", **fault)
 
-    def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        read = {tp: [(record.offset, _size(record)) for record in records] for tp, records in polled.items()}
-        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+    def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records, topic-partition -> records, and commit behind them."""
+        self.consumed(polled)
         offsets = {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
         self.write("commit_begin", offsets=rows)
@@ -258,6 +265,17 @@ class Member:
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
         else:
             self.write("commit_ok", offsets=rows)
+
+    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records."""
+        read = {tp: [(record.offset, _size(record)) for record in records] for tp, records in polled.items()}
+        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+
+    def leave(self) -> None:
+        """End `run` once no join is in flight, within `JOIN_S`."""
+        if self._stop_by is None:
+            self._stop_by = time.monotonic() + JOIN_S
+        signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
 
     def _may_stop(self) -> bool:
         # Closing while a join is in flight would leave a ghost in the group until its session ends, so a pending join
@@ -271,13 +289,11 @@ class Member:
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self._consumer is None:
-            raise _Stop
-        if self._stop_by is None:
-            self._stop_by = time.monotonic() + JOIN_S
+            raise Stop
+        self.leave()
         if self._polling and self._may_stop():
             self._polling = False
-            raise _Stop
-        signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
+            raise Stop
 
 
 def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -345,7 +361,7 @@ def main(argv: Sequence[str]) -> int:
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
             Member(config, writer, go).run()
-        except _Stop:
+        except Stop:
             writer.write("stop")
         except Exception as error:
             logging.exception("member %s ends", config.member)

@@ -16,6 +16,13 @@ from kafka_assignors.errors import ConfigError, UnknownName
 PEER = "kafka-python"
 COOPERATIVE = "cooperative-sticky"
 """The one assignor whose members keep what they have while they rebalance."""
+JAVA_ASSIGNORS = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+"""Protocol name -> Java's class."""
 _PEER_ASSIGNORS = {
     "range": "kafka.coordinator.assignors.range:RangePartitionAssignor",
     "roundrobin": "kafka.coordinator.assignors.roundrobin:RoundRobinPartitionAssignor",

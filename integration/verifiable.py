@@ -1,4 +1,4 @@
-"""Members that speak as Kafka's VerifiableConsumer does: Java's own, in a JVM each, and librdkafka's.
+"""Members that speak as Kafka's VerifiableConsumer does: Java's own, in a JVM each, librdkafka's, and ours.
 
 They print a JSON object per callback, poll and commit, which become the events of `kafka_assignors.events`. What they
 don't tell is taken from the coordinator log: the generation of a callback, the member id, and whether what Java reports
@@ -29,19 +29,11 @@ from .broker.settings import LOGGER_FLAGS
 from .coordreader import CoordinatorLog, Joined
 from .errors import NotSupported
 from .member import MemberConfig, runs
-from .names import COOPERATIVE
+from .names import COOPERATIVE, JAVA_ASSIGNORS
 from .process import MemberProcess, environment
 from .watched import Watched
 
-JAVA, CONFLUENT = "java", "confluent"
-_PACKAGE = "org.apache.kafka.clients.consumer"
-JAVA_ASSIGNORS = {
-    "range": f"{_PACKAGE}.RangeAssignor",
-    "roundrobin": f"{_PACKAGE}.RoundRobinAssignor",
-    "sticky": f"{_PACKAGE}.StickyAssignor",
-    "cooperative-sticky": f"{_PACKAGE}.CooperativeStickyAssignor",
-}
-"""Protocol name -> Java's class."""
+JAVA, CONFLUENT, VERIFIABLE = "java", "confluent", "verifiable"
 CONFLUENT_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 """librdkafka takes no others."""
 
@@ -63,12 +55,30 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
         UnknownName: An assignor that Java doesn't have.
         MachineError: Java or jars are missing and cannot be fetched.
     """
+    _check_names("assignor of Java", config, JAVA_ASSIGNORS)
+    logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    class_path = os.pathsep.join(map(str, kafka_jars(version)))
+    return [
+        *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),
+        *_options(config, properties),
+    ]
+
+
+def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
+    """The command line of our own member that takes VerifiableConsumer's options; the rest as `java_command`.
+
+    Its assignors are any of `names.assignor_named`; those that Java has are named as Java names them.
+    """
+    return [sys.executable, "-m", "integration.verifiable_member", *_options(config, properties)]
+
+
+def _options(config: MemberConfig, properties: Path) -> list[str]:
+    """VerifiableConsumer's options; writes `properties`."""
     if len(config.topics) != 1:
         raise ConfigError(
-            f"member {config.member!r}: Java's VerifiableConsumer subscribes to one topic, not to "
+            f"member {config.member!r}: VerifiableConsumer subscribes to one topic, not to "
             f"{len(config.topics)} ({', '.join(config.topics)})"
         )
-    _check_names("assignor of Java", config, JAVA_ASSIGNORS)
     settings: dict[str, Any] = {
         "client.id": config.member,
         "heartbeat.interval.ms": config.heartbeat_interval_ms,
@@ -86,14 +96,11 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
         "--group-id": config.group,
         "--session-timeout": str(config.session_timeout_ms),
         "--reset-policy": reset,
-        "--assignment-strategy": ",".join(JAVA_ASSIGNORS[name] for name in config.assignors),
+        "--assignment-strategy": ",".join(JAVA_ASSIGNORS.get(name, name) for name in config.assignors),
         "--command-config": str(properties),
         **({} if config.instance_id is None else {"--group-instance-id": config.instance_id}),
     }
-    logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-    class_path = os.pathsep.join(map(str, kafka_jars(version)))
     return [
-        *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),
         *(word for pair in arguments.items() for word in pair),
         "--verbose",  # every record: offsets that are missing in between must show
     ]
@@ -204,7 +211,7 @@ class VerifiableProcess(MemberProcess):
     """A member that prints JSON lines, and the history that is written for it here.
 
     Args:
-        config: What to do; its client is `JAVA` or `CONFLUENT`.
+        config: What to do; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`.
         log: Tells what its own words don't.
         stem: Where its files go, without their endings.
 
@@ -217,6 +224,8 @@ class VerifiableProcess(MemberProcess):
         self._said = stem.with_name(stem.name + ".out")
         if config.client == JAVA:
             line = java_command(config, stem.with_name(stem.name + ".properties"), self.output)
+        elif config.client == VERIFIABLE:
+            line = verifiable_command(config, stem.with_name(stem.name + ".properties"))
         else:
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()

@@ -1,0 +1,289 @@
+"""Our member behind the command line of Kafka's VerifiableConsumer, so that Kafka's own system tests can drive it.
+
+``python -m integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …`` takes the options of
+Java's tool and prints its events, a JSON object a line on standard output; the log goes to standard error. SIGTERM and
+SIGINT make it leave the group. ``--assignment-strategy`` takes Java's class names, for which ours stand, and our own
+names. For kafkatest: ``{"VerifiableConsumer": {"class": "kafkatest.services.verifiable_client.VerifiableClientApp",
+"exec_cmd": "python -m integration.verifiable_member"}}`` as ``--globals``.
+
+Not taken: ``--group-protocol consumer`` (KIP-848), which kafka-python doesn't speak. Not told: ``shutdown_requested``,
+which Kafka 4's tool says before it closes and kafkatest doesn't read.
+
+Exit codes: 0 after a signal or ``--max-messages``, 1 after an error, told on standard error, 2 for wrong options.
+Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, and for other clients
+``tests/kafkatest/services/verifiable_client.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError
+
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+from kafka_assignors.events import partitions_json
+
+from .member import Member, MemberConfig, Stop
+from .names import JAVA_ASSIGNORS
+
+_OURS = {java: name for name, java in JAVA_ASSIGNORS.items()}
+_HEARTBEAT_MS = 3000
+"""Kafka's default, in every client."""
+_OPTIONS_WIN = {
+    "bootstrap_servers", "group_id", "session_timeout_ms", "partition_assignment_strategy", "auto_offset_reset",
+    "enable_auto_commit", "key_deserializer", "value_deserializer",
+}  # fmt: skip
+
+
+def say(name: str, **fields: Any) -> None:
+    """One line, out whole and before anything is done about it."""
+    print(json.dumps({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}) + "\n", end="", flush=True)
+
+
+def text(data: bytes | None) -> str | None:
+    """A key or a value as Java's StringDeserializer reads it."""
+    return None if data is None else data.decode(errors="replace")
+
+
+class Speech:
+    """The events of a member -> what VerifiableConsumer prints of them, in order.
+
+    Java calls back once per generation with what was added, be it nothing, after it has told what was revoked, and
+    never with nothing revoked. A cooperative member of kafka-python calls back only with something added, an eager one
+    with nothing revoked too, as it joins. Partitions that were lost are revoked in Java's tool, too.
+    """
+
+    def __init__(self) -> None:
+        self._held: set[tuple[str, int]] = set()
+        self._owes = False  # the callback with nothing in it, behind that of what is revoked
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Print what an event says."""
+        for name, fields in self.words(kind, data):
+            say(name, **fields)
+
+    def words(self, kind: str, data: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(name, fields) of each object that an event makes; most make one or none."""
+        partitions = {(p["topic"], p["partition"]) for p in data.get("partitions", ())}
+        if kind == "start":
+            yield "startup_complete", {}
+        elif kind == "generation" and partitions <= self._held:
+            self._owes = partitions < self._held
+            if not self._owes:
+                yield "partitions_assigned", {"partitions": []}
+        elif kind == "assigned_end" and partitions:
+            self._held |= partitions
+            yield "partitions_assigned", {"partitions": partitions_json(partitions)}
+        elif kind in ("revoke_end", "lost_end") and partitions:
+            self._held -= partitions
+            yield "partitions_revoked", {"partitions": partitions_json(partitions)}
+            if self._owes:
+                self._owes = False
+                yield "partitions_assigned", {"partitions": []}
+        elif kind == "consume":
+            summaries = _summaries(data["offsets"])
+            count = sum(each["count"] for each in summaries)
+            yield "records_consumed", {"count": count, "partitions": summaries}
+        elif kind in ("commit_ok", "commit_fail"):
+            error = {} if kind == "commit_ok" else {"error": data["error"]}
+            yield "offsets_committed", {"offsets": data["offsets"], **error, "success": kind == "commit_ok"}
+
+
+def _summaries(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Contiguous runs -> one row per topic-partition."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for run in runs:
+        place = {"topic": run["topic"], "partition": run["partition"]}
+        row = rows.setdefault((run["topic"], run["partition"]), {**place, "count": 0, "minOffset": run["first"]})
+        row["count"] += run["count"]
+        row["maxOffset"] = run["last"]
+    return list(rows.values())
+
+
+class VerifiableMember(Member):
+    """A member that speaks, and ends after so many records.
+
+    Args:
+        config: What to do.
+        verbose: Tell of each record.
+        commits: By hand, after each poll; False: the client commits by time and nothing is told.
+        most: Records to consume; None: until it is told to stop.
+    """
+
+    def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
+        go = threading.Event()
+        go.set()
+        super().__init__(config, Speech(), go)
+        self._verbose, self._commits, self._left = verbose, commits, most
+
+    def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records, no more than were asked for, and commit behind them."""
+        due = self._within_limit(polled)
+        if due and self._commits:
+            super().take(due)
+        elif due:
+            self.consumed(due)
+        if self._left == 0:
+            self.leave()
+
+    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records, each before their sum."""
+        if self._verbose:
+            for tp, records in polled.items():
+                for record in records:
+                    words = {"key": text(record.key), "value": text(record.value)}
+                    say("record_data", **words, topic=tp.topic, partition=tp.partition, offset=record.offset)
+        super().consumed(polled)
+
+    def _within_limit(self, polled: Mapping[Any, Sequence[Any]]) -> dict[Any, Sequence[Any]]:
+        if self._left is None:
+            return dict(polled)
+        due: dict[Any, Sequence[Any]] = {}
+        for tp, records in polled.items():
+            if taken := records[: self._left]:
+                due[tp] = taken
+                self._left -= len(taken)
+        return due
+
+
+def properties(path: Path) -> dict[str, Any]:
+    """A file of Java's settings, ``name=value`` a line -> kafka-python's; what options say is left out.
+
+    Raises:
+        OSError: It can't be read.
+        ConfigError: A line that is no setting, a setting that kafka-python doesn't have, or a value that isn't one.
+    """
+    found: dict[str, Any] = {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith(("#", "!")):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        place = f"{path}:{number}: {name}"
+        if not equals:
+            raise ConfigError(f"{place}: a setting is name=value")
+        key = name.replace(".", "_")
+        if key in _OPTIONS_WIN:
+            continue
+        if key not in KafkaConsumer.DEFAULT_CONFIG:
+            raise ConfigError(f"{place}: kafka-python has no such setting; leave it out")
+        found[key] = _value(place, key, value)
+    return found
+
+
+def _value(place: str, key: str, value: str) -> Any:
+    default = KafkaConsumer.DEFAULT_CONFIG[key]
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(f"{place}={value}: true or false")
+        return value.lower() == "true"
+    if isinstance(default, int) or key.endswith("_bytes"):
+        try:
+            return int(value)
+        except ValueError as error:
+            raise ConfigError(f"{place}={value}: a whole number") from error
+    if default is None or isinstance(default, str):
+        return value
+    raise ConfigError(f"{place}: can't be told in a file of settings; leave it out")
+
+
+def configuration(given: argparse.Namespace) -> MemberConfig:
+    """What the options and their file say.
+
+    Raises:
+        OSError, ConfigError: As `properties`.
+    """
+    settings = {} if given.command_config is None else properties(Path(given.command_config))
+    instance_id = given.group_instance_id or settings.pop("group_instance_id", None)
+    heartbeat_ms = min(_HEARTBEAT_MS, given.session_timeout // 3)
+    own = {
+        "member": settings.pop("client_id", f"consumer-{given.group_id}-{instance_id or 1}"),  # as Java's
+        "heartbeat_interval_ms": settings.pop("heartbeat_interval_ms", heartbeat_ms),
+        "rack": settings.pop("client_rack", None),
+    }
+    return MemberConfig(
+        bootstrap=given.bootstrap_server,
+        group=given.group_id,
+        topics=(given.topic,),
+        assignors=tuple(_OURS.get(name.strip(), name.strip()) for name in given.assignment_strategy.split(",")),
+        history="",
+        run="",
+        instance_id=instance_id,
+        session_timeout_ms=given.session_timeout,
+        consumer={
+            **settings, "auto_offset_reset": given.reset_policy, "enable_auto_commit": given.enable_autocommit,
+        },
+        **own,
+    )  # fmt: skip
+
+
+def _limit(said: str) -> int:
+    number = int(said)
+    if number < 1 and number != -1:
+        raise argparse.ArgumentTypeError(f"{said}: at least 1, or -1 for no end")
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.verifiable_member",
+        description="Consume a topic as a member of a group; print what happens as JSON lines.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--bootstrap-server", "--broker-list", required=True, metavar="HOST:PORT[,…]")
+    add("--topic", required=True)
+    add("--group-id", required=True)
+    add("--group-instance-id", help="makes it a static member")
+    add("--group-protocol", default="classic", type=str.lower, choices=["classic"], help="the only one it speaks")
+    add("--group-remote-assignor", help="taken and not used, as by Java in a classic group")
+    add("--max-messages", type=_limit, default=-1, metavar="N", help="end after N records; -1: when told to")
+    add("--session-timeout", type=int, default=30_000, metavar="MS")
+    add("--verbose", action="store_true", help="a line per record")
+    add("--enable-autocommit", action="store_true", help="commit by time, and tell nothing of it")
+    add("--reset-policy", default="earliest", choices=["earliest", "latest", "none"])
+    add("--assignment-strategy", default=JAVA_ASSIGNORS["range"], metavar="CLASS[,…]",
+        help="Java's classes, or names of ours; most wanted first")  # fmt: skip
+    add("--command-config", "--consumer.config", metavar="FILE", help="settings, by Java's names; options win")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one member; see the module for the exit codes."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    given = _parser().parse_args(argv)
+    try:
+        member = VerifiableMember(
+            configuration(given),
+            verbose=given.verbose,
+            commits=not given.enable_autocommit,
+            most=None if given.max_messages < 0 else given.max_messages,
+        )
+    except (KafkaAssignorsError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        member.run()
+    except Stop:
+        pass
+    except (KafkaError, KafkaAssignorsError, ValueError) as error:
+        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    finally:
+        say("shutdown_complete")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
