@@ -222,6 +222,28 @@ def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic
 
 
 @needs_broker
+def test_it_ends_after_so_many_records_and_the_next_goes_on_there(
+    kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = kafka_topic()
+    send(kafka_broker.bootstrap, tmp_path, "run", "default", [Record(topic)] * 10)
+    needed = ["--bootstrap-server", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic]
+    for begin, end in ((0, 4), (4, 10)):
+        done = subprocess.run(
+            [*PROGRAM, *needed, "--max-messages", str(end - begin)],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+
+        consumed = [row for each in said if each["name"] == "records_consumed" for row in each["partitions"]]
+        assert (consumed[0]["minOffset"], consumed[-1]["maxOffset"]) == (begin, end - 1)
+        assert sum(row["count"] for row in consumed) == end - begin
+        assert [each["offsets"][0]["offset"] for each in said if each["name"] == "offsets_committed"][-1] == end
+        assert "record_data" not in {each["name"] for each in said}
+
+
+@needs_broker
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_makes_it_leave_its_group(
     number: signal.Signals, kafka_broker: Broker, kafka_topic: MakeTopic
