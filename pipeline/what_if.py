@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, starmap
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,8 @@ _COUNTED = ("records", "bytes", "keys", "moved_keys", "moved_records")
 _PLACED = "run string, topic string, rule string, partitions int, placed int, " + ", ".join(
     f"{name} long" for name in _COUNTED
 )
+
+_HELD = 5_000_000  # numbers, 40 MB
 
 Sums = NDArray[np.int64]  # [_COUNTED, 1 + partition]; at 0 what is spread evenly
 
@@ -115,7 +117,7 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
 def _placing(
     tried: Mapping[str, Collection[int]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Batches of different keys -> one batch of `_PLACED` per topic, with the sums of all of them."""
+    """Batches of different keys -> batches of `_PLACED`, few: sums are kept until they are `_HELD` or all is read."""
 
     def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         totals: dict[tuple[str, str], dict[tuple[str, int], Sums]] = {}
@@ -124,8 +126,10 @@ def _placing(
                 known = totals.setdefault((run, topic), {})
                 for (rule, n), sums in _sums(rows, tried[topic]):
                     known[rule, n] = known[rule, n] + sums if (rule, n) in known else sums
-        for (run, topic), of_topic in totals.items():
-            yield _rows(run, topic, of_topic)
+            if sum(each.size for of_topic in totals.values() for each in of_topic.values()) > _HELD:
+                yield from starmap(_rows, totals.items())
+                totals.clear()
+        yield from starmap(_rows, totals.items())
 
     return place
 
@@ -172,8 +176,9 @@ def _sums(rows: pa.RecordBatch, counts: Collection[int]) -> Iterator[tuple[tuple
         yield (rule, n), np.stack(sums).astype(np.int64)
 
 
-def _rows(run: str, topic: str, sums: Mapping[tuple[str, int], Sums]) -> pa.RecordBatch:
-    """A row per rule, count and partition that has records (-1: spread)."""
+def _rows(place: tuple[str, str], sums: Mapping[tuple[str, int], Sums]) -> pa.RecordBatch:
+    """A row of this (run, topic) per rule, count and partition that has records (-1: spread)."""
+    run, topic = place
     found = [
         {"run": run, "topic": topic, "rule": rule, "partitions": n, "placed": at - 1,
          **dict(zip(_COUNTED, column, strict=True))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,8 +20,21 @@ pytestmark = pytest.mark.spark
 ROWS = "run string, topic string, partition int, key binary, bytes long, records long"
 
 
-def test_every_rule_and_count_equals_a_loop_over_the_records(spark: SparkSession) -> None:
-    """Random keys with a hot one, empty ones, none, some on two partitions, over more batches than one."""
+@pytest.fixture
+def small_batches(spark: SparkSession) -> Iterator[None]:
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "50")
+    yield
+    spark.conf.set(name, before)
+
+
+@pytest.mark.parametrize("held", [100, 1_000_000])
+def test_every_rule_and_count_equals_a_loop_over_the_records(
+    spark: SparkSession, small_batches: None, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """Random keys with a hot one, empty ones, none, some on two partitions; sums handed on per batch and per task."""
+    monkeypatch.setattr(what_if, "_HELD", held)  # goes to the workers with the function that reads it
     rng = random.Random(4)
     names = [rng.randbytes(rng.randint(1, 40)) for _ in range(300)] + [b""]
     rows = []
