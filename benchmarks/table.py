@@ -1,4 +1,4 @@
-"""``python -m benchmarks.table RESULTS.jsonl [NAME …]``: a kept raw file as a Markdown table, for README.md."""
+"""``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: kept raw files as a Markdown table, for README.md."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 
-def table(lines: list[dict[str, Any]], names: list[str]) -> str:
-    """The rows of those names in that order (without names: all), and where and when they were measured."""
-    machine, rows = lines[0], {row["name"]: row for row in lines[1:]}
+def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
+    """The rows of those names in that order (without names: all), and where and when they were measured.
+
+    Of a row that several files have, the last one counts.
+    """
+    rows = {row["name"]: row for lines in files for row in lines[1:]}
     if unknown := [name for name in names if name not in rows]:
         raise SystemExit(f"error: no row {', '.join(unknown)}; there are: {', '.join(rows)}")
     out = ["| | ours | peer | | ratio | |", "|---|---|---|---|---|---|"]
@@ -19,11 +22,12 @@ def table(lines: list[dict[str, Any]], names: list[str]) -> str:
         peer = [row["peer"], _value(row["peer_value"], row["unit"])] if row["peer"] else ["", ""]
         cells = [f"`{row['name']}`", _value(row["value"], row["unit"]), *peer, ratio, row.get("note", "")]
         out.append(f"| {' | '.join(cells)} |")
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    out.append(
-        f"\nMeasured {machine['at'][:10]} at commit {machine['commit']} on {machine['cpus']} CPUs "
-        f"({machine['machine']}, load {machine['load']} at the start), Python {machine['python']}, {versions}."
-    )
+    for machine in (lines[0] for lines in files):
+        versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+        out.append(
+            f"\nMeasured {machine['at'][:10]} at commit {machine['commit']} on {machine['cpus']} CPUs "
+            f"({machine['machine']}, load {machine['load']} at the start), Python {machine['python']}, {versions}."
+        )
     return "\n".join(out)
 
 
@@ -32,7 +36,8 @@ def _value(value: float | None, unit: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        raise SystemExit("usage: python -m benchmarks.table RESULTS.jsonl [NAME …]")
-    raw = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
-    print(table([json.loads(line) for line in raw], sys.argv[2:]))
+    paths = [Path(each) for each in sys.argv[1:] if each.endswith(".jsonl")]
+    if not paths:
+        raise SystemExit("usage: python -m benchmarks.table RESULTS.jsonl … [NAME …]")
+    read = [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths]
+    print(table(read, [each for each in sys.argv[1:] if not each.endswith(".jsonl")]))
