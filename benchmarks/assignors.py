@@ -26,7 +26,7 @@ PEERS = {
     ("franz-go", "sticky"): "franz-go StickyBalancer",
     ("franz-go", "cooperative-sticky"): "franz-go CooperativeStickyBalancer",
 }
-SAME_ALGORITHM = {"aiokafka": "kafka-python", "java-cooperative": "java-sticky"}
+SAME_ALGORITHM = {"aiokafka": "kafka-python"}
 """Who comes to no end where the other comes to none: it is not asked."""
 
 Said = dict[str, Any]
@@ -54,7 +54,8 @@ def run(quick: bool) -> Iterator[Result]:
         yield _result(f"{name}-join/wire", call, "kafka-python", said)
         yield from _others(f"{name}-join/wire", call, said, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
         if everybody:
-            alike = {"java": said["java"][-1]} if "no result" in said["java"][-1].get("error", "") else {}
+            gave = said["java"][-1].get("error", "")
+            alike = {"java": {"error": _not_asked("java-sticky", gave)}} if "no result" in gave else {}
             call = replace(call, strategy="cooperative-sticky")
             said = _by_turns(call, ["java", "franz-go"], rounds, alike)
             names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
@@ -81,12 +82,14 @@ def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[s
         for who, said_ in raw.items():
             alike = raw.get(SAME_ALGORITHM.get(who, ""), [{}])[-1:]
             if alike and "no result" in alike[0].get("error", ""):
-                said_[:] = [
-                    {"error": f"not asked: {SAME_ALGORITHM[who]}'s, the same algorithm, gave {alike[0]['error']}"}
-                ]
+                said_[:] = [{"error": _not_asked(SAME_ALGORITHM[who], alike[0]["error"])}]
             if not said_ or "error" not in said_[-1]:
                 said_.append(_child(replace(call, client=who)))
     return raw
+
+
+def _not_asked(like: str, gave: str) -> str:
+    return f"not asked: {like}'s, the same algorithm, gave {gave}"
 
 
 def _others(name: str, call: Call, said: Mapping[str, list[Said]], names: Mapping[str, str]) -> Iterator[Result]:
