@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test lint format bench clean help
+.PHONY: setup demo test test-long lint format bench clean help
 
 setup: $(READY)  ## make .venv with everything the project needs
 
@@ -22,6 +22,9 @@ demo: $(READY)  ## the main job: real broker, partitioners, groups, election, ve
 
 test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error
 	$(BIN)/python -m pytest $(ARGS)
+
+test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
+	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
 
 lint: $(READY)  ## formatting, linting, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -41,4 +44,4 @@ clean:  ## remove .venv, caches and runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
