@@ -47,12 +47,15 @@ class Change:
         if self.before is None:
             return None
         of_processes = {(e.member, e.incarnation) for e in self.triggers if e.kind != "admin_change"}
-        if len(of_processes) + sum(e.kind == "admin_change" for e in self.triggers) != 1:
-            return None
-        rests = [frozenset(g.identities.values()) for g in (self.before, self.after)]
-        if any(frozenset(g.identities.values()) not in rests for g in self.generations):
+        if len(of_processes) + sum(e.kind == "admin_change" for e in self.triggers) != 1 or not self.asked:
             return None
         return self.triggers[0] if all(self._seen_whole(g) for g in self.generations) else None
+
+    @cached_property
+    def asked(self) -> bool:
+        """Whether all its generations have the members of one of the two rests: nobody came or went unasked."""
+        rests = [frozenset(g.identities.values()) for g in (self.before, self.after) if g is not None]
+        return all(frozenset(g.identities.values()) in rests for g in self.generations)
 
     @cached_property
     def protocol(self) -> str | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
 
+from .costs import costs
 from .history import History
 from .laws import LAWS, Findings, Violation, judge_group, judge_records
 from .ledger import Generation, GroupRecord, RunRecord
@@ -28,7 +29,7 @@ class Verdict:
         unknown: What couldn't be judged that should have been.
         checked: law -> how often it was judged; 0: it didn't apply, and says nothing.
         facts: What a reader should know and no verdict depends on, such as laws that needed more than members told.
-        measures: ``steps`` (per named step: group, name, generation, ms to stable, moves), ``generations`` (per
+        measures: ``steps`` (what each step cost: the fields of `costs.Cost`), ``generations`` (per
             committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
             (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a paused member
             couldn't know what it had lost), ``assign_us`` (longest), ``acked``, ``nacked``.
@@ -100,7 +101,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
                 overlap[place] += interval.overlap_prev_ms
     assigned = [e.data["duration_us"] for r in run.groups.values() for e in r.events["assign_end"]]
     return {
-        "steps": [row for record in run.groups.values() for row in _steps(record)],
+        "steps": [asdict(cost) for record in run.groups.values() for cost in costs(record)],
         "generations": [row for record in run.groups.values() for row in _generations(record)],
         "downtime_ms": dict(downtime),
         "overlap_ms": dict(overlap),
@@ -110,32 +111,6 @@ def _measures(run: RunRecord) -> dict[str, Any]:
         "acked": len(run.acks),
         "nacked": run.nacks,
     }
-
-
-def _steps(record: GroupRecord) -> list[dict[str, Any]]:
-    """Per named step: how long until the last member had adopted, and what had changed hands since the step before."""
-    rows = []
-    named = None
-    before: dict[TopicPartition, str] = {}
-    for event in record.events["step"]:
-        if event.data["name"] == "drained":
-            continue
-        if event.data["name"] != "stable":
-            named = event
-            continue
-        generation = record.by_number.get(event.data["generation"])
-        owners = {} if generation is None else _owners(generation)
-        rows.append(
-            {
-                "group": record.group,
-                "name": "" if named is None else named.data["name"],
-                "generation": event.data["generation"],
-                "ms": None if named is None else max(0.0, (event.data["adopted_ns"] - named.mono_ns) / 1e6),
-                "moves": len(moves(before, owners)),
-            }
-        )
-        named, before = None, owners
-    return rows
 
 
 def _generations(record: GroupRecord) -> list[dict[str, Any]]:

@@ -10,13 +10,11 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
 
+from ..costs import STATES
 from ..ledger import Generation, GroupRecord
 from ..names import COOPERATIVE
 from ..timeline import MemberKey, Span, partitions_of
 from .findings import MS, Findings, all_named, named
-
-STATES = ("stable", "drained", "read_back")
-"""Steps that tell a state; the others begin a named step of a scenario."""
 
 
 def one_owner_in_time(record: GroupRecord, found: Findings) -> None:

@@ -1,0 +1,130 @@
+"""What a change of a group cost: rounds, time without an owner, moves, needless revokes, records read twice. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_assignors.core.assignment import moves
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.events import Event
+
+from .changes import Change, changes
+from .ledger import Generation, GroupRecord
+
+STATES = ("stable", "drained", "read_back")
+"""Steps that tell a state; the others begin a named step of a scenario."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One named step, up to the group's next rest. Times are those of the members' own callbacks.
+
+    Args:
+        name: Of the step; empty where the group came to rest without one.
+        generation: In which the group rested again.
+        generations: Different ones that were committed since it rested before.
+        ms: From the step's begin to the last member's adoption; None without a named step.
+        stop_ms: The longest time that a topic-partition which had an owner was without one.
+        downtime_ms: The sum of those times over all topic-partitions, in partition·ms.
+        moves: Topic-partitions that another member has now, by the members' names.
+        needless: Topic-partitions taken from a member that has them before and after, once for each time.
+        duplicates: Records consumed that had been consumed before.
+        asked: Nobody came or went unasked, as a member does that misses its session on a busy machine.
+    """
+
+    group: str
+    name: str
+    generation: int
+    generations: int
+    ms: float | None
+    stop_ms: float
+    downtime_ms: float
+    moves: int
+    needless: int
+    duplicates: int
+    asked: bool
+
+
+def costs(record: GroupRecord) -> list[Cost]:
+    """What each change between two rests of a group cost, in order.
+
+    What happens until the next named step counts to the one before: records are read again, and callbacks may be told,
+    only once the group is at rest.
+
+    Cost: O(n log n) for n intervals and consumed runs, beside `changes`.
+    """
+    found = list(changes(record))
+    named = [_named(record, change) for change in found]
+    begins = [
+        (0 if change.rest is None else change.rest.mono_ns) if step is None else step.mono_ns
+        for change, step in zip(found, named, strict=True)
+    ]
+    stops: dict[int, list[float]] = defaultdict(list)
+    for span in record.spans:
+        if span.interval.gap_before_ms:
+            stops[bisect_right(begins, span.interval.start_ns) - 1].append(span.interval.gap_before_ms)
+    again: dict[int, int] = defaultdict(int)
+    for at_ns, records in _read_again(record):
+        again[bisect_right(begins, at_ns) - 1] += records
+    ends = [*begins[1:], 1 << 63]
+    return [
+        Cost(
+            group=record.group,
+            name="" if step is None else step.data["name"],
+            generation=change.after.number,
+            generations=len({g.number for g in change.generations}),
+            ms=None if step is None else max(0.0, (change.end.data["adopted_ns"] - step.mono_ns) / 1e6),
+            stop_ms=max(stops[i], default=0.0),
+            downtime_ms=sum(stops[i]),
+            moves=len(moves({} if change.before is None else _owners(change.before), _owners(change.after))),
+            needless=_needless(change, begins[i], ends[i]),
+            duplicates=again[i],
+            asked=change.asked,
+        )
+        for i, (change, step) in enumerate(zip(found, named, strict=True))
+    ]
+
+
+def _named(record: GroupRecord, change: Change) -> Event | None:
+    since = 0 if change.rest is None else change.rest.mono_ns
+    steps = [
+        step
+        for step in record.events["step"]
+        if since < step.mono_ns < change.end.mono_ns and step.data["name"] not in STATES
+    ]
+    return steps[-1] if steps else None
+
+
+def _needless(change: Change, begin_ns: int, end_ns: int) -> int:
+    """Revoked, or lost, and given back to the same process, which didn't end meanwhile: that one gives up all."""
+    if change.before is None:
+        return 0
+    before, after = _owners(change.before), _owners(change.after)
+    ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in ("stop", "exit")}
+    return sum(
+        1
+        for span in change.record.spans
+        if span.end is not None
+        and begin_ns <= span.interval.end_ns < end_ns
+        and span.interval.end_kind in ("revoked", "lost")
+        and span.owner[1:] not in ended
+        and before.get(span.tp) == after.get(span.tp) == span.interval.member
+    )
+
+
+def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
+    """(when, how many): records that somebody of the group had consumed already."""
+    reached: dict[TopicPartition, int] = {}
+    for event in record.events["consume"]:
+        for run in event.data["offsets"]:
+            tp = TopicPartition(run["topic"], run["partition"])
+            if (known := reached.get(tp, -1)) >= run["first"]:
+                yield event.mono_ns, min(known, run["last"]) - run["first"] + 1
+            reached[tp] = max(known, run["last"])
+
+
+def _owners(generation: Generation) -> Mapping[TopicPartition, str]:
+    return {tp: generation.names[m] for m, tps in generation.assigned.items() for tp in tps}
