@@ -36,6 +36,7 @@ class AssignorTap(AbstractPartitionAssignor):
 
     def __init__(self, inner: Any, listener: Listening) -> None:
         self._inner, self._listener = inner, listener
+        self.__wrapped__ = inner  # so that `inspect.unwrap` finds it
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .core.group import Group, Member, TopicPartition
     from .core.plan import Plan
+    from .kafka_guard import guard
     from .kafka_python import (
         CompactStickyAssignor,
         CooperativeStickyAssignor,
@@ -48,6 +49,7 @@ __all__ = [
     "RoundRobinAssignor",
     "StickyAssignor",
     "TopicPartition",
+    "guard",
     "plan",
 ]
 

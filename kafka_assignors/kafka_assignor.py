@@ -22,7 +22,7 @@ try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-    from . import kafka_consumer, kafka_leader
+    from . import kafka_consumer, kafka_guard, kafka_leader
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
@@ -48,6 +48,7 @@ class Assignor(AbstractPartitionAssignor):
 
     name: str
     _consumer: weakref.ref[Any] | None = None
+    _unguarded = False  # its consumer can't be, and that was told
     _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
@@ -72,8 +73,9 @@ class Assignor(AbstractPartitionAssignor):
     def attach(self, consumer: Any) -> None:
         """Tell the assignor its consumer. It finds a ``KafkaConsumer`` by itself: this is for one that it cannot see.
 
-        What it then does: a leader can't fall out of the group in silence (`keep_rejoining`), a cooperative
-        member claims what the consumer really holds, and the consumer's ``client_rack`` is told to the group.
+        What it then does: a leader can't fall out of the group in silence (`keep_rejoining`), a member notices what it
+        lost (`kafka_guard.guard`), a cooperative member claims what the consumer really holds, and the consumer's
+        ``client_rack`` is told to the group.
 
         Args:
             consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
@@ -119,7 +121,8 @@ class Assignor(AbstractPartitionAssignor):
         return True
 
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, version 3, in the bytes Java writes for the same state."""
+        """This member's subscription, version 3, in the bytes Java writes for the same state; guards its consumer."""
+        self._guard()
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -131,6 +134,16 @@ class Assignor(AbstractPartitionAssignor):
             generation_id=self._generation,
             rack_id=self._told_rack(),
         )
+
+    def _guard(self) -> None:
+        # Only now, as a consumer that is just being made, when it attaches, has no coordinator yet.
+        if (consumer := self._attached()) is None or self._unguarded:
+            return
+        try:
+            kafka_guard.guard(consumer)
+        except ConfigError as error:
+            self._unguarded = True
+            log.warning("%s: %s", self.name, error)  # a join is no place to fail
 
     def _told_rack(self) -> str | None:
         if self.rack is None and (consumer := self._attached()) is not None:

@@ -23,6 +23,7 @@ from . import kafka_consumer, stateless
 from .core import userdata
 from .core.strategies import strategy
 from .errors import ConfigError, UnknownName
+from .kafka_guard import guard as guard  # noqa: PLC0414 (exported)
 
 
 class RangeAssignor(Assignor):
