@@ -1,13 +1,16 @@
-"""What the whole suite shares: the broker fixtures, and what happens to tests of Docker where there is none."""
+"""What the whole suite shares: the broker fixtures, tests of Docker where there is none, law A1 over all histories."""
 
 from __future__ import annotations
 
 import functools
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from .replayed import Replayed, replay_all
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
 settings.register_profile("suite", deadline=None)
@@ -16,6 +19,8 @@ settings.load_profile("suite")
 pytest_plugins = ["integration.fixtures"]
 
 NOT_RUN = pytest.StashKey[dict[str, str]]()
+INVENTED = pytest.StashKey[set[Path]]()
+REPLAYED = pytest.StashKey[Replayed]()
 
 
 @functools.cache
@@ -27,6 +32,7 @@ def docker_problem() -> str | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOT_RUN] = {}
+    config.stash[INVENTED] = set()
     # A script's background job is started with Ctrl-C ignored, and so would be every process that a test interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,7 +57,40 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     pytest.skip(problem)
 
 
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Remember where a test keeps histories that no group left."""
+    if item.get_closest_marker("invented") is not None:
+        item.config.stash[INVENTED].add(getattr(item, "funcargs", {})["tmp_path"].resolve())
+
+
+def _whole(config: pytest.Config) -> bool:
+    """Nothing was left out but the long tests."""
+    asked = config.option
+    some = asked.keyword or asked.markexpr != "not long" or getattr(asked, "lf", False)
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A generation that our assignors led and that doesn't replay (law A1) fails the run, whatever its test judged.
+
+    So does a whole run in which they led none: then the law was never put to the test.
+    """
+    factory = getattr(session.config, "_tmp_path_factory", None)
+    if factory is None or session.config.option.collectonly:
+        return
+    found = session.config.stash[REPLAYED] = replay_all(factory.getbasetemp().resolve(), session.config.stash[INVENTED])
+    if _whole(session.config) and not found.equal:
+        found.wrong.append("in the whole run our assignors led no generation")
+    if found.wrong and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    found = config.stash.get(REPLAYED, None)
+    if found is not None and (found.histories or found.wrong):
+        terminalreporter.section("law A1 over all histories", bold=True, red=bool(found.wrong))
+        for line in found.lines():
+            terminalreporter.line(line)
     if not_run := config.stash[NOT_RUN]:
         terminalreporter.section("NOT RUN: docker", sep="!", red=True, bold=True)
         for nodeid in not_run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from integration.history import History
@@ -37,6 +38,18 @@ class Story:
     @property
     def history(self) -> History:
         return History(self.events)
+
+    def write(self, folder: Path) -> Path:
+        """Keep the history in files as a run does, one for each source; returns the folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        files: dict[tuple[str | None, ...], list[Event]] = {}
+        for event in self.events:
+            files.setdefault((event.member, event.src), []).append(event)
+        for names, events in files.items():
+            lines = [event.to_json() + "\n" for event in sorted(events, key=lambda e: e.seq)]
+            name = ".".join(filter(None, (self.group, *names)))
+            (folder / f"{name}.jsonl").write_text("".join(lines), "utf-8")
+        return folder
 
     def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
         self._now += MS

@@ -140,6 +140,7 @@ def test_run_judge_and_watch_on_a_live_group(kafka_broker: Broker, tmp_path: Pat
 
 
 @pytest.mark.broker
+@pytest.mark.invented
 def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
     """A kept history in which one partition of the coordinator's log is doubled: exit 1, and the law is named."""
     out = tmp_path / "out"

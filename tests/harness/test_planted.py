@@ -73,6 +73,7 @@ def test_an_assignor_that_doubles_a_partition_breaks_single_ownership(
     assert one.kind == other.kind == "assigned_begin"
 
 
+@pytest.mark.invented
 def test_an_assignor_that_only_calls_itself_range_breaks_the_replay(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

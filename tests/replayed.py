@@ -1,0 +1,81 @@
+"""Law A1 over a whole test run: every generation that our assignors led, in whatever test, replays to its bytes.
+
+Each test judges its own history, many of them for other laws alone; here all histories that a run left below its
+temporary folder are replayed once more, so that none is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from integration.history import History
+from integration.laws.findings import Findings
+from integration.laws.generations import replay
+from integration.ledger import RunRecord
+
+
+@dataclass
+class Replayed:
+    """What the histories of a run say.
+
+    Args:
+        histories: Folders with a group's coordinator log.
+        generations: Committed generations with members.
+        equal: Assignor -> generations that it led, whose replay equals what was committed.
+        others: Leader's strategy -> generations that it led, which aren't ours to replay.
+        wrong: What differs, or couldn't be replayed: folder and sentence.
+    """
+
+    histories: int = 0
+    generations: int = 0
+    equal: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """For the end of the run."""
+        told = ", ".join(f"{name} {count}" for name, count in sorted(self.equal.items()))
+        lines = [
+            f"{self.equal.total()} of {self.generations} generations in {self.histories} histories were led by our "
+            f"assignors and replayed equal: {told or 'none'}"
+        ]
+        if self.others:
+            told = ", ".join(f"{name} {count}" for name, count in self.others.most_common())
+            lines.append(f"not ours to replay: {told}")
+        if self.wrong:
+            lines.append("a test that invents or changes a history is marked `invented`; these are not:")
+        return lines + [f"  {each}" for each in self.wrong]
+
+
+def replay_all(below: Path, leave_out: Collection[Path] = ()) -> Replayed:
+    """Replay every history in a folder, at any depth.
+
+    Args:
+        below: The folder.
+        leave_out: Folders whose histories no group left like that.
+    """
+    found = Replayed()
+    for folder in sorted({path.parent for path in below.rglob("*.coordlog.jsonl")}):
+        # pytest also keeps a link to each test's last folder.
+        if folder.resolve() != folder or any(folder.is_relative_to(each) for each in leave_out):
+            continue
+        found.histories += 1
+        history = History.load(folder)
+        found.wrong += [f"{folder}: {problem}" for problem in history.problems]
+        for record in RunRecord.of(history).groups.values():
+            said = Findings()
+            replay(record, said)
+            numbers = {generation.number: generation for generation in record.generations}
+            found.generations += len(numbers)
+            found.wrong += [f"{folder}: {violation.message}" for violation in said.violations]
+            found.wrong += [f"{folder}: {reason}" for reason in said.unknown]
+            differing = {violation.witnesses[0].data["generation"] for violation in said.violations}
+            for number, generation in numbers.items():
+                if not record.led_by_ours(generation):
+                    found.others[record.strategy_of_leader(generation)] += 1
+                elif not said.unknown and number not in differing:
+                    found.equal[generation.protocol] += 1
+    return found
