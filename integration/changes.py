@@ -81,8 +81,13 @@ class Change:
 
 
 def changes(record: GroupRecord) -> Iterator[Change]:
-    """The changes of a group, in order. Rests in generations that the coordinator log doesn't have bound none."""
-    index = {g.number: i for i, g in enumerate(record.generations)}
+    """The changes of a group, in order. Rests in generations that the coordinator log doesn't have bound none.
+
+    A generation that is written again (a static member came back) is none of the change in which that happens.
+    """
+    first_writings = {g.number: g for g in reversed(record.generations)}
+    committed = [g for g in record.generations if first_writings[g.number] is g]
+    index = {g.number: i for i, g in enumerate(committed)}
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
     rest: Event | None = None
     before: Generation | None = None
@@ -94,7 +99,7 @@ def changes(record: GroupRecord) -> Iterator[Change]:
         since = 0 if rest is None else rest.mono_ns
         yield Change(
             record, before, rest, after, step,
-            tuple(record.generations[first : index[after.number] + 1]),
+            tuple(committed[first : index[after.number] + 1]),
             tuple(e for e in triggers if since < e.mono_ns <= step.mono_ns),
         )  # fmt: skip
         rest, before = step, after

@@ -97,3 +97,15 @@ def test_who_came_or_went_unasked_is_told() -> None:
 
     assert not cost(story, "a joins").asked
     assert cost(joins("range"), "a joins").asked
+
+
+def test_a_generation_that_a_static_restart_writes_again_is_no_round_of_the_change_before() -> None:
+    story = Story("range", {"t": 4})
+    story.tell("step", name="a joins")
+    story.start("a", static=True).round()
+    story.tell("step", name="b joins")
+    story.start("b").round().restart("a")
+
+    assert cost(story, "b joins").generations == 1
+    verdict = check(story.history)
+    assert (verdict.violations, verdict.checked["R5"]) == ((), 1)
