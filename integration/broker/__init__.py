@@ -13,6 +13,9 @@ from types import TracebackType
 
 from kafka_assignors.errors import ConfigError, UnknownName
 
+from ..errors import NotSupported
+from .settings import Route
+
 BACKENDS = ("jvm", "docker", "external")
 KAFKA_VERSION = "4.3.0"
 
@@ -30,6 +33,18 @@ class Broker(ABC):
         self.bootstrap = bootstrap
         self.backend = backend
         self.version = version
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Its listener behind which a `FaultProxy` can stand.
+
+        Raises:
+            NotSupported: It has none: an external broker.
+        """
+        raise NotSupported(
+            f"the {self.backend} broker at {self.bootstrap} has no listener for a fault proxy: its addresses are its "
+            "own; use the backend jvm or docker, or a cluster, for faults of single members"
+        )
 
     @abstractmethod
     def pids(self) -> list[int]:

@@ -20,7 +20,7 @@ from . import KAFKA_VERSION
 from .node import NodeProcess
 from .ports import free_ports
 from .ready import await_ready
-from .settings import broker_settings, uuid_base64
+from .settings import Route, broker_settings, uuid_base64
 
 JVM_FLAGS = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Half of a single broker's heap: several of them share a machine."""
@@ -35,10 +35,13 @@ class Node:
         node_id: Its ``node.id``, from 1.
         rack: Its ``broker.rack``.
         bootstrap: ``host:port`` of it alone.
+        route: Its listener behind which a `FaultProxy` can stand.
     """
 
-    def __init__(self, node_id: int, rack: str, bootstrap: str, process: NodeProcess, cluster: Cluster) -> None:
-        self.node_id, self.rack, self.bootstrap = node_id, rack, bootstrap
+    def __init__(
+        self, node_id: int, rack: str, bootstrap: str, route: Route, process: NodeProcess, cluster: Cluster
+    ) -> None:
+        self.node_id, self.rack, self.bootstrap, self.route = node_id, rack, bootstrap, route
         self._process, self._cluster = process, cluster
         self.paused = False
 
@@ -125,6 +128,11 @@ class Cluster:
         """``host:port`` of every node, with commas: clients find the cluster while any of them serves."""
         return ",".join(node.bootstrap for node in self.nodes)
 
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The listeners of all nodes behind which a `FaultProxy` can stand."""
+        return tuple(node.route for node in self.nodes)
+
     def pids(self) -> list[int]:
         """Processes of all nodes."""
         return [pid for node in self.nodes for pid in node.pids()]
@@ -184,11 +192,12 @@ class Cluster:
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
         """Start a JVM per rack at once: the first ones wait for a majority."""
         count, cluster_id = len(racks), uuid_base64()
-        ports = free_ports(2 * count)
-        controllers = dict(enumerate(ports[count:], 1))
-        for node_id, (rack, port) in enumerate(zip(racks, ports, strict=False), 1):
+        ports = free_ports(4 * count)
+        controllers = dict(enumerate(ports[count : 2 * count], 1))
+        routes = map(Route, ports[2 * count : 3 * count], ports[3 * count :])
+        for node_id, (rack, port, route) in enumerate(zip(racks, ports, routes, strict=False), 1):
             process = NodeProcess(self.version, jvm_flags=JVM_FLAGS)
-            self.nodes.append(Node(node_id, rack, f"127.0.0.1:{port}", process, self))
+            self.nodes.append(Node(node_id, rack, f"127.0.0.1:{port}", route, process, self))
             process.format(node_id, cluster_id)
             own = broker_settings(
                 port=port,
@@ -196,6 +205,7 @@ class Cluster:
                 data=str(process.data),
                 rack=rack,
                 node_id=node_id,
+                route=route,
             )
             process.configure({**own, **_shared_settings(controllers), **settings})
         for node in self.nodes:

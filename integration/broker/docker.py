@@ -10,14 +10,14 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable
 from . import KAFKA_VERSION, Broker
 from .ports import free_ports, require_free
 from .ready import await_ready
-from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, render, uuid_base64
 
 IMAGE_ENV = "KAFKA_ASSIGNORS_IMAGE"
 """Any image with ``java`` and ``sh`` on its path and Kafka's jars in ``/opt/kafka/libs``."""
@@ -92,15 +92,17 @@ class DockerBroker(Broker):
             raise DockerUnavailable(f"{problem}; start an engine, or use the backend 'jvm', which needs none")
         if port is not None:
             require_free(port)
-        chosen = port if port is not None else free_ports(1)[0]
+        *behind, chosen = (*free_ports(2), port) if port is not None else free_ports(3)
+        self._route = Route(*behind)
         super().__init__(f"127.0.0.1:{chosen}", "docker", version)
         self._timeout_s = timeout_s
         image = image_name(version)
         ours = broker_settings(
-            port=chosen, controller_port=_CONTROLLER_PORT, data="/tmp/broker/data", rack=rack, bind="0.0.0.0"
-        )
+            port=chosen, controller_port=_CONTROLLER_PORT, data="/tmp/broker/data", rack=rack, bind="0.0.0.0",
+            route=self._route,
+        )  # fmt: skip
         self._reaper: subprocess.Popen[bytes] | None = None
-        self._testcontainer = _container(image, chosen, render({**ours, **settings}))
+        self._testcontainer = _container(image, (chosen, self._route.behind), render({**ours, **settings}))
         try:
             self._testcontainer.start()
             self._container: Any = self._testcontainer.get_wrapped_container()
@@ -111,6 +113,11 @@ class DockerBroker(Broker):
             if isinstance(error, Exception) and type(error).__module__.startswith("docker."):
                 raise DockerUnavailable(f"the engine cannot run a container of {image}: {error}") from error
             raise
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """As every broker's."""
+        return (self._route,)
 
     def pids(self) -> list[int]:
         """The container's JVM, as the host sees it, and the reaper."""
@@ -168,7 +175,7 @@ class DockerBroker(Broker):
             )
 
 
-def _container(image: str, port: int, properties: str) -> Any:
+def _container(image: str, ports: Iterable[int], properties: str) -> Any:
     # Ryuk, Testcontainers' own reaper, is one more image to pull; `_start_reaper` needs none
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     from testcontainers.core.config import testcontainers_config
@@ -183,7 +190,8 @@ def _container(image: str, port: int, properties: str) -> Any:
         BROKER_JVM_FLAGS=" ".join((*JVM_FLAGS, *LOGGER_FLAGS)),
     )
     # the same number inside and outside: the node reaches itself at its advertised address too
-    container.ports[f"{port}/tcp"] = ("127.0.0.1", port)
+    for port in ports:
+        container.ports[f"{port}/tcp"] = ("127.0.0.1", port)
     return container
 
 

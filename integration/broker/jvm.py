@@ -10,7 +10,7 @@ from . import Broker
 from .node import NodeProcess
 from .ports import free_ports, require_free
 from .ready import await_ready
-from .settings import broker_settings
+from .settings import Route, broker_settings
 
 _STOP_TIMEOUT_S = 15
 
@@ -35,9 +35,12 @@ class JvmBroker(Broker):
         try:
             self._node.format()
             for attempt in range(3):
-                chosen, controller_port = (port, *free_ports(1)) if port is not None else free_ports(2)
+                controller_port, *behind, chosen = (*free_ports(3), port) if port is not None else free_ports(4)
+                self._route = Route(*behind)
                 data = str(self._node.data)
-                ours = broker_settings(port=chosen, controller_port=controller_port, data=data, rack=rack)
+                ours = broker_settings(
+                    port=chosen, controller_port=controller_port, data=data, rack=rack, route=self._route
+                )
                 self._node.configure({**ours, **settings})
                 super().__init__(f"127.0.0.1:{chosen}", "jvm", version)
                 try:
@@ -50,6 +53,11 @@ class JvmBroker(Broker):
         except BaseException:
             self.close()
             raise
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """As every broker's."""
+        return (self._route,)
 
     @property
     def log_path(self) -> Path:

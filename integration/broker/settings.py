@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Mapping
+from typing import NamedTuple
 
 JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """A node that lives for seconds: the first compiler only, the collector with the least start-up."""
@@ -16,8 +17,30 @@ LOGGER_FLAGS = (
 """For the logger among the pinned jars; another logger does not know them."""
 
 
+class Route(NamedTuple):
+    """A node's second client listener, which a fault proxy stands in front of; both ports are on 127.0.0.1.
+
+    Who bootstraps at `advertised` is told `advertised` ports alone, so that all of its connections pass the proxy; who
+    bootstraps at the node's own port never meets it.
+
+    Args:
+        advertised: Where clients are told to connect, and a proxy listens; without a proxy nobody does.
+        behind: Where the node listens.
+    """
+
+    advertised: int
+    behind: int
+
+
 def broker_settings(
-    *, port: int, controller_port: int, data: str, rack: str, bind: str = "127.0.0.1", node_id: int = 1
+    *,
+    port: int,
+    controller_port: int,
+    data: str,
+    rack: str,
+    bind: str = "127.0.0.1",
+    node_id: int = 1,
+    route: Route | None = None,
 ) -> dict[str, str]:
     """Settings of one node.
 
@@ -28,6 +51,7 @@ def broker_settings(
         rack: ``broker.rack``.
         bind: Address the client listener binds to.
         node_id: ``node.id``.
+        route: Its second client listener; None: it has none.
     """
     return {
         "process.roles": "broker,controller",
@@ -60,6 +84,20 @@ def broker_settings(
         # the default of 128 MB is half of this heap: nodes were seen to freeze
         "log.cleaner.dedupe.buffer.size": "2097152",
         "controlled.shutdown.max.retries": "1",
+        **({} if route is None else _proxied(port, controller_port, bind, route)),
+    }
+
+
+def _proxied(port: int, controller_port: int, bind: str, route: Route) -> dict[str, str]:
+    """The listeners of a node with a second one for clients."""
+    return {
+        "listeners": (
+            f"PLAINTEXT://{bind}:{port},PROXIED://{bind}:{route.behind},CONTROLLER://127.0.0.1:{controller_port}"
+        ),
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{route.advertised}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        # mostly unused, and each listener has threads of its own
+        "listener.name.proxied.num.network.threads": "1",
     }
 
 
