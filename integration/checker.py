@@ -62,6 +62,7 @@ def check(history: History) -> Verdict:
     run = RunRecord.of(history)
     found = Findings(checked=dict.fromkeys(LAWS, 0))
     for record in run.groups.values():
+        found.unknown += _unread(record)
         if record.events["generation"] and not record.generations:
             found.unknown.append(f"group {record.group!r} has no generation from the coordinator log")
             continue
@@ -85,6 +86,15 @@ def check(history: History) -> Verdict:
         _measures(run),
         tuple(span.interval for record in run.groups.values() for span in record.spans),
     )
+
+
+def _unread(record: GroupRecord) -> list[str]:
+    """What the coordinator log has of a group and no law can judge, each reason once."""
+    reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
+    unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
+    if record.events["broker_assigned"]:
+        unread.append(f"group {record.group!r} is one of KIP-848: its broker assigns, and no law here judges that")
+    return unread
 
 
 def _measures(run: RunRecord) -> dict[str, Any]:

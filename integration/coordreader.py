@@ -16,6 +16,8 @@ from kafka_assignors.core.coordlog import (
     Decoded,
     GroupCommitted,
     OffsetCommitted,
+    Tombstone,
+    Unknown,
     decode,
     partition_of,
 )
@@ -42,9 +44,10 @@ class Joined(NamedTuple):
 class CoordinatorLog:
     """Reads one group's part of the coordinator log in a thread and writes it to the history.
 
-    Every completed generation becomes a ``generation_committed`` event, every commit an ``offset_committed`` one, from
-    the moment this object exists. Their time is the broker's own (record timestamp), put on this machine's monotonic
-    clock, not the time of reading.
+    Every completed generation becomes a ``generation_committed`` event, every commit an ``offset_committed`` one, a
+    record of a KIP-848 group ``broker_assigned``, one of this group that can't be read ``unread``, from the moment this
+    object exists. Their time is the broker's own (record timestamp), put on this machine's monotonic clock, not the
+    time of reading.
 
     Args:
         bootstrap: ``host:port``, several with commas.
@@ -156,16 +159,19 @@ class CoordinatorLog:
         return int(self._consumer.position(at))
 
     def _take(self, decoded: Decoded, record_ms: int) -> None:
-        if not isinstance(decoded, GroupCommitted | OffsetCommitted) or decoded.group != self._group:
+        if isinstance(decoded, Tombstone) or decoded.group != self._group:
             return
         ts_ns = record_ms * 1_000_000
         stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": self.mono_ns(ts_ns)}
+        if isinstance(decoded, Unknown):
+            self._writer.write("unread", **stamp, reason=decoded.reason)
+            return
         kind, fields = committed(decoded)
         self._writer.write(kind, **stamp, **fields)
         with self._changed:
             if isinstance(decoded, GroupCommitted):
                 self._generations.append((record_ms, decoded))
-            else:
+            elif isinstance(decoded, OffsetCommitted):
                 self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
             self._changed.notify_all()
 

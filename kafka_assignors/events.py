@@ -30,6 +30,8 @@ step                         harness name gap_ms? (a named step of a scenario: j
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
                                      subscription assigned[] assignment owned[]}]  (raw bytes as hex)
 offset_committed             coordlog topic partition offset
+broker_assigned              coordlog record fields{}? (of a KIP-848 group; without fields: deleted)
+unread                       coordlog reason (of this group, but not a record that the reader knows)
 ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (what
                                      the partitioner chose) expected? (what its rule demands, computed apart from it)
 read_back                    harness topic partition offset value_id partitioner
@@ -51,7 +53,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from .core.coordlog import CommittedMember, GroupCommitted, OffsetCommitted, assigned
+from .core.coordlog import BrokerAssigned, CommittedMember, GroupCommitted, OffsetCommitted, assigned
 from .core.protocol import decode_subscription
 from .errors import WireError
 
@@ -162,8 +164,11 @@ def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any
     return [{"topic": t, "partition": p} for t, p in sorted(partitions)]
 
 
-def committed(said: GroupCommitted | OffsetCommitted) -> tuple[str, dict[str, Any]]:
+def committed(said: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
     """What the coordinator committed, as an event carries it: kind and fields. Bytes that don't decode stay as hex."""
+    if isinstance(said, BrokerAssigned):
+        told = {"record": said.record, "member_id": said.member, "fields": said.fields}
+        return "broker_assigned", {name: value for name, value in told.items() if value is not None}
     if isinstance(said, OffsetCommitted):
         return "offset_committed", {"topic": said.topic, "partition": said.partition, "offset": said.offset}
     fields: dict[str, Any] = {

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_assignors.core.coordlog import GroupCommitted, OffsetCommitted, Unknown, decode
+from kafka_assignors.core.coordlog import BrokerAssigned, GroupCommitted, OffsetCommitted, Unknown, decode
 from kafka_assignors.events import Event, committed
 
 LINES = "file string, line string"
@@ -60,8 +60,12 @@ def _decoding(groups: Collection[str], run: str) -> Callable[[Iterable[pa.Record
 def _line(row: Mapping[str, Any], groups: Collection[str], run: str) -> str | None:
     said = decode(row["key"], row["value"])
     if isinstance(said, Unknown):
-        # Share groups and KIP-848 groups write here too, under key versions of their own.
-        return None if said.reason.startswith("key version") else f"offset {row['offset']}: {said.reason}"
+        # Other groups write here too; of a key that says nothing nobody knows whose it is.
+        foreign = said.reason.startswith("key version") if said.group is None else said.group not in groups
+        return None if foreign else f"offset {row['offset']}: {said.reason}"
+    if isinstance(said, BrokerAssigned):
+        broker = f"offset {row['offset']}: {said.record}: the broker assigns in the KIP-848 group {said.group!r}"
+        return broker if said.group in groups else None
     if not isinstance(said, GroupCommitted | OffsetCommitted) or said.group not in groups:
         return None
     ns = row["ms"] * 1_000_000

@@ -5,13 +5,18 @@ subscription and assignment bytes. It is written before any member learns its as
 truth about members of any client.
 
 Source: apache/kafka ``group-coordinator/src/main/resources/common/message/``: OffsetCommitKey/Value (key versions 0-1,
-value 0-4), GroupMetadataKey/Value (key version 2, value 0-4); key versions from 3 on belong to KIP-848 and KIP-932.
+value 0-4), GroupMetadataKey/Value (key version 2, value 0-4), ConsumerGroup*Key/Value (key versions 3-8, value 0,
+KIP-848). Records of share groups (KIP-932), of streams groups (KIP-1071) and of resolved regular expressions are known
+by name.
 """
 
 from __future__ import annotations
 
+import base64
 import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .group import TopicPartition
 from .protocol import decode_assignment
@@ -78,13 +83,36 @@ class Tombstone:
 
 
 @dataclass(frozen=True)
+class BrokerAssigned:
+    """A record of a consumer group of KIP-848, whose assignments the broker computes.
+
+    Args:
+        record: Kafka's name of it, such as ``ConsumerGroupMetadata``.
+        member: Member id; None for a record of the whole group.
+        fields: What it says, named as in Kafka's schema, topic ids as Kafka prints them; tagged fields are left out.
+            None: it was deleted.
+    """
+
+    record: str
+    group: str
+    member: str | None
+    fields: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
 class Unknown:
-    """A record that this reader doesn't know; `reason` names the version or the defect."""
+    """A record that this reader doesn't know.
+
+    Args:
+        reason: Names the record, the version or the defect.
+        group: Whose record it is, where its key tells.
+    """
 
     reason: str
+    group: str | None = None
 
 
-Decoded = GroupCommitted | OffsetCommitted | Tombstone | Unknown
+Decoded = GroupCommitted | OffsetCommitted | Tombstone | BrokerAssigned | Unknown
 
 
 def decode(key: bytes | None, value: bytes | None) -> Decoded:
@@ -147,6 +175,9 @@ class _Reader:
         self._at += n
         return self._data[self._at - n : self._at]
 
+    def int8(self) -> int:
+        return int(struct.unpack(">b", self._take(1))[0])
+
     def int16(self) -> int:
         return int(struct.unpack(">h", self._take(2))[0])
 
@@ -191,6 +222,17 @@ class _Reader:
             raise _Malformed(f"array of {n} elements in {len(self._data)} bytes")
         return max(0, n)
 
+    def array(self, item: Callable[[_Reader], Any]) -> list[Any]:
+        return [item(self) for _ in range(self.count())]
+
+    def topic_partitions(self) -> list[dict[str, Any]]:
+        found = []
+        for _ in range(self.count()):
+            topic = base64.urlsafe_b64encode(self._take(16)).rstrip(b"=").decode()
+            found.append({"topicId": topic, "partitions": self.array(_Reader.int32)})
+            self.tags()
+        return found
+
     def tags(self) -> None:
         if self.flexible:
             for _ in range(self._varint()):
@@ -210,13 +252,80 @@ def _decode(key: _Reader, value: bytes | None) -> Decoded:
         if value is None:
             return Tombstone(group)
         return _group(group, _Reader(value))
+    if version in _BROKER_ASSIGNED:
+        return _broker_assigned(version, key, value)
+    if version in _BY_NAME:
+        return Unknown(f"a {_BY_NAME[version]} record (key version {version}), which isn't read", key.string())
     return Unknown(f"key version {version}")
+
+
+_BROKER_ASSIGNED: Mapping[int, tuple[str, Mapping[str, Callable[[_Reader], Any]]]] = {
+    3: ("ConsumerGroupMetadata", {"epoch": _Reader.int32}),
+    5: (
+        "ConsumerGroupMemberMetadata",
+        {
+            "instanceId": _Reader.nullable,
+            "rackId": _Reader.nullable,
+            "clientId": _Reader.string,
+            "clientHost": _Reader.string,
+            "subscribedTopicNames": lambda value: value.array(_Reader.string),
+            "subscribedTopicRegex": _Reader.nullable,
+            "rebalanceTimeoutMs": _Reader.int32,
+            "serverAssignor": _Reader.nullable,
+        },
+    ),
+    6: ("ConsumerGroupTargetAssignmentMetadata", {"assignmentEpoch": _Reader.int32}),
+    7: ("ConsumerGroupTargetAssignmentMember", {"topicPartitions": _Reader.topic_partitions}),
+    8: (
+        "ConsumerGroupCurrentMemberAssignment",
+        {
+            "memberEpoch": _Reader.int32,
+            "previousMemberEpoch": _Reader.int32,
+            "state": _Reader.int8,
+            "assignedPartitions": _Reader.topic_partitions,
+            "partitionsPendingRevocation": _Reader.topic_partitions,
+        },
+    ),
+}
+"""Key version -> Kafka's name, and the value's fields in their order."""
+_OF_MEMBERS = (5, 7, 8)
+_BY_NAME = {
+    4: "ConsumerGroupPartitionMetadata",
+    9: "ShareGroupPartitionMetadata",
+    10: "ShareGroupMemberMetadata",
+    11: "ShareGroupMetadata",
+    12: "ShareGroupTargetAssignmentMetadata",
+    13: "ShareGroupTargetAssignmentMember",
+    14: "ShareGroupCurrentMemberAssignment",
+    15: "ShareGroupStatePartitionMetadata",
+    16: "ConsumerGroupRegularExpression",
+    17: "StreamsGroupMetadata",
+    18: "StreamsGroupPartitionMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
+}
+
+
+def _broker_assigned(version: int, key: _Reader, value: bytes | None) -> Decoded:
+    record, fields = _BROKER_ASSIGNED[version]
+    group = key.string()
+    member = key.string() if version in _OF_MEMBERS else None
+    if value is None:
+        return BrokerAssigned(record, group, member, None)
+    read = _Reader(value)
+    if newer := read.int16():
+        return Unknown(f"{record} value version {newer}", group)
+    read.flexible = True
+    return BrokerAssigned(record, group, member, {name: take(read) for name, take in fields.items()})
 
 
 def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:
     version = value.int16()
     if not 0 <= version <= _NEWEST_VALUE:
-        return Unknown(f"offset commit value version {version}")
+        return Unknown(f"offset commit value version {version}", group)
     value.flexible = version >= 4
     offset = value.int64()
     leader_epoch = value.int32() if version >= 3 else -1
@@ -228,7 +337,7 @@ def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:
 def _group(group: str, value: _Reader) -> Decoded:
     version = value.int16()
     if not 0 <= version <= _NEWEST_VALUE:
-        return Unknown(f"group metadata value version {version}")
+        return Unknown(f"group metadata value version {version}", group)
     value.flexible = version >= 4
     protocol_type, generation = value.string(), value.int32()
     protocol, leader = value.nullable(), value.nullable()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.core.coordlog import (
+    BrokerAssigned,
     CommittedMember,
     GroupCommitted,
     OffsetCommitted,
@@ -62,6 +66,61 @@ def test_a_commit_as_a_real_broker_wrote_it() -> None:
     value = bytes.fromhex("00040000000000000001ffffffff01000001a1fe3586eb010010275c72ed30f542b2897ba6d2b4e3d45b")
 
     assert decode(OFFSET_KEY, value) == OffsetCommitted("golden", "orders", 0, 1, -1, 1795266283243)
+
+
+VECTORS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "vectors" / "coordlog.jsonl").read_text("utf-8").splitlines()
+]
+CONSUMER = [row for row in VECTORS if row["key_version"] in (3, 5, 6, 7, 8)]
+OTHERS = [row for row in VECTORS if row not in CONSUMER]
+
+
+def named(row: dict[str, Any]) -> str:
+    return f"{row['record']}-{row['key_json'].get('memberId', 'group')}{'-deleted' if row['value'] is None else ''}"
+
+
+def read(row: dict[str, Any]) -> object:
+    return decode(bytes.fromhex(row["key"]), None if row["value"] is None else bytes.fromhex(row["value"]))
+
+
+@pytest.mark.source("GroupCoordinatorRecordSerde and the JSON converters of Kafka 4.3.0")
+@pytest.mark.parametrize("row", CONSUMER, ids=named)
+def test_records_of_kip_848_say_what_java_reads_in_them(row: dict[str, Any]) -> None:
+    decoded = read(row)
+
+    assert isinstance(decoded, BrokerAssigned)
+    key, value = row["key_json"], row["value_json"]
+    assert (decoded.record, decoded.group, decoded.member) == (row["record"], key["groupId"], key.get("memberId"))
+    if value is None:
+        assert decoded.fields is None
+    else:
+        tagged = {"metadataHash", "assignmentTimestamp", "classicMemberMetadata"}
+        assert decoded.fields == {name: said for name, said in value.items() if name not in tagged}
+
+
+@pytest.mark.source("GroupCoordinatorRecordSerde of Kafka 4.3.0")
+@pytest.mark.parametrize("row", OTHERS, ids=named)
+def test_records_of_other_groups_are_known_by_name(row: dict[str, Any]) -> None:
+    decoded = read(row)
+
+    assert isinstance(decoded, Unknown)
+    assert decoded.group == "billing"
+    assert f"{row['record']} record (key version {row['key_version']})" in decoded.reason
+
+
+def test_the_vectors_have_every_kind_of_kafka_4_3() -> None:
+    assert {row["key_version"] for row in VECTORS} == set(range(3, 24)) - {9, 18}, "gone since 4.0 and 4.1"
+
+
+@given(st.sampled_from([row for row in CONSUMER if row["value"]]), st.data())
+def test_broken_records_of_kip_848_never_raise(row: dict[str, Any], data: st.DataObject) -> None:
+    raw = bytearray(bytes.fromhex(row["value"]))
+    at = data.draw(st.integers(0, len(raw) - 1))
+    raw[at] = data.draw(st.integers(0, 255))
+
+    for broken in (bytes(raw), bytes(raw[:at])):
+        assert isinstance(decode(bytes.fromhex(row["key"]), broken), BrokerAssigned | Unknown)
 
 
 def short(text: str | None) -> bytes:
@@ -181,7 +240,8 @@ def test_tombstones() -> None:
     [
         (None, b"x", "without a key"),
         (b"", b"x", "malformed"),
-        (struct.pack(">h", 3) + short("g"), b"\x00\x00", "key version 3"),
+        (struct.pack(">h", 3) + short("g"), b"\x00\x01", "ConsumerGroupMetadata value version 1"),
+        (struct.pack(">h", 3) + short("g"), b"\x00\x00", "malformed"),
         (struct.pack(">h", 99), None, "key version 99"),
         (GROUP_KEY, struct.pack(">h", 5), "value version 5"),
         (GROUP_KEY, struct.pack(">h", -1), "value version -1"),
