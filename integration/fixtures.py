@@ -1,8 +1,10 @@
 """pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["integration.fixtures"]``.
 
 Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|docker|external``,
-``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-artifacts DIR`` for histories. A
-failed test that used the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
+``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-artifacts DIR`` for histories.
+Where the machine has no broker to offer (no Java, no jars to be had, no Docker engine) tests are skipped with that
+reason; ``--kafka-require`` makes it a failure, as a CI run should: a skip must not look green. A failed test that used
+the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
 
 A test with `kafka_group` passes only if the laws hold: when its function is over its members are ended, what happened
 is judged, and a verdict that isn't true fails it, with the witnesses. That is part of the test and not of its teardown,
@@ -17,16 +19,19 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 
+from kafka_assignors.errors import ChecksumMismatch, JarError, JavaNotFound
+
 from .broker import BACKENDS, KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
 from .checker import Verdict, check
+from .errors import DockerUnavailable
 from .group import MemberGroup
 from .history import History
 from .java import LiveJava
@@ -48,12 +53,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, text in _OPTIONS.items():
         group.addoption(f"--kafka-{name}", metavar=name.upper(), help=text)
         parser.addini(f"kafka_{name}", f"as --kafka-{name}: {text}")
+    required = "a machine that has no broker to offer is a failure instead of a skip"
+    group.addoption("--kafka-require", action="store_true", help=required)
+    parser.addini("kafka_require", f"as --kafka-require: {required}", type="bool", default=False)
 
 
 def _option(config: pytest.Config, name: str) -> str | None:
     """From the command line, else from the ini file; None: neither has it."""
     given = config.getoption(f"--kafka-{name}") or config.getini(f"kafka_{name}")
     return str(given) if given else None
+
+
+def _required(config: pytest.Config) -> bool:
+    return bool(config.getoption("--kafka-require") or config.getini("kafka_require"))
+
+
+@contextmanager
+def _offered(config: pytest.Config) -> Iterator[None]:
+    """Skip what needs a broker where the machine lacks one; where it is required, fail."""
+    try:
+        yield
+    except ChecksumMismatch:  # no lack, but somebody else's jar
+        raise
+    except (JavaNotFound, JarError, DockerUnavailable) as error:
+        if _required(config):
+            pytest.fail(f"--kafka-require, but {error}", pytrace=False)
+        pytest.skip(f"{error}; --kafka-require makes this a failure")
 
 
 def _backend(config: pytest.Config) -> str:
@@ -86,7 +111,9 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """One broker for the whole session. A test that ends or restarts it starts its own by `start_broker`."""
     config = request.config
     version = _option(config, "version") or KAFKA_VERSION
-    with start_broker(_backend(config), bootstrap=_option(config, "bootstrap"), version=version) as broker:
+    with _offered(config):
+        started = start_broker(_backend(config), bootstrap=_option(config, "bootstrap"), version=version)
+    with started as broker:
         yield broker
 
 
@@ -121,16 +148,20 @@ def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def kafka_cluster() -> Iterator[Cluster]:
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
-    with start_cluster() as cluster:
+    with _offered(request.config):
+        started = start_cluster()
+    with started as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def kafka_java() -> Iterator[LiveJava]:
+def kafka_java(request: pytest.FixtureRequest) -> Iterator[LiveJava]:
     """Java's own Kafka classes, in a JVM for the whole session."""
-    with LiveJava() as java:
+    with _offered(request.config):
+        started = LiveJava()
+    with started as java:
         yield java
 
 

