@@ -51,8 +51,8 @@ class Cost:
 def costs(record: GroupRecord) -> list[Cost]:
     """What each change between two rests of a group cost, in order.
 
-    What happens until the next named step counts to the one before: records are read again, and callbacks may be told,
-    only once the group is at rest.
+    Stops, and records that are read again, count to the last named step before them: some are seen only once the group
+    is at rest.
 
     Cost: O(n log n) for n intervals and consumed runs, beside `changes`.
     """
@@ -69,7 +69,6 @@ def costs(record: GroupRecord) -> list[Cost]:
     again: dict[int, int] = defaultdict(int)
     for at_ns, records in _read_again(record):
         again[bisect_right(begins, at_ns) - 1] += records
-    ends = [*begins[1:], 1 << 63]
     return [
         Cost(
             group=record.group,
@@ -80,7 +79,7 @@ def costs(record: GroupRecord) -> list[Cost]:
             stop_ms=max(stops[i], default=0.0),
             downtime_ms=sum(stops[i]),
             moves=len(moves({} if change.before is None else _owners(change.before), _owners(change.after))),
-            needless=_needless(change, begins[i], ends[i]),
+            needless=_needless(change, begins[i]),
             duplicates=again[i],
             asked=change.asked,
         )
@@ -98,7 +97,7 @@ def _named(record: GroupRecord, change: Change) -> Event | None:
     return steps[-1] if steps else None
 
 
-def _needless(change: Change, begin_ns: int, end_ns: int) -> int:
+def _needless(change: Change, begin_ns: int) -> int:
     """Revoked, or lost, and given back to the same process, which didn't end meanwhile: that one gives up all."""
     if change.before is None:
         return 0
@@ -108,7 +107,7 @@ def _needless(change: Change, begin_ns: int, end_ns: int) -> int:
         1
         for span in change.record.spans
         if span.end is not None
-        and begin_ns <= span.interval.end_ns < end_ns
+        and begin_ns <= span.interval.end_ns <= change.end.mono_ns
         and span.interval.end_kind in ("revoked", "lost")
         and span.owner[1:] not in ended
         and before.get(span.tp) == after.get(span.tp) == span.interval.member
