@@ -4,6 +4,7 @@ KafkaAssignorsError
 └── HarnessError             a run that cannot be done; never a verdict
     ├── NotStable            a group isn't stable at the deadline
     ├── NotDrained           records are left, unconsumed or unread, at the deadline
+    ├── NotOver              a network fault hasn't hit, or isn't over, at the deadline
     ├── MemberDied           a member ended by itself
     └── BrokerError          the broker
         ├── BrokerNotReady       it died or did not answer in time; carries the end of its log
@@ -28,6 +29,10 @@ class NotStable(HarnessError):
 
 class NotDrained(HarnessError):
     """Records are left at the deadline; the message tells how many of which partition."""
+
+
+class NotOver(HarnessError):
+    """A network fault hasn't hit, or isn't over, at the deadline; the message tells how often it hit."""
 
 
 class MemberDied(HarnessError):

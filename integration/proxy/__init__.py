@@ -1,0 +1,252 @@
+"""Faults of single members: a proxy that reads Kafka's frames and tells members apart by their client id.
+
+>>> with FaultProxy(broker.routes, folder, run) as proxy:                       # doctest: +SKIP
+...     group.start("m1", ["orders"], ["cooperative-sticky"], via=proxy)
+...     with proxy.apply(Cut("m1")):
+...         group.wait_stable()     # of the others
+...     group.wait_stable()         # of all
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from kafka_assignors.errors import ConfigError
+
+from ..broker.settings import Route
+from ..errors import HarnessError, NotOver, PortTaken
+from .rules import FAULTS, Cut, Delay, Drop, NetworkFault, Reset, fault_of
+
+__all__ = ["FAULTS", "Applied", "Cut", "Delay", "Drop", "FaultProxy", "NetworkFault", "Reset", "fault_of"]
+
+_ANSWER_S = 15
+
+
+class Applied:
+    """A fault that was put in force; made by `FaultProxy.apply`. A context manager that heals it.
+
+    Args:
+        fault: What it is.
+        number: Its name in the proxy.
+    """
+
+    def __init__(self, fault: NetworkFault, number: int, proxy: FaultProxy) -> None:
+        self.fault, self.number = fault, number
+        self._proxy = proxy
+        self.times = 0
+        self.over = False
+
+    def wait(self, timeout_s: float = 30) -> None:
+        """Wait until it and its effects are over.
+
+        Raises:
+            ConfigError: It lasts until it is healed.
+            NotOver: It isn't at the deadline; tells how often it hit.
+        """
+        if not self.fault.ends and not self.over:
+            raise ConfigError(f"{self.fault} lasts until it is healed: heal it, or give it a duration")
+        self._proxy.wait_for(lambda: self.over, timeout_s, lambda: f"{self.fault} isn't over: {self._said}")
+
+    def wait_hit(self, times: int = 1, timeout_s: float = 30) -> None:
+        """Wait until it has hit so often.
+
+        Raises:
+            NotOver: It hasn't at the deadline.
+        """
+        self._proxy.wait_for(lambda: self.times >= times, timeout_s, lambda: f"{self.fault}: {self._said}")
+
+    def heal(self) -> None:
+        """End it, unless it is over: what it holds back passes; connections of which it swallowed something end."""
+        self._proxy.heal(self)
+
+    @property
+    def _said(self) -> str:
+        return (
+            f"it has hit {self.times} times" if self.times else "it has never hit; is the member started via the proxy?"
+        )
+
+    def __enter__(self) -> Applied:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.heal()
+
+
+class FaultProxy:
+    """A proxy in front of a broker's, or a cluster's, second listeners, in a process that ends with this one.
+
+    All connections of a member that is started ``via`` it pass it, also those to coordinator and leaders. It does
+    nothing by itself. A context manager. There is one at a time in front of a broker.
+
+    Args:
+        routes: Of the broker or the cluster.
+        folder: Where the history goes: each fault is written there before it acts on a member, and when it is over.
+        run: Id of the run, on every event.
+
+    Raises:
+        PortTaken: Another proxy stands in front of this broker, or its port was taken meanwhile.
+        HarnessError: The process doesn't come up.
+
+    Cost: a process of about 30 MB; it adds about 0.3 ms to a request and its answer.
+    """
+
+    def __init__(self, routes: Sequence[Route], folder: Path, run: str) -> None:
+        from ..process import environment  # not at the top: the proxy's own process needs no Kafka client
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self.bootstrap = ",".join(f"127.0.0.1:{route.advertised}" for route in routes)
+        self._groups: dict[str, str] = {}  # member name -> its group
+        self._applied: dict[int, Applied] = {}
+        self._number = 0
+        self._answers: list[dict[str, Any]] = []
+        self._ended = False
+        self._changed = threading.Condition()
+        self._orders = threading.Lock()
+        # A file of its own: sequence numbers count per file, and a folder may have seen a proxy before.
+        count = sum(1 for _ in folder.glob("proxy-*.jsonl"))
+        self._output = folder / f"proxy-{count}.log"
+        arguments = [str(folder / f"proxy-{count}.jsonl"), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
+        with self._output.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.relay", *arguments],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment(),
+                start_new_session=True,  # a Ctrl-C at the terminal is the harness's to handle
+            )  # fmt: skip
+        self._reader = threading.Thread(target=self._listen, name="fault-proxy", daemon=True)
+        self._reader.start()
+        try:
+            said = self._answer()
+            if "taken" in said:
+                raise PortTaken(
+                    f"port {said['taken']}, which the broker advertises for a fault proxy, is taken ({said['error']}): "
+                    "one proxy at a time stands in front of a broker; close the other, or share it"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def admit(self, member: str, group: str, incarnation: int) -> str:
+        """Learn of a member before it starts.
+
+        Returns:
+            Where it has to bootstrap.
+
+        Raises:
+            ConfigError: A member of another group has that name, which is its client id.
+        """
+        if self._groups.setdefault(member, group) != group:
+            raise ConfigError(
+                f"member {member!r} of group {group!r} has the name of one of group {self._groups[member]!r}, and the "
+                "proxy tells members apart by their names; give it another"
+            )
+        self._order({"do": "admit", "member": member, "group": group, "incarnation": incarnation})
+        return self.bootstrap
+
+    def apply(self, fault: NetworkFault) -> Applied:
+        """Put a fault in force; it is when this returns. It stays until it is over or healed.
+
+        Raises:
+            HarnessError: The proxy has ended.
+        """
+        with self._changed:
+            self._number += 1
+            applied = self._applied[self._number] = Applied(fault, self._number, self)
+        values = {"member": fault.member, **fault.params}
+        self._order({"do": "apply", "number": applied.number, "fault": fault.name, **values})
+        return applied
+
+    def heal(self, *faults: Applied) -> None:
+        """End these faults; none named: all that are in force."""
+        with self._changed:
+            numbers = [each.number for each in faults or self._applied.values() if not each.over]
+        if numbers and not self._ended:
+            self._order({"do": "heal", "numbers": numbers})
+
+    def cuts_off(self, member: str) -> bool:
+        """Whether a member is cut off now."""
+        with self._changed:
+            faults = [each.fault for each in self._applied.values() if not each.over]
+        return any(isinstance(fault, Cut) and fault.of(member) for fault in faults)
+
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float, missed: Callable[[], str]) -> None:
+        """Wait until what the proxy tells makes something true.
+
+        Raises:
+            NotOver: It isn't at the deadline; `missed` says what was seen.
+            HarnessError: The proxy has ended.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: condition() or self._ended, timeout_s):
+                raise NotOver(f"{missed()}, after {timeout_s:g} s")
+            if not condition():
+                raise HarnessError(self._epitaph())
+
+    def close(self) -> None:
+        """End it, and with it every connection through it; may be called twice."""
+        with suppress(BrokenPipeError):
+            _pipe(self._process.stdin).close()
+        try:
+            self._process.wait(_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        _pipe(self._process.stdout).close()
+
+    def __enter__(self) -> FaultProxy:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def _order(self, order: dict[str, Any]) -> None:
+        with self._orders:
+            try:
+                pipe = _pipe(self._process.stdin)
+                pipe.write(json.dumps(order).encode() + b"\n")
+                pipe.flush()
+            except (BrokenPipeError, ValueError) as error:
+                raise HarnessError(self._epitaph()) from error
+            said = self._answer()
+        if "error" in said:
+            raise ConfigError(said["error"])
+
+    def _answer(self) -> dict[str, Any]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._answers or self._ended, _ANSWER_S):
+                raise HarnessError(f"the fault proxy at {self.bootstrap} doesn't answer within {_ANSWER_S} s")
+            if not self._answers:
+                raise HarnessError(self._epitaph())
+            return self._answers.pop(0)
+
+    def _listen(self) -> None:
+        for line in _pipe(self._process.stdout):
+            said = json.loads(line)
+            with self._changed:
+                if "hit" in said:
+                    self._applied[said["hit"]].times = said["times"]
+                elif "over" in said:
+                    self._applied[said["over"]].over = True
+                else:
+                    self._answers.append(said)
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _epitaph(self) -> str:
+        words = self._output.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
+        return f"the fault proxy at {self.bootstrap} has ended: {words}"
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe

@@ -1,0 +1,389 @@
+"""The proxy's process: ``python -m integration.proxy.relay HISTORY RUN PORT:BEHIND…``; `FaultProxy` starts it.
+
+A process of its own, so that a harness that computes, or stands at a breakpoint, holds up no heartbeat. Orders come as
+JSON lines on standard input, each answered by a line when it is in force; its end ends the process. Each fault is in
+the history before it acts on a member, and its end before anything passes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.events import EventWriter
+
+from .frames import FrameError, Frames, InFlight, request_of
+from .rules import ANSWER, REQUEST, Cut, Delay, Drop, NetworkFault, Reset, fault_of
+
+_BLOCK_BYTES = 1 << 16
+_LOOK_S = 0.02
+_QUEUED = 1000
+"""Frames that one direction holds back before it stops reading."""
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
+
+
+class Armed:
+    """A fault that is in force, or whose effects aren't over.
+
+    Args:
+        number: Its caller's name for it.
+        relay: Whose connections it hits.
+    """
+
+    def __init__(self, number: int, fault: NetworkFault, relay: Relay) -> None:
+        self.number, self.fault = number, fault
+        self.healed = asyncio.Event()
+        self._relay = relay
+        self._left = fault.limit
+        self._expired = self._over = False
+        self._met: Counter[str] = Counter()  # client id -> how often it was hit
+        self._times = self._effects = 0
+
+    @property
+    def acts(self) -> bool:
+        """Whether it may hit once more."""
+        return not self.healed.is_set() and not self._expired and self._left != 0
+
+    def begin(self, client_id: str) -> None:
+        """It is about to act on a member for the first time; nothing happens the next time."""
+        if client_id not in self._met:
+            self._relay.write("fault_begin", client_id, self.fault)
+            self._met[client_id] = 0
+
+    def hit(self, *client_ids: str) -> None:
+        """It is about to act, once. When the effect is over, `release` says so."""
+        for client_id in client_ids:
+            self.begin(client_id)
+            self._met[client_id] += 1
+        self._times += 1
+        self._effects += 1
+        if self._left is not None:
+            self._left -= 1
+        self._relay.tell(hit=self.number, times=self._times)
+
+    def release(self) -> None:
+        """One of its effects is over."""
+        self._effects -= 1
+        self._settle()
+
+    def expire(self) -> None:
+        """Its time is over; frames that it holds back come when they are due."""
+        self._expired = True
+        self._settle()
+
+    def heal(self) -> None:
+        """It acts no more, and what it holds back passes."""
+        self._expired = True
+        self._settle()  # of a cut: in the history before anything passes again
+        self.healed.set()
+
+    def _settle(self) -> None:
+        if self.acts or self._effects or self._over:
+            return
+        self._over = True
+        for client_id, hits in self._met.items():
+            self._relay.write("fault_end", client_id, self.fault, hits=hits)
+        self.healed.set()
+        self._relay.over(self)
+
+
+class Relay:
+    """All connections, the members known by name, and the faults in force."""
+
+    def __init__(self, writer: EventWriter) -> None:
+        self._writer = writer
+        self._members: dict[str, dict[str, Any]] = {}  # client id -> group, member, incarnation
+        self._armed: list[Armed] = []
+        self._connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, port: int, behind: int) -> asyncio.Server:
+        """Listen on one node's behalf.
+
+        Raises:
+            OSError: The port is taken.
+        """
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                broker = await asyncio.open_connection("127.0.0.1", behind)
+            except OSError:
+                _reset(writer)  # the node is down, and so is its port
+                return
+            connection = Connection(self, (reader, writer), broker)
+            self._connections.add(connection)
+            try:
+                await connection.run()
+            finally:
+                self._connections.discard(connection)
+
+        return await asyncio.start_server(accept, "127.0.0.1", port)
+
+    def obey(self, order: dict[str, Any]) -> None:
+        """Do what a line says.
+
+        Raises:
+            KafkaAssignorsError: It can't be done.
+        """
+        what = order.pop("do")
+        if what == "admit":
+            client_id = order["member"]
+            self._members[client_id] = order
+            for armed in self._armed:
+                if isinstance(armed.fault, Cut) and armed.acts and armed.fault.of(client_id):
+                    armed.begin(client_id)
+        elif what == "apply":
+            self._apply(Armed(order.pop("number"), fault_of(order.pop("fault"), order), self))
+        else:
+            for armed in [each for each in self._armed if each.number in order["numbers"]]:
+                armed.heal()
+                for connection in tuple(self._connections):
+                    connection.heal(armed)
+
+    def judge(self, client_id: str, api: str, side: str) -> Armed | None:
+        """The first fault that such a frame meets; it counts as hit."""
+        for armed in self._armed:
+            if armed.acts and armed.fault.hits(client_id, api, side):
+                armed.hit(client_id)
+                return armed
+        return None
+
+    def cut_off(self, client_id: str) -> Armed | None:
+        """What cuts a member off now."""
+        cuts = (a for a in self._armed if isinstance(a.fault, Cut) and a.acts and a.fault.of(client_id))
+        return next(cuts, None)
+
+    def over(self, armed: Armed) -> None:
+        """A fault and its effects are over."""
+        self._armed = [each for each in self._armed if each is not armed]
+        self.tell(over=armed.number)
+
+    def write(self, kind: str, client_id: str, fault: NetworkFault, **data: Any) -> None:
+        """Write a fault event; of a client that no group's member is, under its client id alone."""
+        who = self._members.get(client_id, {})
+        self._writer.write(kind, **who, fault=fault.name, target=client_id, params=fault.params, **data)
+
+    def refuse(self, client_id: str | None, error: FrameError) -> None:
+        """Tell of bytes that aren't Kafka's."""
+        who = self._members.get(client_id or "", {})
+        self._writer.write("error", **who, error="FrameError", fatal=False, message=f"the proxy met {error}")
+
+    @staticmethod
+    def tell(**said: Any) -> None:
+        """A line for the caller."""
+        print(json.dumps(said), flush=True)
+
+    def _apply(self, armed: Armed) -> None:
+        fault = armed.fault
+        self._armed.append(armed)
+        if isinstance(fault, Cut):
+            connected = {c.client_id for c in self._connections if c.client_id is not None}
+            for client_id in sorted(connected | set(self._members)):
+                if fault.of(client_id):
+                    armed.begin(client_id)
+        if fault.duration_ms is not None:
+            asyncio.get_running_loop().call_later(fault.duration_ms / 1000, armed.expire)
+        if isinstance(fault, Reset) and fault.api is None:
+            task = asyncio.create_task(self._reset_all(armed, fault))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _reset_all(self, armed: Armed, fault: Reset) -> None:
+        while armed.acts:
+            meant = [c for c in self._connections if c.client_id is not None and fault.of(c.client_id)]
+            if not meant:  # a member that is just connecting
+                await _either(armed.healed, _LOOK_S)
+                continue
+            armed.hit(*sorted({c.client_id or "" for c in meant}))
+            for connection in meant:
+                connection.reset()
+            armed.release()
+            if armed.acts:
+                await _either(armed.healed, fault.every_ms / 1000)
+
+
+class Connection:
+    """A client's connection and the one to its broker.
+
+    Args:
+        client: Reader and writer.
+        broker: Reader and writer.
+    """
+
+    def __init__(
+        self,
+        relay: Relay,
+        client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        broker: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        self.client_id: str | None = None
+        self._relay = relay
+        self._source = {REQUEST: client[0], ANSWER: broker[0]}
+        self._sink = {REQUEST: broker[1], ANSWER: client[1]}
+        self._flight = InFlight()
+        # frame (None: its end), and what delays it
+        self._queues: dict[str, asyncio.Queue[tuple[bytes | None, Armed | None, float]]] = {
+            side: asyncio.Queue(_QUEUED) for side in (REQUEST, ANSWER)
+        }
+        self._gone: set[str] = set()  # sides whose source has closed
+        self._silent: dict[str, Armed] = {}  # sides on which nothing passes any more
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        """Pass frames until either end is gone."""
+        self._tasks = [
+            asyncio.create_task(step(side)) for side in (REQUEST, ANSWER) for step in (self._read, self._write)
+        ]
+        writers = self._tasks[1::2]
+        try:
+            # A reader at its end leaves the rest to the writer; one that failed, or was told to end, ends all.
+            waiting = set(self._tasks)
+            while not any(writer.done() for writer in writers):
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if any(task.cancelled() or task.exception() for task in done):
+                    break
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._clear()
+            if any(isinstance(result, FrameError | ConnectionError) for result in results):
+                self.reset()
+            for writer in self._sink.values():
+                writer.close()
+        for result in results:
+            if isinstance(result, FrameError):
+                self._relay.refuse(self.client_id, result)
+
+    def reset(self) -> None:
+        """End it with a TCP reset at both ends."""
+        for writer in self._sink.values():
+            _reset(writer)
+        for task in self._tasks:
+            task.cancel()
+
+    def heal(self, armed: Armed) -> None:
+        """End it if the fault swallows one of its directions: what is lost is lost, so the member must connect anew."""
+        if armed in self._silent.values():
+            self.reset()
+
+    async def _read(self, side: str) -> None:
+        frames, queue = Frames(), self._queues[side]
+        while data := await self._source[side].read(_BLOCK_BYTES):
+            for frame in frames.feed(data):
+                await self._take(side, frame, queue)
+        self._gone.add(side)
+        if side not in self._silent:
+            await queue.put((None, None, 0))
+        elif side == REQUEST:
+            self.reset()  # the member has given it up
+
+    async def _take(
+        self, side: str, frame: bytes, queue: asyncio.Queue[tuple[bytes | None, Armed | None, float]]
+    ) -> None:
+        if side == REQUEST:
+            request = request_of(frame)
+            self.client_id = request.client_id
+            self._flight.sent(request)
+        else:
+            request = self._flight.answered(frame)
+        if side in self._silent:
+            return
+        armed = self._relay.judge(request.client_id or "", request.api, side)
+        due = 0.0
+        if armed is not None:
+            if isinstance(armed.fault, Drop):
+                self._silent[side] = armed
+                return
+            if isinstance(armed.fault, Reset):
+                self.reset()
+                armed.release()
+                return
+            assert isinstance(armed.fault, Delay)
+            due = asyncio.get_running_loop().time() + armed.fault.ms / 1000
+        await queue.put((frame, armed, due))
+
+    async def _write(self, side: str) -> None:
+        queue, sink = self._queues[side], self._sink[side]
+        while True:
+            frame, armed, due = await queue.get()
+            if armed is not None:
+                await _either(armed.healed, due - asyncio.get_running_loop().time())
+            held = await self._gate()
+            if armed is not None:
+                armed.release()
+            if frame is None or (held and side in self._gone):
+                return
+            sink.write(frame)
+            await sink.drain()
+
+    async def _gate(self) -> bool:
+        """Wait while the member is cut off; whether it was."""
+        held = False
+        while (cut := self._relay.cut_off(self.client_id or "")) is not None:
+            held = True
+            await cut.healed.wait()
+        return held
+
+    def _clear(self) -> None:
+        """What it held back is lost with it; the faults that did so have no more effect here."""
+        for queue in self._queues.values():
+            while not queue.empty():
+                _, armed, _ = queue.get_nowait()
+                if armed is not None:
+                    armed.release()
+        for armed in self._silent.values():
+            armed.release()
+        self._silent.clear()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, or for a time."""
+    if seconds > 0:
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(event.wait(), seconds)
+
+
+async def main(arguments: Sequence[str]) -> int:
+    """Serve until standard input ends."""
+    history, run, *routes = arguments
+    orders = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    with EventWriter(Path(history), run, "proxy") as writer:
+        relay = Relay(writer)
+        servers = []
+        for route in routes:
+            port, behind = map(int, route.split(":"))
+            try:
+                servers.append(await relay.serve(port, behind))
+            except OSError as error:
+                relay.tell(taken=port, error=str(error))
+                return 2
+        relay.tell(ready=True)
+        while line := await orders.readline():
+            try:
+                relay.obey(json.loads(line))
+            except KafkaAssignorsError as error:
+                relay.tell(error=str(error))
+            else:
+                relay.tell(done=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))
