@@ -7,9 +7,10 @@ with ``-I -S``: about 15 ms and 8 MB.
 
     python watchdog.py [--remove FOLDER] PROGRAM [ARGUMENT ...]
 
-It writes the program's pid as one line to stdout. Lines on stdin: ``kill`` (SIGKILL) and ``stop`` (SIGTERM) go to the
-program. It ends when the program ends, with its exit code (negated signals as 128 + n), and on end of file, after
-SIGKILL to the program. `FOLDER` is removed on end of file only: a killed broker's data outlives it until then.
+It writes the program's pid as one line to stdout, and ``exit CODE`` when it ended (negated signals as 128 + n). Lines
+on stdin: ``kill`` (SIGKILL) and ``stop`` (SIGTERM) go to the program; on ``leave`` this process ends and removes
+nothing. On end of file it sends SIGKILL to the program and removes `FOLDER`. It ends with the program unless there is a
+folder: what a killed broker has written outlives it until its owner is gone or asks for the next one.
 """
 
 from __future__ import annotations
@@ -27,33 +28,71 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "--remove":
         folder, arguments = arguments[1], arguments[2:]
     parent = os.getppid()
+    ended = _on_child()
     try:
         # stdout is the pipe to the parent: the program's output goes where stderr goes, to the log
         program = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr)
     except OSError as error:
         print(f"cannot start {arguments[0]}: {error}", file=sys.stderr)
+        _remove(folder)
         return 127
-    print(program.pid, flush=True)
-    orphaned = False
-    while program.poll() is None and not orphaned:
-        # the time-out is for the program's own end, and for a pipe that a fork of the parent keeps open
-        if select.select([0], [], [], 0.2)[0]:
+    _tell(str(program.pid))
+    told = leave = False
+    while True:
+        if not told and program.poll() is not None:
+            told = True
+            _tell(f"exit {_code(program)}")
+        if told and folder is None:
+            break
+        # the time-out is for a pipe that a fork of the parent keeps open
+        ready, _, _ = select.select([0, ended], [], [], 1)
+        if ended in ready:
+            os.read(ended, 100)
+        if 0 in ready:
             order = os.read(0, 100)
-            orphaned = not order
+            leave = b"leave" in order
+            if not order or leave:
+                break
             if b"kill" in order:
                 program.kill()
             elif b"stop" in order:
                 program.terminate()
-        orphaned = orphaned or os.getppid() != parent
-    if orphaned:
+        if os.getppid() != parent:
+            break
+    if program.poll() is None:
         program.kill()
-        program.wait()
-        if folder:
-            import shutil
+    program.wait()
+    if not leave:
+        _remove(folder)
+    return _code(program)
 
-            shutil.rmtree(folder, ignore_errors=True)
-    code = program.wait()
+
+def _on_child() -> int:
+    """A pipe's end that can be read when a child has ended."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing is written
+    return reader
+
+
+def _tell(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:  # the parent is gone, which stdin tells as well
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - else the exit would complain about what is unsaid
+
+
+def _code(program: subprocess.Popen[bytes]) -> int:
+    code = program.returncode
     return code if code >= 0 else 128 - code
+
+
+def _remove(folder: str | None) -> None:
+    if folder is not None:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -22,7 +24,7 @@ class Watched:
         output: The file to which both of its outputs are appended: a pipe that nobody reads would fill up and
             freeze it.
         folder: Its working directory; default: this process's.
-        remove: Remove `folder` when this process is gone.
+        remove: Remove `folder` when this process is gone, and on `close`.
         environment: Its environment; default: this process's.
     """
 
@@ -38,12 +40,15 @@ class Watched:
         watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
         if remove:
             watchdog += ["--remove", str(folder)]
+        self._code: int | None = None
+        self._reading = threading.Lock()
         with output.open("ab") as log:
             self._watchdog = subprocess.Popen(
                 [*watchdog, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                bufsize=0,  # what was read ahead could not be waited for
                 # out of the terminal's process group: Ctrl-C is for this process, which then ends the program in order
                 start_new_session=True,
                 cwd=folder,
@@ -55,16 +60,17 @@ class Watched:
     @property
     def runs(self) -> bool:
         """Whether the program is there, paused or not."""
-        return self._watchdog.poll() is None
+        return self.returncode is None
 
     @property
     def returncode(self) -> int | None:
         """Its exit code, 128 + n after signal n; None while it runs."""
-        return self._watchdog.poll()
+        return self._ended(0)
 
     def pids(self) -> list[int]:
-        """The watchdog and the program; empty when they ended."""
-        return [self._watchdog.pid, self.pid] if self.runs and self.pid is not None else []
+        """The watchdog and the program, as long as they are there."""
+        found = [self.pid] if self.runs and self.pid is not None else []
+        return [self._watchdog.pid, *found] if self._watchdog.poll() is None else found
 
     def terminate(self) -> None:
         """SIGTERM; doesn't wait. A paused program doesn't hear it."""
@@ -87,14 +93,34 @@ class Watched:
         Raises:
             subprocess.TimeoutExpired: It runs on.
         """
-        self._watchdog.wait(timeout_s)
+        if self._ended(timeout_s) is None:
+            raise subprocess.TimeoutExpired(self._watchdog.args, timeout_s)
+
+    def release(self) -> None:
+        """End it as `close` does, but leave its folder to the next one."""
+        self._order(b"leave\n")
+        self._watchdog.wait()
+        self.close()
 
     def close(self) -> None:
-        """End it by SIGKILL, wait for that; may be called twice."""
-        for pipe in (self._watchdog.stdin, self._watchdog.stdout):
-            with contextlib.suppress(BrokenPipeError):
-                _pipe(pipe).close()
-        self._watchdog.wait()
+        """End it by SIGKILL, remove its folder if that was asked for, wait for both; may be called twice."""
+        with self._reading:
+            for pipe in (self._watchdog.stdin, self._watchdog.stdout):
+                with contextlib.suppress(BrokenPipeError):
+                    _pipe(pipe).close()
+            code = self._watchdog.wait()
+            if self._code is None:
+                self._code = code
+
+    def _ended(self, timeout_s: float) -> int | None:
+        """The program's exit code if it ends in time."""
+        told = _pipe(self._watchdog.stdout)
+        if self._code is None and select.select([told], [], [], timeout_s)[0]:
+            with self._reading:  # another thread may have read it meanwhile
+                if self._code is None and select.select([told], [], [], 0)[0]:
+                    line = told.readline()  # "exit CODE"; nothing when the program, or the watchdog, never ran
+                    self._code = int(line.split()[1]) if line else self._watchdog.wait()
+        return self._code
 
     def _order(self, order: bytes) -> None:
         with contextlib.suppress(BrokenPipeError, ValueError):  # it ended on its own just now, or was closed

@@ -95,10 +95,11 @@ class NodeProcess:
             address: What its settings say, for messages.
         """
         self._address = address
-        if self._jvm is not None:
-            self._jvm.close()
         command = [*self._command, "kafka.Kafka", str(self.directory / "server.properties")]
-        self._jvm = Watched(command, self.log_path, folder=self.directory, remove=self._temporary)
+        # the next watchdog first: at no time is the folder left by itself
+        before, self._jvm = self._jvm, Watched(command, self.log_path, folder=self.directory, remove=self._temporary)
+        if before is not None:
+            before.release()
 
     def check_alive(self) -> None:
         """Say that it ended.

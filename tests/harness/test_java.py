@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from py4j import java_gateway, protocol
 from py4j.protocol import Py4JJavaError
 
 from integration.errors import HarnessError
@@ -54,14 +55,31 @@ def test_what_java_throws_arrives_with_its_words(kafka_java):
         kafka_java.producer("")
 
 
+@pytest.mark.spark
+def test_what_java_throws_is_the_same_beside_pyspark(kafka_java, monkeypatch):
+    """PySpark's own handler for all of py4j, which asks Spark's JVM what was thrown, and there may be none."""
+    from pyspark.errors.exceptions.captured import install_exception_handler
+
+    monkeypatch.setattr(java_gateway, "get_return_value", java_gateway.get_return_value)  # put back afterwards
+    install_exception_handler()
+    assert java_gateway.get_return_value is not protocol.get_return_value, "PySpark replaces it no more"
+
+    with pytest.raises(Py4JJavaError, match=r"calling z:java.lang.Integer.parseInt(.|\n)*NumberFormatException"):
+        kafka_java.classes.java.lang.Integer.parseInt("none")
+    with pytest.raises(Py4JJavaError, match=r"calling None.java.lang.Integer(.|\n)*NumberFormatException"):
+        kafka_java.classes.java.lang.Integer("none")
+
+
 def test_close_ends_the_jvm_and_may_be_called_twice():
     with LiveJava() as java:
-        (pid,) = java.pids()
-        assert "py4j.GatewayServer" in psutil.Process(pid).cmdline()
+        pids = java.pids()
+        folder = Path(psutil.Process(pids[1]).cwd())
+        assert "py4j.GatewayServer" in psutil.Process(pids[1]).cmdline()
     java.close()
 
     assert java.pids() == []
-    assert not psutil.pid_exists(pid)
+    assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+    assert not folder.exists()
 
 
 def test_java_objects_that_outlive_the_jvm_are_collected_in_silence(caplog):
@@ -75,15 +93,18 @@ def test_java_objects_that_outlive_the_jvm_are_collected_in_silence(caplog):
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
-def test_sigkill_of_the_owner_ends_the_jvm():
+def test_sigkill_of_the_owner_ends_even_a_frozen_jvm():
     with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
         try:
             assert owner.stdout is not None
-            jvm = psutil.Process(int(owner.stdout.readline()))
+            left = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
+            folder = Path(left[1].cwd())
+            left[1].suspend()
         finally:
             owner.kill()
 
-    assert psutil.wait_procs([jvm], timeout=10)[1] == []
+    assert psutil.wait_procs(left, timeout=5)[1] == []
+    assert not folder.exists()
 
 
 def test_a_jvm_that_does_not_start_says_why(monkeypatch, tmp_path):
