@@ -9,6 +9,7 @@ from itertools import groupby
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
+from .hindered import hindered
 from .history import History
 
 ZOMBIE_MS = 5000
@@ -99,6 +100,7 @@ def intervals(history: History) -> list[Interval]:
        ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the ``fault_end``, `ZOMBIE_MS` later at most.
        ``zombie_ms`` is the part of that in the interval. No other column depends on it, so the Spark job's timeline,
        which lacks it, is the same.
+    6. One whose connections a proxy hit is a zombie as `hindered` says: only if the coordinator went on without it.
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
@@ -111,6 +113,8 @@ def spans(history: History) -> list[Span]:
     open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
     last_ns: dict[str, int] = {}
     pauses = _pauses(history)
+    for key, windows in hindered(history, ZOMBIE_MS).items():
+        pauses.setdefault(key, []).extend(windows)
     for event in history.events:
         if event.group is None:
             continue
@@ -166,7 +170,7 @@ def _pauses(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
 
 def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
     interval = span.interval
-    for begin, end in pauses:
+    for begin, end in sorted(pauses, reverse=True):  # what was lost ended the interval, so the last one counts
         if interval.start_ns <= begin < interval.end_ns:
             zombie_ms = (min(end, interval.end_ns) - begin) / 1e6
             return replace(span, interval=replace(interval, zombie_ms=zombie_ms), zombie=(begin, end))
