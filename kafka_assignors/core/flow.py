@@ -8,7 +8,7 @@ their owner; or the last two the other way round. Two steps find it:
 1. `levels` splits classes and kinds into blocks. Inside a block every load is ``q`` or ``q + 1``, with a fixed number
    of the latter, in every answer of least sum of squares; between blocks nothing can flow. (Loads form the bases of a
    polymatroid; this is the decomposition algorithm for separable convex costs on them.)
-2. `_cheapest` solves each block as a minimum cost flow with those loads. It starts with everything where it is and
+2. `cheapest.send` solves the blocks as a minimum cost flow with those loads. It starts with everything where it is and
    sends only what has no place, so it does no more work than there are changes to make. A class reaches its owners
    directly, which is what keeping means, and anybody else through the kinds.
 
@@ -25,7 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import cheapest, maxflow
 from .indexed import Bools, Ints
+from .levels import Block, levels
+
+load = maxflow.load
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Problem:
         cost: int[G, K], what a unit costs there in racks, 0 or above; only differences within a class matter.
         kind: int[M], each member's kind.
         cells: Which members have something now: classes, members and units, parallel, each pair once and allowed; per
-            class the units are at most its size.
+            class the units are at most its size. Sorted by class, then member.
         racks_first: Whether one unit of cost outweighs all moves, or one move all cost.
     """
 
@@ -66,23 +70,32 @@ class Units:
 def optimum(problem: Problem) -> Units:
     """The best units; see the module.
 
-    Cost: two maximum flows on G + K nodes per depth of nested splits, at most min(G, K) deep; per block as many flows
-    as there are different path costs (a handful), on G + K + M nodes and the allowed pairs, cells and members as edges;
-    O(M log M + cells) for a block with one class. Terminates: a split makes both parts smaller, and the shortest path
-    cost grows from one flow to the next up to a bound. Deterministic.
+    Cost: `levels`, then `cheapest.send`; instead of the latter O(M log M + cells) for blocks of one class. Both
+    terminate. Deterministic.
     """
-    classes, members, _ = problem.cells
-    kept = np.zeros(len(classes), np.int64)
+    groups, kinds = problem.allowed.shape
+    blocks = levels(problem.size, problem.allowed, np.bincount(problem.kind, minlength=kinds))
+    of_class, of_kind = np.full(groups, -1), np.full(kinds, -1)  # kinds that may have nothing are in no block
+    for b, each in enumerate(blocks):
+        of_class[each.classes], of_kind[each.kinds] = b, b
+    group, to = np.nonzero(problem.allowed & (of_class[:, None] == of_kind))
+    # What even the cheapest kind of the block pays is paid in any case; without it most units can start where they are.
+    least = np.minimum.reduceat(problem.cost[group, to], np.flatnonzero(np.diff(group, prepend=-1)))
+    price = problem.cost[group, to] - least[group]
+
+    simple = np.bincount(of_class, minlength=len(blocks)) == 1
+    simple[of_class[group[price > 0]]] = False
+    kept = np.zeros(len(problem.cells[0]), np.int64)
     dealt = []
-    for block in levels(problem.size, problem.allowed, np.bincount(problem.kind, minlength=problem.allowed.shape[1])):
-        inside = np.zeros(len(problem.size), bool)
-        inside[block.classes] = True
-        cells = np.flatnonzero(inside[classes])
-        mine = np.zeros(problem.allowed.shape[1], bool)
-        mine[block.kinds] = True
-        crew = np.flatnonzero(mine[problem.kind])
-        cells = cells[mine[problem.kind[members[cells]]]]  # what lies outside the block may not stay
-        kept[cells], new = _block(problem, block, cells, crew)
+    for mine in (simple, ~simple):
+        if not mine.any():
+            continue
+        part = _part(problem, blocks, of_class, of_kind, mine)
+        if mine is simple:
+            kept[part.cells], new = _shared(problem, part)
+        else:
+            pairs = np.flatnonzero(mine[of_class[group]])
+            kept[part.cells], new = _sent(problem, part, (group[pairs], to[pairs], price[pairs]), least)
         dealt.append(new)
     return Units(kept, (_joined(dealt, 0), _joined(dealt, 1), _joined(dealt, 2)))
 
@@ -92,192 +105,121 @@ def _joined(parts: list[tuple[Ints, Ints, Ints]], i: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Classes and kinds among whose members loads are as equal as can be.
+class _Part:
+    """Some of the blocks.
 
     Args:
-        classes: int[], rows.
-        kinds: int[], columns.
-        low: The smaller load; all members have this or one more.
-        extras: How many have one more.
+        blocks: All blocks.
+        classes: bool[G], which are in it.
+        crew: int[N], its members.
+        block: int[N], the block of each.
+        low: int[N], the smaller load of it.
+        extras: int[B], how many members of each block have one more.
+        cells: int[C], those of the problem's cells that lie in it; what lies between two blocks may not stay.
+        place: int[C], the place in `crew` of the cell's member.
     """
 
-    classes: Ints
-    kinds: Ints
-    low: int
-    extras: int
+    blocks: list[Block]
+    classes: Bools
+    crew: Ints
+    block: Ints
+    low: Ints
+    extras: Ints
+    cells: Ints
+    place: Ints
 
 
-def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
-    """Split into blocks of equal load; see the module. Kinds that may have nothing are in no block.
-
-    Args:
-        size: int[G], partitions in each class.
-        allowed: bool[G, K], which kinds may have the class.
-        crew: int[K], how many members are of the kind.
-    """
-    blocks: list[Block] = []
-    todo = [(np.arange(len(size)), np.flatnonzero(allowed.any(axis=0)))]
-    while todo:
-        open_: list[tuple[Ints, Ints]] = []
-        inside = np.zeros_like(allowed)
-        low, high = np.zeros(len(crew), np.int64), np.zeros(len(crew), np.int64)
-        for classes, kinds in todo:
-            if not len(kinds):
-                continue
-            mean, extras = divmod(int(size[classes].sum()), int(crew[kinds].sum()))
-            at = np.ix_(classes, kinds)
-            if allowed[at].all():
-                blocks.append(Block(classes, kinds, mean, extras))
-                continue
-            open_.append((classes, kinds))
-            inside[at] = allowed[at]
-            low[kinds], high[kinds] = mean * crew[kinds], (mean + (extras > 0)) * crew[kinds]
-        todo = []
-        if not open_:
-            break
-        # One flow for all that is still to be split: they have no pair in common.
-        most, least = _fill(size, inside, high), _fill(size, inside, low)
-        for classes, kinds in open_:
-            at = np.ix_(classes, kinds)
-            split = _split(size[classes], allowed[at], most[at], least[at], low[kinds])
-            if split is None:
-                mean, extras = divmod(int(size[classes].sum()), int(crew[kinds].sum()))
-                blocks.append(Block(classes, kinds, mean, extras))
-            else:
-                crowded, busy = split
-                todo += [(classes[crowded], kinds[busy]), (classes[~crowded], kinds[~busy])]
-    return blocks
+def _part(problem: Problem, blocks: list[Block], of_class: Ints, of_kind: Ints, mine: Bools) -> _Part:
+    classes, members, _ = problem.cells
+    block = of_kind[problem.kind]
+    inside = (block >= 0) & mine[block]
+    crew = np.flatnonzero(inside)
+    cells = np.flatnonzero((of_class[classes] == block[members]) & inside[members])
+    block = block[crew]
+    low = np.array([each.low for each in blocks], np.int64)[block]
+    extras = np.where(mine, [each.extras for each in blocks], 0)
+    return _Part(blocks, mine[of_class], crew, block, low, extras, cells, (np.cumsum(inside) - 1)[members[cells]])
 
 
-def _split(size: Ints, allowed: Bools, most: Ints, least: Ints, low: Ints) -> tuple[Bools, Bools] | None:
-    """Classes that need more room than the mean load, and the only kinds that may have them; None when all are equal.
-
-    Both tests are strict. Where a class could do with the mean, an unlucky choice of who has one more must not count as
-    crowded: the split would forbid moves that cost no balance.
-
-    Args:
-        size: int[G], partitions in each class.
-        allowed: bool[G, K], which kinds may have the class.
-        most: int[G, K], `_fill` with the mean load rounded up.
-        least: int[G, K], `_fill` with the mean load rounded down.
-        low: int[K], the room of each kind at that.
-    """
-    crowded = most.sum(axis=1) < size
-    if crowded.any():
-        while True:  # who has what a crowded class may also have is crowded as well
-            busy = np.asarray(allowed[crowded].any(axis=0))
-            more = crowded | (most[:, busy] > 0).any(axis=1)
-            if (more == crowded).all():
-                return crowded, busy
-            crowded = more
-    idle = least.sum(axis=0) < low
-    if idle.any():
-        while True:  # who has something that an idle kind may have is idle as well
-            spare = np.asarray(allowed[:, idle].any(axis=1))
-            more = idle | (least[spare] > 0).any(axis=0)
-            if (more == idle).all():
-                return ~spare, ~idle
-            idle = more
-    return None
+def _first(block: Ints, wants: Bools, count: Ints) -> Bools:
+    """Of the members of each block the first so many, those that want before those that do not: bool[N]."""
+    order = np.lexsort((~wants, block))
+    sorted_ = block[order]
+    chosen = np.zeros(len(block), bool)
+    chosen[order] = np.arange(len(block)) - np.searchsorted(sorted_, sorted_) < count[sorted_]
+    return chosen
 
 
-def _fill(size: Ints, allowed: Bools, room: Ints) -> Ints:
-    """As many units as can be given out with no kind above its room: int[G, K]."""
-    groups, kinds = allowed.shape
-    source, sink = groups + kinds, groups + kinds + 1
-    group, kind = np.nonzero(allowed)
-    tail = np.concatenate([np.full(groups, source), group, groups + np.arange(kinds)])
-    head = np.concatenate([np.arange(groups), groups + kind, np.full(kinds, sink)])
-    limit = np.concatenate([size, size[group], room])
-    units = np.zeros((groups, kinds), np.int64)
-    units[group, kind] = _max_flow(tail, head, limit, source, sink)[groups : groups + len(group)]
-    return units
-
-
-def _block(problem: Problem, block: Block, cells: Ints, crew: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Units of one block: kept, of `cells`, and new ones as (classes, members, units). `crew`: its members."""
-    allowed = problem.allowed[np.ix_(block.classes, block.kinds)]
-    cost = problem.cost[np.ix_(block.classes, block.kinds)]
-    # What even the cheapest kind of the block pays is paid in any case; without it most units can start where they are.
-    cost = np.where(allowed, cost - np.min(cost, axis=1, where=allowed, initial=_FAR)[:, None], 0)
-    group = np.searchsorted(block.classes, problem.cells[0][cells])
-    member = np.searchsorted(crew, problem.cells[1][cells])
-    units = problem.cells[2][cells]
-    size = problem.size[block.classes]
-    if len(block.classes) == 1 and not cost.any():
-        # Nothing to choose but who has one more: who has it already, then in order.
-        have = np.bincount(member, units, len(crew)).astype(np.int64)
-        load = np.full(len(crew), block.low)
-        load[np.argsort(have <= block.low, kind="stable")[: block.extras]] += 1
-        kept = np.minimum(units, load[member])
-        new = np.maximum(load - have, 0)
-        having = np.flatnonzero(new)
-        return kept, (np.full(len(having), block.classes[0]), crew[having], new[having])
-    kind = np.searchsorted(block.kinds, problem.kind[crew])
-    kept, taken, new = _cheapest(block, size, allowed, cost, kind, (group, member, units), problem.racks_first)
-    at, having, count = _dealt(taken, kind, new)
-    return kept, (block.classes[at], crew[having], count)
-
-
-def _cheapest(
-    block: Block,
-    size: Ints,
-    allowed: Bools,
-    price: Ints,
-    kind: Ints,
-    cells: tuple[Ints, Ints, Ints],
-    racks_first: bool,
-) -> tuple[Ints, Ints, Ints]:
-    """Loads `low` or `low + 1`, then least cost in racks, then fewest moves; or moves, then racks.
+def _shared(problem: Problem, part: _Part) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Blocks of one class, without racks: there is nothing to choose but who has one more.
 
     Returns:
-        int[], kept units of each cell; int[G, K], new units by class and kind; int[M], new units by member.
+        int[C], kept units of the part's cells; and new units, as classes, members and units.
     """
-    (groups, kinds), members = allowed.shape, len(kind)
-    group, member, held = cells
-    here = price[group, kind[member]]
+    held = problem.cells[2][part.cells]
+    have = np.bincount(part.place, held, len(part.crew)).astype(np.int64)
+    load = part.low + _first(part.block, have > part.low, part.extras)
+    new = np.maximum(load - have, 0)
+    having = np.flatnonzero(new)
+    only = np.array([each.classes[0] for each in part.blocks])
+    return np.minimum(held, load[part.place]), (only[part.block[having]], part.crew[having], new[having])
+
+
+def _sent(
+    problem: Problem, part: _Part, pairs: tuple[Ints, Ints, Ints], least: Ints
+) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Any blocks, by a flow.
+
+    Args:
+        problem: The problem.
+        part: Of it.
+        pairs: Classes and kinds of one block, and what a unit costs there in racks beyond the least; parallel.
+        least: int[G], what a unit costs the cheapest kind of its class's block.
+
+    Returns:
+        int[C], kept units of the part's cells; and new units, as classes, members and units.
+    """
+    groups, kinds = problem.allowed.shape
+    group, held = problem.cells[0][part.cells], problem.cells[2][part.cells]
+    kind, (of, to, price) = problem.kind[part.crew], pairs
+    here = problem.cost[group, kind[part.place]] - least[group]
+    # One of the first outweighs all of the second along a path.
+    nodes = groups + kinds + len(part.crew) + len(part.blocks) + 2
+    rack, move = (nodes, 1) if problem.racks_first else (1, int(price.max(initial=0)) * nodes + 1)
     # With racks first, what costs something starts as unplaced. No step of such a start can be improved: the method
     # needs that.
-    stay = np.where(here > 0, 0, held) if racks_first else held
-    load = np.bincount(member, stay, members).astype(np.int64)
-    unplaced = size - np.bincount(group, stay, groups).astype(np.int64)
-
-    one, some = np.nonzero(allowed)
-    everybody = groups + kinds + np.arange(members)
-    spare = groups + kinds + members
-    source, sink = spare + 1, spare + 2
-    # One of the first outweighs all of the second along a path.
-    rack, move = (sink + 2, 1) if racks_first else (1, int(price.max(initial=0)) * (sink + 2) + 1)
-    # Edges in order: keep, take, deal, unplaced, overload, may have one more, underload, the extras there are.
-    tail = np.concatenate(
-        [group, one, groups + kind, np.full(groups + members, source), everybody, everybody, [spare]]
-    )  # fmt: skip
-    head = np.concatenate(
-        [everybody[member], groups + some, everybody, np.arange(groups), everybody, np.full(members, spare),
-         np.full(members, sink), [sink]]
-    )  # fmt: skip
-    room = np.concatenate(
-        [held, size[one], np.full(members, block.low + 1), unplaced, np.maximum(load - block.low, 0),
-         np.ones(members, np.int64), np.maximum(block.low - load, 0), [block.extras]]
-    )  # fmt: skip
-    cost = np.zeros(len(tail), np.int64)
-    keep, take, deal = len(group), len(group) + len(one), len(group) + len(one) + members
-    cost[:keep] = here * rack - move
-    cost[keep:take] = price[one, some] * rack
-    flow = np.zeros(len(tail), np.int64)
-    flow[:keep] = stay
-    _send_cheaply(tail.astype(np.int64), head.astype(np.int64), room, cost, flow, source, sink)
-    taken = np.zeros((groups, kinds), np.int64)
-    taken[one, some] = flow[keep:take]
-    return flow[:keep], taken, flow[take:deal]
+    stay = np.where(here > 0, 0, held) if problem.racks_first else held
+    load = np.bincount(part.place, stay, len(part.crew)).astype(np.int64)
+    # Who has one more anyway may keep it: nothing is nearer.
+    more = _first(part.block, load > part.low, part.extras) & (load > part.low)
+    network = cheapest.Network(
+        groups,
+        kinds,
+        kind,
+        part.block,
+        cells=(group, part.place, held, here * rack - move),
+        pairs=(of, to, price * rack),
+        kept=stay.copy(),
+        taken=np.zeros(len(of), np.int64),
+        new=np.zeros(len(part.crew), np.int64),
+        more=more.astype(np.int64),
+        unplaced=np.where(part.classes, problem.size, 0) - np.bincount(group, stay, groups).astype(np.int64),
+        over=np.maximum(load - part.low - more, 0),
+        under=np.maximum(part.low - load, 0),
+        extras=part.extras - np.bincount(part.block[more], minlength=len(part.blocks)),
+    )
+    cheapest.send(network)
+    at, having, count = _dealt(of, to, network.taken, kind, network.new)
+    return network.kept, (at, part.crew[having], count)
 
 
-def _dealt(taken: Ints, kind: Ints, new: Ints) -> tuple[Ints, Ints, Ints]:
+def _dealt(of: Ints, to: Ints, taken: Ints, kind: Ints, new: Ints) -> tuple[Ints, Ints, Ints]:
     """Who gets the new units of a class among the members of a kind: each class goes round the members with room.
 
     Args:
-        taken: int[G, K], new units by class and kind.
+        of: int[], classes.
+        to: int[], kinds, parallel.
+        taken: int[], new units of such a pair.
         kind: int[M], each member's kind.
         new: int[M], new units by member; per kind as many as `taken` says.
 
@@ -287,68 +229,8 @@ def _dealt(taken: Ints, kind: Ints, new: Ints) -> tuple[Ints, Ints, Ints]:
     member = np.repeat(np.arange(len(new)), new)
     turn = np.arange(len(member)) - np.repeat(np.cumsum(new) - new, new)
     member = member[np.lexsort((member, turn, kind[member]))]
-    of_kind = taken.T.ravel()
-    group = np.repeat(np.tile(np.arange(len(taken)), taken.shape[1]), of_kind)
-    pairs, count = np.unique(group * len(new) + member, return_counts=True)
-    return pairs // max(len(new), 1), pairs % max(len(new), 1), count
-
-
-def _send_cheaply(tail: Ints, head: Ints, room: Ints, cost: Ints, flow: Ints, source: int, sink: int) -> None:
-    """Raise `flow`, which no cycle may improve, to a maximum flow of least cost; the primal-dual method.
-
-    Each round sends all it can along shortest paths (edges without reduced cost); after it shortest paths are longer.
-    """
-    potential = np.zeros(sink + 1, np.int64)
-    both_tail, both_head = np.concatenate([tail, head]), np.concatenate([head, tail])
-    both_cost = np.concatenate([cost, -cost])
-    edges = len(tail)
-    while True:
-        left = np.concatenate([room - flow, flow])
-        open_ = np.flatnonzero(left > 0)
-        reduced = both_cost[open_] + potential[both_tail[open_]] - potential[both_head[open_]]
-        distance = _distances(both_tail[open_], both_head[open_], reduced, source, sink + 1)
-        if distance[sink] == _FAR:
-            return
-        # Beyond the sink distances do not matter; capping them keeps all reduced costs at 0 or above.
-        distance = np.minimum(distance, distance[sink])
-        potential += distance
-        tight = open_[reduced + distance[both_tail[open_]] - distance[both_head[open_]] == 0]
-        sent = _max_flow(both_tail[tight], both_head[tight], left[tight], source, sink)
-        forward = tight < edges
-        flow[tight[forward]] += sent[forward]
-        flow[tight[~forward] - edges] -= sent[~forward]
-
-
-_FAR = np.iinfo(np.int64).max // 4
-
-
-def _distances(tail: Ints, head: Ints, cost: Ints, source: int, nodes: int) -> Ints:
-    """Shortest distances from the source, costs 0 or above (Bellman-Ford over all edges at once)."""
-    distance = np.full(nodes, _FAR)
-    distance[source] = 0
-    while True:
-        before = distance.copy()
-        np.minimum.at(distance, head, np.minimum(distance[tail] + cost, _FAR))
-        if (distance == before).all():
-            return distance
-
-
-def load() -> None:
-    """Import SciPy's max-flow now: 0.4 s that must not fall into a join, where kafka-python's heartbeats stop."""
-    import scipy.sparse.csgraph  # noqa: F401
-
-
-def _max_flow(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> Ints:
-    """Flow on each edge of a maximum flow. No two edges may have the same tail and head."""
-    from scipy.sparse import csr_array  # see `load`; only unequal subscriptions or racks need it
-    from scipy.sparse.csgraph import maximum_flow
-
-    nodes = max(source, sink) + 1
-    capacity = csr_array((room.astype(np.int32), (tail, head)), shape=(nodes, nodes))
-    flow = maximum_flow(capacity, source, sink).flow.tocoo()
-    # Its entries come row by row; looking ours up there is many times faster than indexing the matrix.
-    place = flow.row.astype(np.int64) * nodes + flow.col
-    order = np.argsort(place, kind="stable")
-    entry = order[np.searchsorted(place[order], tail * nodes + head)]
-    sent: Ints = np.maximum(flow.data[entry].astype(np.int64), 0)
-    return sent
+    some = np.flatnonzero(taken)
+    some = some[np.argsort(to[some], kind="stable")]
+    group = np.repeat(of[some], taken[some])
+    cells, count = np.unique(group * len(new) + member, return_counts=True)
+    return cells // max(len(new), 1), cells % max(len(new), 1), count

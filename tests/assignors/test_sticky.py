@@ -10,7 +10,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from kafka_assignors.core import claims, cooperative, flow, sticky
+from kafka_assignors.core import claims, cooperative, levels, maxflow, sticky
 from kafka_assignors.core.assignment import moves, owners
 from kafka_assignors.core.group import Group, Member, TopicPartition
 
@@ -152,7 +152,7 @@ def test_claims_are_believed_by_generation_and_partition():
 def test_blocks_of_equal_load():
     """All may have the 2 of one class, but c is full with the 5 of another that only it may have."""
     size = np.array([2, 5])
-    blocks = flow.levels(size, np.array([[True, True, True], [False, False, True]]), np.array([1, 1, 1]))
+    blocks = levels.levels(size, np.array([[True, True, True], [False, False, True]]), np.array([1, 1, 1]))
     assert sorted((b.classes.tolist(), b.kinds.tolist(), b.low, b.extras) for b in blocks) == [
         ([0], [0, 1], 1, 0),
         ([1], [2], 5, 0),
@@ -171,13 +171,13 @@ def test_a_block_keeps_every_choice_that_costs_no_balance():
 
 def test_the_graph_does_not_grow_with_partitions(monkeypatch):
     """The same subscriptions with 2 and with 2,000 partitions a topic: equally large graphs."""
-    sizes, real = [], flow._max_flow
+    sizes, real = [], maxflow.sent
 
     def counting(tail, *rest):
         sizes[-1] = max(sizes[-1], len(tail))
         return real(tail, *rest)
 
-    monkeypatch.setattr(flow, "_max_flow", counting)
+    monkeypatch.setattr(maxflow, "sent", counting)
     for count in (2, 2000):
         sizes.append(0)
         members = [Member(f"m{i}", {f"t{i}", f"t{i + 1}", "t0"}) for i in range(10)]
