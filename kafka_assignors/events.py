@@ -22,6 +22,8 @@ commit_ok commit_fail        member  offsets[{topic partition offset}] error?
 error                        any     error fatal message
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
                              member  fault=stall target (it stops polling, and polls again)
+                             proxy   fault=cut, delay, drop or reset, params{api side ms …}; the end has hits; member
+                                     and incarnation are the target's, if it is one
 admin_change                 harness change topics{topic: count} (create_topic, delete_records, …)
 step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
                                      topic-partition may be without an owner in it); also
@@ -71,7 +73,7 @@ class Event:
     Args:
         kind: See the table above.
         run: Id of the run.
-        src: member, harness, coordlog or producer.
+        src: member, harness, coordlog, proxy or producer.
         seq: Position in its source's file, from 0, without gaps.
         ts_ns: Wall clock, nanoseconds since the epoch.
         mono_ns: Monotonic clock, nanoseconds; orders events of all processes of one boot.

@@ -94,7 +94,7 @@ def few_rounds(change: Change, found: Findings) -> None:
     what it had before. A generation that a member has so never adopted was no round.
     """
     limit = ROUNDS.get(change.protocol or "")
-    if limit is None or change.trigger is None:
+    if limit is None or change.trigger is None or _interrupts(change.trigger):
         return
     found.judged("R5")
     adopted = {(e.member_id, e.data["generation"]) for e in change.record.events["generation"]}
@@ -114,7 +114,7 @@ def noticed_in_time(change: Change, found: Findings) -> None:
     T2: one that doesn't poll is missed when its poll interval ends, and learns that it lost what it had.
     """
     trigger = change.trigger
-    if trigger is None or trigger.kind not in ("fault_begin", "stop"):
+    if trigger is None or trigger.kind not in ("fault_begin", "stop") or _interrupts(trigger):
         return
     assert change.before is not None
     start = change.record.starts.get((trigger.member, trigger.incarnation))
@@ -150,6 +150,13 @@ def _alike(before: Generation, after: Generation, found: Findings) -> bool:
                 return False
             seen.add((frozenset(subscription.topics), subscription.rack))
     return len(seen) == 1 and next(iter(seen))[1] is None
+
+
+def _interrupts(trigger: Event) -> bool:
+    """Whether a proxy hit single requests of a member: how often it has to join again, and when, isn't the group's
+    doing. One that is cut off altogether is missed, and comes back, as one that stands still.
+    """
+    return trigger.src == "proxy" and trigger.data["fault"] != "cut"
 
 
 def _told(trigger: Event) -> str:
