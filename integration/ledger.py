@@ -23,7 +23,7 @@ class Generation:
 
     Args:
         assigned: member id -> topic-partitions.
-        names: member id -> client id, which is the member's name.
+        names: member id -> the member's name, which is its client id.
     """
 
     event: Event
@@ -34,8 +34,14 @@ class Generation:
     names: Mapping[str, str]
 
     @classmethod
-    def of(cls, event: Event) -> Generation:
-        """Read a ``generation_committed`` event."""
+    def of(cls, event: Event, told: Mapping[str, str | None] | None = None) -> Generation:
+        """Read a ``generation_committed`` event.
+
+        Args:
+            event: The event.
+            told: member id -> name, as members say; a coordinator keeps the client id of a static member whose
+                instance id another has taken.
+        """
         members = event.data["members"]
         return cls(
             event,
@@ -43,7 +49,7 @@ class Generation:
             event.data.get("protocol", ""),
             event.data.get("leader", ""),
             {m["member_id"]: frozenset(_tps(m["assigned"])) for m in members},
-            {m["member_id"]: m["client_id"] for m in members},
+            {m["member_id"]: (told or {}).get(m["member_id"]) or m["client_id"] for m in members},
         )
 
     def topics_of(self, member_id: str) -> frozenset[str]:
@@ -87,7 +93,8 @@ class GroupRecord:
     def generations(self) -> list[Generation]:
         """Committed generations with members, in the order of the log."""
         committed = sorted(self.events["generation_committed"], key=lambda e: e.seq)
-        return [Generation.of(e) for e in committed if e.data["members"]]
+        told = {member_id: name for member_id, (name, _) in self.processes.items()}
+        return [Generation.of(e, told) for e in committed if e.data["members"]]
 
     @cached_property
     def by_number(self) -> dict[int, Generation]:

@@ -8,8 +8,8 @@ One thread polls, half a minute at a time, and never pauses between polls while 
 throws away a join that completes between two polls, and sends another or even forgets that it has to
 (`kafka_assignors.kafka_consumer.keep_rejoining`).
 
-The process ends when its standard input closes: the harness holds the other end, so no member outlives it. The line
-``stall`` there makes it stop polling, as work that takes too long would, until the line ``go``.
+The process ends when its standard input closes: the harness holds the other end, so no member outlives it. What it may
+be told there, see `orders`.
 
 Exit codes: 0 after SIGTERM, 1 after an error (told by its ``error`` event), 2 when the configuration can't be read.
 """
@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -35,13 +34,17 @@ from kafka.structs import MemberState
 
 from kafka_assignors.events import EventWriter, partitions_json
 from kafka_assignors.kafka_consumer import keep_rejoining
+from kafka_assignors.kafka_guard import guard
 
 from .names import assignor_named
+from .orders import Orders
 from .tap import AssignorTap
 
 CLIENT = "kafka-python"
 MAX_POLL_INTERVAL_MS = 300_000
 """Kafka's default, in every client."""
+METADATA_MAX_AGE_MS = 300_000
+"""Kafka's default: how long a client believes what it knows of topics."""
 POLL_MS = 30_000
 CLOSE_MS = 5000
 JOIN_S = 8
@@ -58,6 +61,8 @@ class MemberConfig:
         history: The file it writes.
         incarnation: 0 for the first process of that name, then counted up.
         client: Which client it runs; every client has its own process, and all take this configuration.
+        pattern: It subscribes to the topics whose name matches this regular expression, instead of `topics`.
+        guarded: `kafka_assignors.guard` its consumer, also where no assignor of ours does that by itself.
         consumer: Further settings, passed to the client as they are.
     """
 
@@ -74,6 +79,8 @@ class MemberConfig:
     session_timeout_ms: int = 2000
     heartbeat_interval_ms: int = 300
     client: str = CLIENT
+    pattern: str | None = None
+    guarded: bool = False
     consumer: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -93,6 +100,8 @@ class MemberConfig:
             "session_timeout_ms": self.session_timeout_ms,
             "heartbeat_interval_ms": self.heartbeat_interval_ms,
             "max_poll_interval_ms": self.consumer.get("max_poll_interval_ms", MAX_POLL_INTERVAL_MS),
+            "metadata_max_age_ms": self.consumer.get("metadata_max_age_ms", METADATA_MAX_AGE_MS),
+            **({} if self.pattern is None else {"pattern": self.pattern}),
         }
         return {"assignors": list(offered), "topics": list(self.topics), "config": config}
 
@@ -143,14 +152,14 @@ class Member:
     Args:
         config: What to do.
         writer: Where events go; not closed here.
-        go: While it isn't set, the member doesn't poll.
+        orders: What it is told while it runs.
 
     Raises:
         UnknownName: An assignor that nobody has.
     """
 
-    def __init__(self, config: MemberConfig, writer: Writing, go: threading.Event) -> None:
-        self._config, self._writer, self._go = config, writer, go
+    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+        self._config, self._writer, self._orders = config, writer, orders
         self._generation, self._member_id = -1, ""
         self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
         self._polling = False
@@ -173,8 +182,10 @@ class Member:
             # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
             if hasattr(tap, "attach"):
                 tap.attach(self._consumer)
+        if config.guarded:
+            guard(self._consumer)
         try:
-            self._consumer.subscribe(topics=list(config.topics), listener=_Listener(self))
+            self._subscribe({"topics": config.topics} if config.pattern is None else {"pattern": config.pattern})
             self._consume()
         finally:
             self._polling = False
@@ -209,6 +220,15 @@ class Member:
         """This member leads and is about to assign."""
         keep_rejoining(self._consumer)
 
+    def in_assign(self) -> None:
+        """This member is in the middle of assigning, where it may be told to stand still."""
+        if self._orders.stalls_assign:
+            self._stand_still("assign_stall", self._orders.wait_to_assign)
+
+    def _subscribe(self, to: Mapping[str, Any]) -> None:
+        topics = to.get("topics", ())
+        self._consumer.subscribe(topics=list(topics), pattern=to.get("pattern"), listener=_Listener(self))
+
     def _consumer_config(self) -> dict[str, Any]:
         config = self._config
         settings: dict[str, Any] = {
@@ -233,9 +253,11 @@ class Member:
     def _consume(self) -> None:
         try:
             while not self._may_stop():
-                if not self._go.is_set():
-                    self._stall()
+                if self._orders.stalls:
+                    self._stand_still("stall", self._orders.wait_to_poll)
                     continue
+                if (wanted := self._orders.subscription()) is not None:
+                    self._subscribe(wanted)
                 self._polling = True
                 polled = self._consumer.poll(timeout_ms=POLL_MS)
                 self._polling = False
@@ -244,13 +266,13 @@ class Member:
         except Stop:
             pass
 
-    def _stall(self) -> None:
-        fault = {"fault": "stall", "target": self._config.member}
-        self.write("fault_begin", **fault)
-        while not self._go.wait(_RECHECK_S) and self._stop_by is None:
+    def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
+        named = {"fault": fault, "target": self._config.member}
+        self.write("fault_begin", **named)
+        while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
             pass  # told to go on, or to end
-        self._go.set()
-        self.write("fault_end", **fault)
+        self._orders.go()
+        self.write("fault_end", **named)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Tell of records, topic-partition -> records, and commit behind them."""
@@ -326,24 +348,6 @@ def _message(error: Exception, config: MemberConfig) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _obey_parent(go: threading.Event) -> None:
-    """Stall and go on as told; end when the harness is gone, however it went: it alone holds the pipe's other end."""
-
-    def watch() -> None:
-        while told := os.read(0, 4096):
-            # What was told last counts.
-            if told.splitlines()[-1] == b"stall":
-                go.clear()
-            else:
-                go.set()
-        os.kill(os.getpid(), signal.SIGTERM)
-        # Not a daemon's business to wait for a clean close that may never come.
-        time.sleep(JOIN_S + CLOSE_MS / 1000)
-        os._exit(3)
-
-    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
-
-
 def main(argv: Sequence[str]) -> int:
     """Run one member; see the module for the exit codes."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -355,12 +359,11 @@ def main(argv: Sequence[str]) -> int:
     except (OSError, ValueError, TypeError) as error:
         print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
         return 2
-    go = threading.Event()
-    go.set()
-    _obey_parent(go)
+    orders = Orders()
+    orders.listen()
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            Member(config, writer, go).run()
+            Member(config, writer, orders).run()
         except Stop:
             writer.write("stop")
         except Exception as error:

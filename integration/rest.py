@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted, assigned
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import decode_subscription
 from kafka_assignors.errors import WireError
 
 from .process import MemberProcess, brief
@@ -55,27 +57,43 @@ def due(
     if committed is None:
         return ["the first generation"]
     found = []
-    present = sorted(m.client_id for m in committed.members)
+    names = names_of(committed, processes)
+    present = sorted(names.values())
     if present != sorted(wanted):
         found.append(f"generation {committed.generation} has {present}, not {sorted(wanted)}")
     for member in committed.members:
-        process = processes.get(member.client_id)
+        name = names[member.member_id]
+        process = processes.get(name)
         if process is None:
             continue
         assignment = assigned_to(member)
         if process.generation != committed.generation:
-            found.append(f"{member.client_id} is in generation {process.generation}")
+            found.append(f"{name} is in generation {process.generation}")
         elif process.held != assignment:
-            found.append(f"{member.client_id} holds {brief(process.held)}, was assigned {brief(assignment)}")
+            found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
         elif process.revoked_in == committed.generation:
-            found.append(f"{member.client_id} gave up partitions in generation {committed.generation} and will rejoin")
-    if not found:
-        found += _blind_leader(committed, processes, partitions())
-    if not found and complete:
-        owned = {tp for member in committed.members for tp in assigned_to(member)}
-        if missing := {TopicPartition(t, p) for t, n in partitions().items() for p in range(n)} - owned:
-            found.append(f"nobody owns {brief(missing)}")
+            found.append(f"{name} gave up partitions in generation {committed.generation} and will rejoin")
+    if found:
+        return found
+    topics = partitions()
+    found += _old_subscriptions(committed, processes, topics)
+    found += _blind_leader(committed, processes, topics)
+    owned = {tp for member in committed.members for tp in assigned_to(member)}
+    there = {TopicPartition(t, p) for t, n in topics.items() for p in range(n)}
+    if gone := owned - there:
+        found.append(f"{brief(gone)} is owned, and doesn't exist any more")
+    if complete and (missing := there - owned):
+        found.append(f"nobody owns {brief(missing)}")
     return found
+
+
+def names_of(committed: GroupCommitted, processes: Mapping[str, MemberProcess]) -> dict[str, str]:
+    """Member id -> name: whoever told that id, else the client id.
+
+    Of a static member whose instance id another has taken, the coordinator keeps the client id.
+    """
+    told = {process.member_id: name for name, process in processes.items()}
+    return {member.member_id: told.get(member.member_id, member.client_id) for member in committed.members}
 
 
 def assigned_to(member: CommittedMember) -> set[TopicPartition]:
@@ -94,11 +112,31 @@ def seen(processes: Mapping[str, MemberProcess]) -> list[str]:
     return lines
 
 
+def _old_subscriptions(
+    committed: GroupCommitted, processes: Mapping[str, MemberProcess], partitions: Mapping[str, int]
+) -> list[str]:
+    """Members that joined before they subscribed to what they do now, or before a topic came that they match."""
+    found, names = [], names_of(committed, processes)
+    for member in committed.members:
+        process = processes.get(names[member.member_id])
+        with suppress(WireError):  # the checker tells
+            joined = set(decode_subscription(member.subscription).topics)
+            if process is None:
+                continue
+            wanted = set(process.topics)
+            if process.pattern is not None:
+                wanted = {topic for topic in partitions if re.match(process.pattern, topic)}
+            if joined != wanted:
+                told = f"{', '.join(sorted(joined)) or 'nothing'}, not {', '.join(sorted(wanted)) or 'nothing'}"
+                found.append(f"{process.config.member} joined generation {committed.generation} subscribing to {told}")
+    return found
+
+
 def _blind_leader(
     committed: GroupCommitted, processes: Mapping[str, MemberProcess], partitions: Mapping[str, int]
 ) -> list[str]:
-    """A leader that assigned before its metadata had every topic (a cold start) rejoins once they have."""
-    names = {member.member_id: member.client_id for member in committed.members}
+    """A leader that assigned before its metadata had every partition (a cold start, new partitions) rejoins then."""
+    names = names_of(committed, processes)
     leader = processes.get(names.get(committed.leader or "", ""))
     if leader is None or leader.view is None or leader.view[0] != committed.generation:
         return []

@@ -26,6 +26,9 @@ class Listening(Protocol):
     def assigning(self) -> None:
         """The leader is about to assign, in the middle of a join."""
 
+    def in_assign(self) -> None:
+        """The leader assigns; what this takes, its assign takes."""
+
 
 class AssignorTap(AbstractPartitionAssignor):
     """Any kafka-python assignor, with its calls told to a listener.
@@ -72,6 +75,7 @@ class AssignorTap(AbstractPartitionAssignor):
         begun = time.monotonic_ns()
         told: dict[str, Any] = {"generation": generation, "protocol": self.name}
         try:
+            self._listener.in_assign()
             assignment = self._inner.assign(cluster, members)
         except BaseException as error:
             told["error"] = f"{type(error).__name__}: {error}"

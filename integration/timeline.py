@@ -15,7 +15,10 @@ from .history import History
 ZOMBIE_MS = 5000
 """A resumed member must notice within this time what it has lost; after that an overlap is its fault."""
 
-_STANDS_STILL = ("pause", "stall")
+FENCED_MS = 1000
+"""Beside two heartbeats: how long a static member may not know that another has its instance id."""
+
+_STANDS_STILL = ("pause", "stall", "assign_stall")
 
 MemberKey = tuple[str, str, int]
 """group, member name, incarnation: one process."""
@@ -96,10 +99,12 @@ def intervals(history: History) -> list[Interval]:
     4. Per (group, topic, partition), in order of (start_ns, member, incarnation), with E the greatest end_ns of the
        rows before: ``gap_before_ms`` = max(0, start_ns - E) / 10⁶, None in the first row; ``overlap_prev_ms`` =
        max(0, E - start_ns) / 10⁶, 0 in the first row; ``moved`` = (member, incarnation) differs from the row before.
-    5. A process that is paused or doesn't poll is a zombie from its ``fault_begin`` (fault = pause, stall) to its first
-       ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the ``fault_end``, `ZOMBIE_MS` later at most.
-       ``zombie_ms`` is the part of that in the interval. No other column depends on it, so the Spark job's timeline,
-       which lacks it, is the same.
+    5. A process that is paused, doesn't poll or stands still in its assign is a zombie from its ``fault_begin`` (fault
+       = pause, stall, assign_stall) to its first ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the
+       ``fault_end``, `ZOMBIE_MS` later at most. A static member is one from the first ``generation`` of a process that
+       was started under its instance id while it ran, to its first such callback after that, two heartbeats and
+       `FENCED_MS` later at most. ``zombie_ms`` is the part of that in the interval. No other column depends on it, so
+       the Spark job's timeline, which lacks it, is the same.
     6. One whose connections a proxy hit is a zombie as `hindered` says: only if the coordinator went on without it.
 
     Cost: O(n log n) for n events and listed topic-partitions.
@@ -150,6 +155,8 @@ def _pauses(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
     found: dict[MemberKey, list[tuple[int, int]]] = {}
     paused: dict[MemberKey, int] = {}
     resumed: dict[MemberKey, tuple[int, int]] = {}
+    instances: dict[tuple[str, str], list[tuple[MemberKey, int]]] = {}  # processes in the order of their starts
+    fenced: set[MemberKey] = set()
     for event in history.events:
         if event.group is None or event.member is None:
             continue
@@ -161,6 +168,17 @@ def _pauses(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
         elif key in resumed and event.kind in ("revoke_end", "lost_begin", "assigned_begin"):
             begin, latest = resumed.pop(key)
             found.setdefault(key, []).append((begin, min(latest, event.mono_ns)))
+        elif event.kind == "start" and event.instance_id is not None:
+            heartbeat_ms = event.data.get("config", {}).get("heartbeat_interval_ms", 0)
+            instances.setdefault((event.group, event.instance_id), []).append((key, heartbeat_ms))
+        elif event.kind == "generation" and event.instance_id is not None:
+            older = instances.get((event.group, event.instance_id), [])
+            for other, heartbeat_ms in older[: next((i for i, (k, _) in enumerate(older) if k == key), 0)]:
+                # What it tells from now on, it may still have to hear.
+                latest = event.mono_ns + (2 * heartbeat_ms + FENCED_MS) * 1_000_000
+                if other not in fenced:
+                    fenced.add(other)
+                    resumed[other] = event.mono_ns, latest
     for key, window in resumed.items():
         found.setdefault(key, []).append(window)
     for key, begin in paused.items():

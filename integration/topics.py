@@ -1,13 +1,150 @@
-"""Topics of a run on the broker."""
+"""Topics of a run on the broker: made, grown, deleted, and how they are now."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
+from typing import Any
 
-from kafka.admin import KafkaAdminClient
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
+
+from .errors import NotStable
+
+_TICK_S = 0.05
+_TIMEOUT_S = 15.0
+
+
+class Topics:
+    """What the brokers say of topics at the moment of asking, and changes to them. Nothing is remembered.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="kafka-assignors-topics")
+
+    def counts(self, names: Collection[str], patterns: Collection[str] = ()) -> dict[str, int]:
+        """Partitions of each topic that exists, by these names or where a pattern matches the begin of its name.
+
+        Raises:
+            kafka.errors.KafkaError: No broker answers.
+        """
+        found = self._describe(None if patterns else names)
+        wanted = [re.compile(pattern) for pattern in patterns]
+        return {
+            name: len(topic["partitions"])
+            for name, topic in sorted(found.items())
+            if name in names or (not topic["is_internal"] and any(each.match(name) for each in wanted))
+        }
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Make topics, topic -> partition count; returns when every partition has a leader.
+
+        Raises:
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        self._admin.create_topics({t: {"num_partitions": n} for t, n in topics.items()}, wait_for_metadata=True)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions; returns when every one has a leader.
+
+        Raises:
+            ConfigError: It doesn't exist, or has as many already: partitions can only be added.
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        now = self.counts([topic]).get(topic)
+        if now is None or now >= partitions:
+            has = "doesn't exist" if now is None else f"has {now} partitions"
+            raise ConfigError(f"topic {topic!r} can't grow to {partitions} partitions: it {has}")
+        self._admin.create_partitions({topic: partitions})
+        self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic; returns when the brokers don't know it any more.
+
+        Raises:
+            ConfigError: It doesn't exist.
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        if not self.counts([topic]):
+            raise ConfigError(f"topic {topic!r} can't be deleted: it doesn't exist")
+        self._admin.delete_topics([topic])
+        self._until(lambda: not self.counts([topic]), f"topic {topic!r} is gone")
+
+    def begins_and_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """First offset, and the one behind the last record, of each topic-partition.
+
+        Raises:
+            kafka.errors.KafkaError: A leader doesn't tell.
+        """
+        wanted = [KafkaTopicPartition(*tp) for tp in tps]
+        if not wanted:
+            return {}
+        first, last = (
+            self._admin.list_partition_offsets(dict.fromkeys(wanted, spec))
+            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+        )
+        return {TopicPartition(*tp): (first[tp].offset, last[tp].offset) for tp in wanted}
+
+    def leader(self, tp: TopicPartition) -> int | None:
+        """The node that leads a partition; None: nobody does, or it doesn't exist."""
+        topic = self._describe([tp.topic]).get(tp.topic, {"partitions": ()})
+        leaders = {p["partition_index"]: p["leader_id"] for p in topic["partitions"]}
+        return leaders.get(tp.partition) if leaders.get(tp.partition, -1) >= 0 else None
+
+    def wait_in_sync(self, names: Collection[str], timeout_s: float = 30) -> None:
+        """Return when every replica of these topics is in sync.
+
+        Raises:
+            NotStable: Not by the deadline.
+        """
+
+        def in_sync() -> bool:
+            found = self._describe(names)
+            return all(
+                len(p["isr_nodes"]) == len(p["replica_nodes"]) for topic in found.values() for p in topic["partitions"]
+            )
+
+        self._until(in_sync, f"all replicas of {', '.join(sorted(names))} are in sync", timeout_s)
+
+    def close(self) -> None:
+        """End the client."""
+        self._admin.close()
+
+    def _describe(self, names: Collection[str] | None) -> dict[str, dict[str, Any]]:
+        if names is not None and not names:
+            return {}
+        try:
+            told = self._admin.describe_topics(None if names is None else sorted(names))
+        except UnknownTopicOrPartitionError:
+            return {}
+        return {topic["name"]: topic for topic in told if not topic["error_code"]}
+
+    def _whole(self, topic: str, partitions: int) -> bool:
+        found = self._describe([topic]).get(topic, {"partitions": ()})["partitions"]
+        return len(found) == partitions and all(p["leader_id"] >= 0 for p in found)
+
+    @staticmethod
+    def _until(condition: Any, what: str, timeout_s: float = _TIMEOUT_S) -> None:
+        deadline = time.monotonic() + timeout_s
+        said = ""
+        while True:
+            try:
+                if condition():
+                    return
+            except KafkaError as error:  # a broker that is on its way
+                said = f" ({type(error).__name__}: {error})"
+            if time.monotonic() > deadline:
+                raise NotStable(f"not within {timeout_s:g} s: {what}{said}")
+            time.sleep(_TICK_S)
 
 
 def create_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
@@ -21,14 +158,13 @@ def create_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
         ConfigError: A topic exists with another count, which this doesn't change.
         kafka.errors.KafkaError: The broker refuses.
     """
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap, client_id="kafka-assignors-topics")) as admin:
-        there = {t["name"]: len(t["partitions"]) for t in admin.describe_topics() if t["name"] in topics}
+    with closing(Topics(bootstrap)) as broker:
+        there = broker.counts(topics)
         for topic, count in there.items():
             if count != topics[topic]:
                 raise ConfigError(
                     f"topic {topic!r} has {count} partitions, this run needs {topics[topic]}; "
                     "delete it, or take another broker"
                 )
-        missing = {t: {"num_partitions": n} for t, n in topics.items() if t not in there}
-        if missing:
-            admin.create_topics(missing, wait_for_metadata=True)
+        if missing := {topic: count for topic, count in topics.items() if topic not in there}:
+            broker.create(missing)

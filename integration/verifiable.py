@@ -236,7 +236,7 @@ class VerifiableProcess(MemberProcess):
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None
         given = [f"{config.client}:{name}" for name in config.assignors]
-        self._writer.write("start", **config.start(config.assignors, given))
+        self.take(self._writer.write("start", **config.start(config.assignors, given)))
 
     @property
     def returncode(self) -> int | None:
@@ -266,6 +266,12 @@ class VerifiableProcess(MemberProcess):
         """Not in its protocol."""
         raise NotSupported(
             f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer polls without a stop"
+        )
+
+    def order(self, what: str) -> None:
+        """Not in its protocol."""
+        raise NotSupported(
+            f"member {self.config.member!r} runs {self.config.client}, which can't be told to {what.partition(' ')[0]}"
         )
 
     def resume(self) -> None:

@@ -22,7 +22,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +35,7 @@ from kafka_assignors.events import partitions_json
 
 from .member import Member, MemberConfig, Stop
 from .names import JAVA_ASSIGNORS
+from .orders import Orders
 
 _OURS = {java: name for name, java in JAVA_ASSIGNORS.items()}
 _HEARTBEAT_MS = 3000
@@ -122,9 +122,7 @@ class VerifiableMember(Member):
     """
 
     def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
-        go = threading.Event()
-        go.set()
-        super().__init__(config, Speech(), go)
+        super().__init__(config, Speech(), Orders())
         self._verbose, self._commits, self._left = verbose, commits, most
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:

@@ -12,7 +12,7 @@ R1    revoke before assign: the old owner has given a partition up before the ne
 R2    cooperative hand-over: what a member says it owns, and does, is given to nobody else
 R3    no needless revoke: cooperative members keep through one trigger what they have before and after it
 R4    fewest moves: our sticky assignors move no more than balance needs
-R5    few rounds: one trigger takes one generation, two under a cooperative assignor
+R5    few rounds: one trigger takes one generation, two under a cooperative assignor, a broker's restart none
 R6    true claims: what a member says it owns as it joins is what it owns
 C1    only owners consume
 C2    an owner begins at the committed offset, never goes back, leaves no record out
@@ -23,6 +23,7 @@ S1    a static member that is back within its session has its partitions, and no
 S2    a fenced static member consumes and commits nothing more
 T1    a dead member is missed when its session ends and not before, one that leaves at once
 T2    one that doesn't poll is missed when its poll interval ends
+T3    a topic that came, grew or went is in the assignment when metadata may be that old
 A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
 K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
 K2    order: records of one key from one producer lie in the order in which they were sent
@@ -42,7 +43,7 @@ __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 
 LAWS = (
     *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5", "R6"),
-    *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "T2", "A1", "K1", "K2"),
+    *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
 )
 
 _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
@@ -66,6 +67,7 @@ _OF_CHANGES: Sequence[Callable[[Change, Findings], None]] = (
     rests.fewest_moves,
     rests.few_rounds,
     rests.noticed_in_time,
+    rests.topics_noticed,
 )
 
 

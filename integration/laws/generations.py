@@ -156,7 +156,7 @@ def _settled(record: GroupRecord) -> dict[int, tuple[int, Event | None]]:
         assert generation is not None
         begun = generation.event.mono_ns
         # Someone who comes or goes makes another generation due, whether or not it ever came.
-        until = min((ns for ns in ends if ns > begun), default=last_ns)
+        until = min((ns - 1 for ns in ends if ns > begun), default=last_ns)  # the topics as they were until then
         until = until if after is None else min(until, after.event.mono_ns)
         if until - begun >= SETTLED_MS * MS:
             stayed[generation.number] = until, None

@@ -17,6 +17,7 @@ from .findings import MS, Findings, all_named, named
 
 ROUNDS = {**dict.fromkeys(STRATEGIES, 1), COOPERATIVE: 2}
 """Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
+_OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
 """Beside the session: a busy member's last heartbeat may be late, and all others must join again."""
 
@@ -57,12 +58,11 @@ def fewest_moves(change: Change, found: Findings) -> None:
     if not _alike(change.before, change.after, found):
         return
     before, after = change.before.owners, change.after.owners
-    if set(before) != set(after):
-        return  # topics came, went or grew
     moved = moves(before, after)
     staying = [o for o in change.before.identities.values() if o in set(change.after.identities.values())]
-    held = Counter(before.values())
-    needed = len(before) - most_kept([held[o] for o in staying], len(change.after.assigned), len(before))
+    # Where topics came, went or grew, what is there before and after: the rest neither moves nor stays.
+    held = Counter(owner for tp, owner in before.items() if tp in after)
+    needed = held.total() - most_kept([held[o] for o in staying], len(change.after.assigned), len(after))
     found.judged("R4")
     if len(moved) > needed:
         message = (
@@ -88,7 +88,9 @@ def most_kept(held: Collection[int], members: int, partitions: int) -> int:
 
 
 def few_rounds(change: Change, found: Findings) -> None:
-    """R5: one trigger takes one generation, two under a cooperative assignor.
+    """R5: one trigger takes one generation, two under a cooperative assignor; brokers that are back soon, none.
+
+    Soon: within the shortest session of the group's members. A coordinator's successor gives each a whole session anew.
 
     A member may rejoin (it gave something up) before another has learned its assignment, which then joins again with
     what it had before. A generation that a member has so never adopted was no round.
@@ -96,6 +98,7 @@ def few_rounds(change: Change, found: Findings) -> None:
     limit = ROUNDS.get(change.protocol or "")
     if limit is None or change.trigger is None or _interrupts(change.trigger):
         return
+    limit = 0 if _back_soon(change) else limit
     found.judged("R5")
     adopted = {(e.member_id, e.data["generation"]) for e in change.record.events["generation"]}
     telling = change.record.processes
@@ -139,9 +142,44 @@ def noticed_in_time(change: Change, found: Findings) -> None:
         found.broken(law, message, trigger, without.event)
 
 
+def topics_noticed(change: Change, found: Findings) -> None:
+    """T3: a topic that came, grew or went is in the assignment once its leader's metadata may be that old, and joined.
+
+    Judged where every member tells how long it believes its metadata. A pattern takes two such ages: its member finds
+    the topic and joins, and the leader may have yet to learn of it.
+    """
+    trigger = change.trigger
+    if trigger is None or trigger.data.get("change") not in _OF_TOPICS:
+        return
+    starts = [change.record.start_of(m) for m in change.after.assigned]
+    ages = [s.data.get("config", {}).get("metadata_max_age_ms") for s in starts if s is not None]
+    beats = [s.data.get("config", {}).get("heartbeat_interval_ms", 0) for s in starts if s is not None]
+    if len(ages) < len(starts) or None in ages:
+        return
+    found.judged("T3")
+    patterns = any("pattern" in s.data.get("config", {}) for s in starts if s is not None)
+    latest = max(ages) * (2 if patterns else 1) + max(beats) + LATE_MS
+    topics: Mapping[str, int] = trigger.data["topics"]
+    try:
+        wanted = {topic for m in change.after.assigned for topic in change.after.topics_of(m)}
+    except WireError as error:
+        found.unknown.append(f"T3: a subscription of generation {change.after.number} can't be read: {error}")
+        return
+    for topic, count in ((t, n) for t, n in topics.items() if t in wanted or not n):
+        seen = next((g for g in change.generations if sum(tp.topic == topic for tp in g.owners) == count), None)
+        after_ms = None if seen is None else (seen.event.mono_ns - trigger.mono_ns) / MS
+        if after_ms is None or after_ms > latest:
+            message = (
+                f"{topic} had {count} partitions after its {_told(trigger)}, and the group assigned them "
+                + ("never" if after_ms is None else f"{after_ms:.0f} ms later")
+                + f", not within {latest} ms"
+            )
+            found.broken("T3", message, trigger, None if seen is None else seen.event)
+
+
 def _alike(before: Generation, after: Generation, found: Findings) -> bool:
-    seen = set()
     for generation in (before, after):
+        seen = set()
         for member_id in generation.assigned:
             try:
                 subscription = generation.subscription_of(member_id)
@@ -149,7 +187,28 @@ def _alike(before: Generation, after: Generation, found: Findings) -> bool:
                 found.unknown.append(f"R4: a subscription of generation {generation.number} can't be read: {error}")
                 return False
             seen.add((frozenset(subscription.topics), subscription.rack))
-    return len(seen) == 1 and next(iter(seen))[1] is None
+        if len(seen) != 1 or next(iter(seen))[1] is not None:
+            return False
+    return True
+
+
+def _back_soon(change: Change) -> bool:
+    """Whether only brokers were hit, and each was back within the shortest session."""
+    if not all(str(e.data.get("fault", "")).startswith("broker_") for e in change.triggers):
+        return False
+    begun: dict[str, int] = {}
+    longest = 0
+    for event in change.triggers:
+        if event.kind == "fault_begin":
+            begun[event.data["target"]] = event.mono_ns
+        else:
+            longest = max(longest, event.mono_ns - begun.pop(event.data["target"], 0))
+    sessions = [
+        start.data.get("config", {}).get("session_timeout_ms", 0)
+        for start in (change.record.start_of(m) for m in change.after.assigned)
+        if start is not None
+    ]
+    return not begun and len(sessions) == len(change.after.assigned) and longest < min(sessions) * MS
 
 
 def _interrupts(trigger: Event) -> bool:

@@ -8,14 +8,12 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
 from ..ledger import GroupRecord
-from ..timeline import partitions_of
+from ..timeline import FENCED_MS, partitions_of
 from .findings import MS, Findings, all_named
 
 MARGIN_MS = 300
 """A restart that comes back closer to the end of its session than this may be late: the coordinator counts from the
 last heartbeat it got."""
-NOTICE_MS = 1000
-"""Beside two heartbeats: a poll that is under way is told to its end."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
 _CALLBACKS = ("assigned_begin", "revoke_begin", "lost_begin")
 
@@ -60,7 +58,7 @@ def fenced(record: GroupRecord, found: Findings) -> None:
         if taken is None or heartbeat is None or (ended is not None and ended.mono_ns <= taken.mono_ns):
             continue
         found.judged("S2")
-        until = taken.mono_ns + (2 * heartbeat + NOTICE_MS) * MS
+        until = taken.mono_ns + (2 * heartbeat + FENCED_MS) * MS
         for kind, what in (("consume", "consumed"), ("commit_ok", "committed")):
             late = [e for e in record.events[kind] if _process(e) == _process(old) and e.mono_ns > until]
             if late:

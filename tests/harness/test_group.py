@@ -65,7 +65,8 @@ def test_members_join_leave_and_die_and_nothing_is_lost(
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
     # The steps here name no bound for gaps, there is no static member, and nothing need be read twice.
     cooperative, sticky = assignor == "cooperative-sticky", "sticky" in assignor
-    apart = {"O4", "S1", "S2", "C4", "T2"} | (set() if cooperative else {"R2", "R3"}) | (set() if sticky else {"R4"})
+    apart = {"O4", "S1", "S2", "C4", "T2", "T3"}
+    apart |= (set() if cooperative else {"R2", "R3"}) | (set() if sticky else {"R4"})
     assert {law for law, times in verdict.checked.items() if not times} | {"C4"} == apart
     assert [step["name"] for step in verdict.measures["steps"]] == [
         "three join",

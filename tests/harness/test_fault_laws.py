@@ -1,0 +1,136 @@
+"""The laws of topics that change, of brokers that come back, and of members that are fenced or stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from integration.checker import Verdict, check
+from integration.timeline import FENCED_MS
+
+from .story import HEARTBEAT_MS, SESSION_MS, Story
+
+COOPERATIVE = "cooperative-sticky"
+AGE_MS = 1000
+
+
+def broken(verdict: Verdict) -> set[str]:
+    return {violation.law for violation in verdict.violations}
+
+
+def aged(protocol: str = "sticky") -> Story:
+    """Two members at rest, which tell how old their metadata may be."""
+    story = Story(protocol, {"t": 4, "u": 2}).start("a", "b").round()
+    for event in story.events:
+        if event.kind == "start":
+            event.data["config"]["metadata_max_age_ms"] = AGE_MS  # type: ignore[index]
+    return story
+
+
+def changed(change: str, topic: str, count: int, *, after_ms: float = 500, protocol: str = "sticky") -> Story:
+    """A topic gets so many partitions, and the group assigns anew."""
+    story = aged(protocol)
+    story.tell("admin_change", change=change, target=topic, topics={topic: count})
+    story.topics = {t: n for t, n in (story.topics | {topic: count}).items() if n}  # events keep the old one
+    return story.wait(after_ms).round()
+
+
+def moved_for_nothing(data: dict[str, Any]) -> None:
+    """Two members swap a partition each of a topic that nothing happened to."""
+    mine, other = (member["assigned"] for member in data["members"])
+    mine[0], other[0] = other[0], mine[0]
+
+
+def outage(ms: float, *, rounds: int = 0, fault: str = "broker_restart") -> Story:
+    story = Story("sticky").start("a", "b").round().records(14).consume()
+    story.tell("fault_begin", fault=fault, target="node 2")
+    story.wait(ms)
+    story.tell("fault_end", fault=fault, target="node 2")
+    for _ in range(rounds):
+        story.round(stable=False)
+    if not rounds:
+        rest = next(e for e in story.events if e.kind == "step" and e.data["name"] == "stable")
+        story.tell("step", **dict(rest.data))
+        return story
+    return story.round()
+
+
+def fenced(lost_after_ms: float | None) -> Story:
+    """Another process takes b's instance id; the old one is told of it some time later, or never."""
+    story = Story().start("a", static=True).start("b", static=True).round()
+    adopted = next(e for e in story.events if e.kind == "assigned_end" and e.member == "b")
+    story.take_over("b")
+    taken = next(e for e in reversed(story.events) if e.kind == "generation" and e.member == "b")
+    for kind in ("lost_begin", "lost_end") if lost_after_ms is not None else ():
+        story.tell(kind, "member", "b", generation=1, partitions=adopted.data["partitions"])
+        told = story.events[-1]
+        story.events[-1] = type(told)(
+            **{**vars(told), "incarnation": adopted.incarnation, "mono_ns": taken.mono_ns + round(lost_after_ms * 1e6)}
+        )
+    story.wait(9000).tell("step", name="long after")
+    story.events.sort(key=lambda e: e.mono_ns)
+    return story
+
+
+BROKEN: dict[str, tuple[str, Callable[[], Story]]] = {
+    "new partitions were assigned late": ("T3", lambda: changed("add_partitions", "t", 7, after_ms=AGE_MS + 5000)),
+    "a topic was gone late": ("T3", lambda: changed("delete_topic", "u", 0, after_ms=AGE_MS + 5000)),
+    "an old partition moved as new ones came": (
+        "R4", lambda: changed("add_partitions", "t", 6).change("generation_committed", moved_for_nothing)),
+    "an old partition moved as another topic went": (
+        "R4", lambda: changed("delete_topic", "u", 0).change("generation_committed", moved_for_nothing)),
+    "a short restart made a generation": ("R5", lambda: outage(SESSION_MS / 2, rounds=1)),
+    "a fenced member never noticed": ("O1", lambda: fenced(None)),
+    "a fenced member noticed late": ("O1", lambda: fenced(2 * HEARTBEAT_MS + FENCED_MS + 100)),
+    "a stall in assign is an excuse only until it is told": ("O1", lambda: stood_still(6000)),
+}  # fmt: skip
+
+
+def stood_still(notice_ms: float) -> Story:
+    """A leader stalls in its assign beyond its session, and is told what it lost once it goes on."""
+    story = Story(COOPERATIVE).start("a", "b").round()
+    return story.pause("a", "assign_stall").round().resume("a", fault="assign_stall", notice_ms=notice_ms).round()
+
+
+LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
+    "new partitions": ({"T3": True, "R4": True, "R5": True}, lambda: changed("add_partitions", "t", 7)),
+    "new partitions, cooperative": (
+        {"T3": True, "R4": True, "R3": True}, lambda: changed("add_partitions", "t", 7, protocol=COOPERATIVE)),
+    "a topic went": ({"T3": True, "R4": True}, lambda: changed("delete_topic", "u", 0)),
+    "a new topic": ({"T3": True, "R4": True}, lambda: changed("create_topic", "v", 2)),
+    "a change of something else": ({"T3": False}, lambda: changed("alter_config", "t", 7)),
+    "a short restart": ({"R5": True}, lambda: outage(SESSION_MS / 2)),
+    "a long outage": ({"R5": True}, lambda: outage(SESSION_MS * 2)),
+    "a fenced member was told in time": ({"O1": True, "S2": True}, lambda: fenced(HEARTBEAT_MS)),
+    "a leader stalled in its assign": ({"O1": True}, lambda: stood_still(10)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "build"), BROKEN.values(), ids=BROKEN)
+def test_what_breaks_a_law_is_found_with_its_witnesses(law: str, build: Callable[[], Story]) -> None:
+    verdict = check(build().history)
+
+    assert verdict.value is False
+    assert law in broken(verdict), verdict.violations
+    assert all(violation.witnesses and violation.message for violation in verdict.violations)
+
+
+@pytest.mark.parametrize(("judged", "build"), LAWFUL.values(), ids=LAWFUL)
+def test_what_is_lawful_is_judged_and_true(judged: dict[str, bool], build: Callable[[], Story]) -> None:
+    verdict = check(build().history)
+
+    assert verdict.violations == ()
+    assert {law: verdict.checked[law] > 0 for law in judged} == judged
+
+
+def test_a_generation_is_judged_by_the_topics_as_they_were_while_it_stood() -> None:
+    """It stood for long before the topic grew: it had every partition there was."""
+    story = aged().wait(9000)
+    story.tell("admin_change", change="add_partitions", target="t", topics={"t": 7})
+
+    verdict = check(story.history)
+
+    assert verdict.checked["O3"] > 0
+    assert verdict.violations == ()
