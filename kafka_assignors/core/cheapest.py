@@ -99,9 +99,9 @@ def send(network: Network) -> None:
         if not _ways(network, distances):
             raise AssertionError("the loads of a block leave no room for its partitions")
         for offers in (_FEW, None):
-            *edges, all_ = _edges(network, distances, offers)
-            _settle(network, *maxflow.sent(*edges, source, sink))
-            if all_ or not _ways(network, distances):
+            (tail, head, room), everything = _edges(network, distances, offers)
+            _settle(network, *maxflow.sent(tail, head, room, source, sink))
+            if everything or not _ways(network, distances):
                 break
 
 
@@ -142,7 +142,7 @@ def _distances(net: Network) -> Distances:
             return d
 
 
-def _edges(net: Network, d: Distances, offers: int | None) -> tuple[Ints, Ints, Ints, bool]:
+def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, Ints, Ints], bool]:
     """The edges on shortest ways.
 
     Args:
@@ -197,7 +197,7 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[Ints, Ints, 
         (source, member_0 + many, net.over[many]),
     )
     tail, head, room = zip(*(np.broadcast_arrays(*edge) for edge in edges), strict=True)
-    return np.concatenate(tail), np.concatenate(head), np.concatenate(room), len(give) == possible
+    return (np.concatenate(tail), np.concatenate(head), np.concatenate(room)), len(give) == possible
 
 
 def _settle(net: Network, tail: Ints, head: Ints, units: Ints) -> None:
