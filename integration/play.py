@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from . import actions
 from .broker import Broker
+from .broker.cluster import Cluster
 from .checker import check
 from .group import MemberGroup
 from .history import History
+from .errors import NotSupported
+from .outages import Outages
+from .proxy import Applied, FaultProxy, NetworkFault
 from .records import Sender
 from .report import GroupResult, StepRow
-from .scenario import Join, Kill, Leave, Pause, Scenario, Step
+from .scenario import Scenario, Step
 from .topics import create_topics
 
 OnStep = Callable[[StepRow], None]
@@ -40,57 +47,12 @@ def play(
         timeout_s: For each step, and for the group to have consumed everything at the end.
 
     Raises:
-        NotStable, MemberDied, NotDrained: The scenario didn't get to its end; the history up to there is kept.
+        NotSupported: The scenario has network faults, and the broker no listener for a proxy.
+        NotStable, MemberDied, NotDrained, NotOver: The scenario didn't get to its end; the history up to there is kept.
         ConfigError: A topic exists with another partition count.
     """
-    create_topics(broker.bootstrap, scenario.topics)
-    group = group or f"{scenario.name}-{run[:8]}"
-    steps: list[StepRow] = []
-    sender = (
-        Sender(broker.bootstrap, folder, run, list(scenario.topics), "default", scenario.rate_per_s)
-        if scenario.rate_per_s
-        else None
-    )
-    timeouts = {"session_timeout_ms": scenario.session_timeout_ms}
-    with MemberGroup(broker.bootstrap, group, folder, run, **timeouts) as members:
-        with sender or nullcontext():
-            for step in scenario.steps:
-                steps.append(_take(members, scenario, step, timeout_s))
-                if on_step:
-                    on_step(steps[-1])
-        members.drain(timeout_s)
-    history = History.load(folder)
-    verdict = check(history)
-    return GroupResult(
-        title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
-        about=scenario.about,
-        steps=tuple(steps),
-        verdict=verdict,
-        intervals=tuple(verdict.intervals),
-    )
+    proxy = FaultProxy(broker.routes, folder, run) if scenario.network_faults else None
+    with proxy or nullcontext():
+        return _play(scenario, broker, folder, run, group, on_step, timeout_s, proxy)
 
 
-def _take(members: MemberGroup, scenario: Scenario, step: Step, timeout_s: float) -> StepRow:
-    members.step(step.name, scenario.gap_ms)
-    for action in step.actions:
-        if isinstance(action, Join):
-            topics = action.topics or tuple(scenario.topics)
-            members.start(
-                action.member,
-                list(topics),
-                list(action.assignors or scenario.assignors),
-                client=action.client,
-                instance_id=action.member if action.static else None,
-            )
-        elif isinstance(action, Leave):
-            members.stop(action.member)
-        elif isinstance(action, Kill):
-            members.kill(action.member)
-        elif isinstance(action, Pause):
-            members.pause(action.member)
-        else:
-            members.resume(action.member)
-    stable = members.wait_stable(timeout_s=timeout_s)
-    return StepRow(
-        step.name, stable.generation, stable.protocol, stable.owned, len(stable.moves), stable.seconds, stable.mono_ns
-    )

@@ -4,63 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kafka_assignors.errors import UnknownName
 
-
-@dataclass(frozen=True)
-class Join:
-    """A member starts.
-
-    Args:
-        member: Its name in the run.
-        assignors: Its ordered list of assignors; empty: the scenario's.
-        topics: Its subscription; empty: all topics of the scenario.
-        static: It has an instance id (its name), so that it may restart without a rebalance.
-        client: Which client it runs; see `MemberGroup.start`.
-    """
-
-    member: str
-    assignors: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    static: bool = False
-    client: str = "kafka-python"
-
-
-@dataclass(frozen=True)
-class Leave:
-    """A member closes its consumer and leaves the group."""
-
-    member: str
-
-
-@dataclass(frozen=True)
-class Kill:
-    """A member's process gets SIGKILL; the coordinator notices when its session ends."""
-
-    member: str
-
-
-@dataclass(frozen=True)
-class Pause:
-    """A member's process gets SIGSTOP; the coordinator evicts it when its session ends."""
-
-    member: str
-
-
-@dataclass(frozen=True)
-class Resume:
-    """A paused member's process gets SIGCONT."""
-
-    member: str
-
-
-Action = Join | Leave | Kill | Pause | Resume
+from .actions import (
+    Action,
+    AddPartitions,
+    CreateTopic,
+    Cut,
+    Delay,
+    DeleteTopic,
+    Drop,
+    Heal,
+    Join,
+    Kill,
+    KillNode,
+    Leave,
+    NetworkFault,
+    Pause,
+    Reset,
+    RestartNodes,
+    RestoreNodes,
+    Resume,
+    Stall,
+    StallAssign,
+    Subscribe,
+    WaitEnd,
+    WaitStalled,
+    brings,
+)
 
 
 @dataclass(frozen=True)
 class Step:
-    """Actions taken together; the group must be stable again before the next step."""
+    """Actions taken together; the group must be stable again before the next step, and network faults that end by
+    themselves must have happened and be over.
+    """
 
     name: str
     actions: tuple[Action, ...]
@@ -69,10 +49,8 @@ class Step:
         """The members in the group once this step is done, given those in it before."""
         members = set(before)
         for action in self.actions:
-            if isinstance(action, Join | Resume):
-                members.add(action.member)
-            else:
-                members.discard(action.member)
+            if (into := brings(action)) is not None:
+                (members.add if into else members.discard)(action.member)  # type: ignore[union-attr]
         return frozenset(members)
 
 
@@ -90,6 +68,8 @@ class Scenario:
             lost has nothing to judge.
         gap_ms: How long a topic-partition may be without an owner (law O4): a session, and what it takes to join.
         session_timeout_ms: How long the coordinator waits for a silent member.
+        consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
+        nodes: Brokers that it needs; 1: any broker will do.
     """
 
     name: str
@@ -100,6 +80,13 @@ class Scenario:
     rate_per_s: int = 100
     gap_ms: int = 8000
     session_timeout_ms: int = 2000
+    consumer: Mapping[str, Any] = field(default_factory=dict)
+    nodes: int = 1
+
+    @property
+    def network_faults(self) -> bool:
+        """Whether its members need a fault proxy."""
+        return any(isinstance(action, NetworkFault) for step in self.steps for action in step.actions)
 
 
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
@@ -210,6 +197,21 @@ _SCENARIOS = (
         ),
     ),
     Scenario(
+        "proxy-faults",
+        "One member is cut off and comes back, loses the answer to its SyncGroup, has late heartbeats, and has all its "
+        "connections reset every second: the others go on.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m1 is cut off", (Cut("m1"),)),
+            Step("m1 is back", (Heal("m1"),)),
+            Step("m4 joins, m1 never learns its assignment", (Drop("m1", "SyncGroup"), Join("m4"))),
+            Step("a heartbeat of m1 is late", (Delay("m1", 4000, "Heartbeat", times=1),)),
+            Step("m1's connections are reset every second", (Reset("m1", times=10, every_ms=1000),)),
+        ),
+        # by default a client waits half a minute for an answer that is lost
+        consumer={"request_timeout_ms": 3000},
+    ),
+    Scenario(
         "static",
         "Three static members join, one is killed and comes back within its session: nobody else notices.",
         (
@@ -218,6 +220,72 @@ _SCENARIOS = (
         ),
         session_timeout_ms=10_000,
         gap_ms=15_000,
+    ),
+    Scenario(
+        "fenced",
+        "Another process takes the instance id of a static member: the old one must stop, the new one has what it had.",
+        (
+            Step("three static members join", tuple(Join(m, static=True) for m in _ROLLED)),
+            Step("a twin of m2 joins", (Join("twin", instance="m2"), WaitEnd("m2"))),
+        ),
+        session_timeout_ms=10_000,
+        gap_ms=15_000,
+    ),
+    Scenario(
+        "stall",
+        "Three members join, one works so long that its poll interval ends, and goes on: it must notice what it lost.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m2 polls no more", (Stall("m2"),)),
+            Step("m2 polls again", (Resume("m2"),)),
+        ),
+        consumer={"max_poll_interval_ms": 2500},
+    ),
+    Scenario(
+        "stall-assign",
+        "The leader stands still in its assign beyond its session, and goes on; the next leader dies in its assign.",
+        (
+            Step("m1 joins, and leads", (Join("m1"),)),
+            Step("m2 joins", (Join("m2"),)),
+            Step("m3 joins, m1 stands still in its assign", (StallAssign("m1"), Join("m3"), WaitStalled("m1"))),
+            Step("m1 goes on", (Resume("m1"),)),
+            Step("m1 and m3 leave, m2 leads", (Leave("m1"), Leave("m3"))),
+            Step("m4 joins, m2 dies in its assign", (StallAssign("m2"), Join("m4"), WaitStalled("m2"), Kill("m2"))),
+        ),
+        topics={"orders": 12},
+    ),
+    Scenario(
+        "topics",
+        "A topic grows, one is deleted, one is made that a pattern matches, a subscription changes in place.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("growing grows from 6 to 9 partitions", (AddPartitions("growing", 9),)),
+            Step("passing is deleted", (DeleteTopic("passing"),)),
+            Step("m4 joins by a pattern", (Join("m4", pattern="growing|coming-.*"),)),
+            Step("a topic comes that m4 matches", (CreateTopic("coming-a", 3),)),
+            Step("m1 subscribes to it too", (Subscribe("m1", ("coming-a", "growing", "staying")),)),
+            Step("m1 subscribes to it alone", (Subscribe("m1", ("coming-a",)),)),
+        ),
+        topics={"growing": 6, "passing": 3, "staying": 3},
+        consumer={"metadata_max_age_ms": 1000},
+    ),
+    Scenario(
+        "nodes",
+        "Three brokers: the coordinator's node is killed and comes back, all restart in turn, and at last the "
+        "coordinator's node is killed together with the leader.",
+        (
+            Step("m1 joins, and leads", (Join("m1"),)),
+            Step("m2 and m3 join", (Join("m2"), Join("m3"))),
+            Step("the coordinator's node is killed", (KillNode("coordinator"),)),
+            Step("it comes back", (RestoreNodes(),)),
+            Step("every node restarts", (RestartNodes(),)),
+            Step("coordinator and leader are killed", (KillNode("coordinator"), Kill("m1"))),
+            Step("it comes back again", (RestoreNodes(),)),
+        ),
+        topics={"orders": 6},
+        session_timeout_ms=12_000,
+        gap_ms=40_000,
+        nodes=3,
     ),
     Scenario(
         "rolling-assignors",

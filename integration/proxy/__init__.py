@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -65,7 +65,7 @@ class Applied:
 
     def heal(self) -> None:
         """End it, unless it is over: what it holds back passes; connections of which it swallowed something end."""
-        self._proxy.heal(self)
+        self._proxy.heal([self])
 
     @property
     def _said(self) -> str:
@@ -163,18 +163,21 @@ class FaultProxy:
         self._order({"do": "apply", "number": applied.number, "fault": fault.name, **values})
         return applied
 
-    def heal(self, *faults: Applied) -> None:
-        """End these faults; none named: all that are in force."""
+    @property
+    def in_force(self) -> list[Applied]:
+        """The faults that aren't over."""
         with self._changed:
-            numbers = [each.number for each in faults or self._applied.values() if not each.over]
+            return [each for each in self._applied.values() if not each.over]
+
+    def heal(self, faults: Iterable[Applied] | None = None) -> None:
+        """End these faults; None: all that are in force."""
+        numbers = [each.number for each in (self.in_force if faults is None else faults) if not each.over]
         if numbers and not self._ended:
             self._order({"do": "heal", "numbers": numbers})
 
     def cuts_off(self, member: str) -> bool:
         """Whether a member is cut off now."""
-        with self._changed:
-            faults = [each.fault for each in self._applied.values() if not each.over]
-        return any(isinstance(fault, Cut) and fault.of(member) for fault in faults)
+        return any(isinstance(each.fault, Cut) and each.fault.of(member) for each in self.in_force)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, missed: Callable[[], str]) -> None:
         """Wait until what the proxy tells makes something true.
