@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -23,23 +24,29 @@ def main(
     name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or all")],
     quick: Annotated[bool, typer.Option("--quick", help="fewer rounds, shorter limits, no downloads")] = False,
     json_: Annotated[bool, typer.Option("--json", help="JSON lines instead of text")] = False,
+    runs: Annotated[int | None, typer.Option(min=1, help="how often each row (rebalances)")] = None,
+    keep: Annotated[Path | None, typer.Option(help="a folder for the history of each run (rebalances)")] = None,
 ) -> None:
     """Measure, print one line per result, and keep all measurements in benchmarks/results/."""
     if name not in (*NAMES, "all"):
         typer.echo(f"error: {UnknownName('benchmark', name, (*NAMES, 'all'))}", err=True)
         raise typer.Exit(2)
+    asked = {name: value for name, value in (("runs", runs), ("keep", keep)) if value is not None}
+    if asked and name != "rebalances":
+        typer.echo(f"error: --{next(iter(asked))} is for the benchmark rebalances, not {name}", err=True)
+        raise typer.Exit(2)
     failed = False
     for each in NAMES if name == "all" else (name,):
-        failed |= not _run(each, quick, json_)
+        failed |= not _run(each, quick, json_, asked)
     raise typer.Exit(1 if failed else 0)
 
 
-def _run(name: str, quick: bool, json_: bool) -> bool:
+def _run(name: str, quick: bool, json_: bool, asked: dict[str, Any]) -> bool:
     """Whether one benchmark came to its end."""
     kept = ResultFile(name, quick)
     try:
-        run: Callable[[bool], Iterator[Result]] = import_module(f".{name}", __package__).run
-        for result in run(quick):
+        run: Callable[..., Iterator[Result]] = import_module(f".{name}", __package__).run
+        for result in run(quick, **asked):
             kept.add(result)
             typer.echo(json.dumps(result.row()) if json_ else result.text())
     except KafkaAssignorsError as error:

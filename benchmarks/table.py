@@ -1,11 +1,17 @@
-"""``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: kept raw files as a Markdown table, for README.md."""
+"""``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: kept raw files as a Markdown table, for README.md.
+
+Those of `rebalances` have a table for each trigger; with names of measures, one for each of these instead.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from .triggers import triggers
 
 
 def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
@@ -22,13 +28,16 @@ def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
         peer = [row["peer"], _value(row["peer_value"], row["unit"])] if row["peer"] else ["", ""]
         cells = [f"`{row['name']}`", _value(row["value"], row["unit"]), *peer, ratio, row.get("note", "")]
         out.append(f"| {' | '.join(cells)} |")
-    for machine in (lines[0] for lines in files):
-        versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-        out.append(
-            f"\nMeasured {machine['at'][:10]} at commit {machine['commit']} on {machine['cpus']} CPUs "
-            f"({machine['machine']}, load {machine['load']} at the start), Python {machine['python']}, {versions}."
-        )
-    return "\n".join(out)
+    return "\n".join([*out, *(_measured(lines[0]) for lines in files)])
+
+
+def _measured(machine: Mapping[str, Any]) -> str:
+    """Where and when."""
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return (
+        f"\nMeasured {machine['at'][:10]} at commit {machine['commit']} on {machine['cpus']} CPUs "
+        f"({machine['machine']}, load {machine['load']} at the start), Python {machine['python']}, {versions}."
+    )
 
 
 def _value(value: float | None, unit: str) -> str:
@@ -40,4 +49,9 @@ if __name__ == "__main__":
     if not paths:
         raise SystemExit("usage: python -m benchmarks.table RESULTS.jsonl … [NAME …]")
     read = [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths]
-    print(table(read, [each for each in sys.argv[1:] if not each.endswith(".jsonl")]))
+    names = [each for each in sys.argv[1:] if not each.endswith(".jsonl")]
+    if any(lines[0]["benchmark"] == "rebalances" for lines in read):
+        rows = [row for lines in read for row in lines[1:]]
+        print("\n".join([triggers(rows, names), *(_measured(lines[0]) for lines in read)]))
+    else:
+        print(table(read, names))
