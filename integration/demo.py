@@ -23,6 +23,7 @@ from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.election import elect
 
+from .actions import Join
 from .broker import Broker
 from .checker import check
 from .errors import HarnessError
@@ -41,7 +42,7 @@ from .report import (
     step_table,
     verdict_lines,
 )
-from .scenario import DEMO_TOPICS, Join, Scenario, scenario
+from .scenario import DEMO_TOPICS, Scenario, scenario
 from .topics import create_topics
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")

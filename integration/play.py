@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import actions
+from kafka_assignors.errors import ConfigError
+
+from . import actions as do
 from .broker import Broker
 from .broker.cluster import Cluster
 from .checker import check
+from .errors import NotSupported
 from .group import MemberGroup
 from .history import History
-from .errors import NotSupported
 from .outages import Outages
-from .proxy import Applied, FaultProxy, NetworkFault
+from .proxy import Applied, FaultProxy
 from .records import Sender
 from .report import GroupResult, StepRow
 from .scenario import Scenario, Step
@@ -27,7 +29,7 @@ OnStep = Callable[[StepRow], None]
 
 def play(
     scenario: Scenario,
-    broker: Broker,
+    broker: Broker | Cluster,
     folder: Path,
     run: str,
     *,
@@ -47,12 +49,138 @@ def play(
         timeout_s: For each step, and for the group to have consumed everything at the end.
 
     Raises:
-        NotSupported: The scenario has network faults, and the broker no listener for a proxy.
+        NotSupported: The scenario has network faults, and the broker no listener for a proxy; or it needs several
+            nodes, and this is a single broker.
         NotStable, MemberDied, NotDrained, NotOver: The scenario didn't get to its end; the history up to there is kept.
         ConfigError: A topic exists with another partition count.
     """
-    proxy = FaultProxy(broker.routes, folder, run) if scenario.network_faults else None
-    with proxy or nullcontext():
-        return _play(scenario, broker, folder, run, group, on_step, timeout_s, proxy)
+    cluster = broker if isinstance(broker, Cluster) else None
+    if scenario.nodes > (1 if cluster is None else len(cluster.nodes)):
+        raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
+    create_topics(broker.bootstrap, scenario.topics)
+    group = group or f"{scenario.name}-{run[:8]}"
+    steps: list[StepRow] = []
+    with ExitStack() as stack:
+        proxy = None
+        if scenario.network_faults:
+            proxy = stack.enter_context(FaultProxy(broker.routes, folder, run))
+        timeouts = {"session_timeout_ms": scenario.session_timeout_ms}
+        members = stack.enter_context(MemberGroup(broker.bootstrap, group, folder, run, **timeouts))
+        outages = None if cluster is None else Outages(cluster, members)
+        stage = _Stage(scenario, members, proxy, outages, timeout_s)
+        with ExitStack() as sending:
+            if scenario.rate_per_s:
+                topics = sorted(scenario.lasting_topics)
+                sending.enter_context(Sender(broker.bootstrap, folder, run, topics, "default", scenario.rate_per_s))
+            for step in scenario.steps:
+                steps.append(stage.take(step))
+                if on_step:
+                    on_step(steps[-1])
+        members.drain(timeout_s)
+    history = History.load(folder)
+    verdict = check(history)
+    return GroupResult(
+        title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
+        about=scenario.about,
+        steps=tuple(steps),
+        verdict=verdict,
+        intervals=tuple(verdict.intervals),
+    )
 
 
+@dataclass
+class _Stage:
+    """What the actions of a scenario act on.
+
+    Args:
+        passing: Network faults of this step that end by themselves.
+    """
+
+    scenario: Scenario
+    members: MemberGroup
+    proxy: FaultProxy | None
+    outages: Outages | None
+    timeout_s: float
+    passing: list[Applied] = field(default_factory=list)
+
+    def take(self, step: Step) -> StepRow:
+        """Let a step happen, and wait until the group is at rest."""
+        self.members.step(step.name, self.scenario.gap_ms)
+        self.passing.clear()
+        for action in step.actions:
+            _ACTS[type(action)](self, action)
+        for applied in self.passing:
+            applied.wait(self.timeout_s)
+        if any(isinstance(action, do.OF_NODES) for action in step.actions):
+            # What the group had committed looks like a rest, whether or not anybody is served.
+            self.members.wait_committing(self.timeout_s)
+        stable = self.members.wait_stable(timeout_s=self.timeout_s)
+        return StepRow(
+            step.name,
+            stable.generation,
+            stable.protocol,
+            stable.owned,
+            len(stable.moves),
+            stable.seconds,
+            stable.mono_ns,
+        )
+
+    def join(self, action: do.Join) -> None:
+        """As `MemberGroup.start`."""
+        topics = action.topics or (() if action.pattern else tuple(self.scenario.topics))
+        self.members.start(
+            action.member,
+            list(topics),
+            list(action.assignors or self.scenario.assignors),
+            client=action.client,
+            instance_id=action.instance or (action.member if action.static else None),
+            pattern=action.pattern,
+            via=self.proxy,
+            **{**self.scenario.consumer, **action.consumer},
+        )
+
+    def hit(self, action: do.NetworkFault) -> None:
+        """As `FaultProxy.apply`."""
+        assert self.proxy is not None
+        applied = self.proxy.apply(action)
+        self.passing += [applied] if action.ends else []
+
+    def heal(self, action: do.Heal) -> None:
+        """As `FaultProxy.heal`, for one member."""
+        assert self.proxy is not None
+        self.proxy.heal(each for each in self.proxy.in_force if each.fault.member == action.member)
+
+    @property
+    def nodes(self) -> Outages:
+        """The nodes of the cluster.
+
+        Raises:
+            ConfigError: There is no cluster.
+        """
+        if self.outages is None:
+            raise ConfigError(f"scenario {self.scenario.name!r} has actions of nodes; say that it needs nodes=3")
+        return self.outages
+
+
+_ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
+    do.Join: _Stage.join,
+    do.Leave: lambda on, a: on.members.stop(a.member),
+    do.Kill: lambda on, a: on.members.kill(a.member),
+    do.Pause: lambda on, a: on.members.pause(a.member),
+    do.Stall: lambda on, a: on.members.stall(a.member, on.timeout_s),
+    do.Resume: lambda on, a: on.members.resume(a.member),
+    do.StallAssign: lambda on, a: on.members.stall_assign(a.member),
+    do.WaitStalled: lambda on, a: on.members.wait_stalled(a.member, on.timeout_s),
+    do.WaitEnd: lambda on, a: on.members.wait_end(a.member, on.timeout_s),
+    do.Subscribe: lambda on, a: on.members.subscribe(a.member, a.topics, pattern=a.pattern),
+    do.CreateTopic: lambda on, a: on.members.create_topic(a.topic, a.partitions),
+    do.AddPartitions: lambda on, a: on.members.add_partitions(a.topic, a.partitions),
+    do.DeleteTopic: lambda on, a: on.members.delete_topic(a.topic),
+    do.KillNode: lambda on, a: on.nodes.kill(a.node),
+    do.StopNode: lambda on, a: on.nodes.stop(a.node),
+    do.PauseNode: lambda on, a: on.nodes.pause(a.node),
+    do.RestoreNodes: lambda on, _: on.nodes.restore(on.timeout_s),
+    do.RestartNodes: lambda on, _: on.nodes.restart_all(on.timeout_s),
+    do.Heal: _Stage.heal,
+    **dict.fromkeys((do.Cut, do.Delay, do.Drop, do.Reset), _Stage.hit),
+}

@@ -179,7 +179,7 @@ class PythonProcess(MemberProcess):
         with output.open("wb") as file:
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", module, str(path)],
-                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment(),
+                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment(), bufsize=0,
                 # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
                 start_new_session=True,
             )  # fmt: skip
@@ -213,9 +213,10 @@ class PythonProcess(MemberProcess):
     def order(self, what: str) -> None:
         """By a line on its standard input."""
         assert self._popen.stdin is not None
+        if self._popen.stdin.closed:
+            return
         with suppress(BrokenPipeError):  # it ended by itself, which whoever waits for it will see
             self._popen.stdin.write(what.encode() + b"\n")
-            self._popen.stdin.flush()
 
     def resume(self) -> None:
         """SIGCONT, by closing the waker's input, on which it wakes the member and ends; or a line on its input."""

@@ -84,6 +84,12 @@ class Scenario:
     nodes: int = 1
 
     @property
+    def lasting_topics(self) -> frozenset[str]:
+        """Its topics but those that it deletes, to which nothing can be sent until the end."""
+        gone = {action.topic for step in self.steps for action in step.actions if isinstance(action, DeleteTopic)}
+        return frozenset(self.topics) - gone
+
+    @property
     def network_faults(self) -> bool:
         """Whether its members need a fault proxy."""
         return any(isinstance(action, NetworkFault) for step in self.steps for action in step.actions)
