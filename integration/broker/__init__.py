@@ -1,4 +1,4 @@
-"""A real broker, three ways: a child JVM, a container, or one that runs already; all behind `Broker`.
+"""A real broker, four ways: a child JVM, a server within one, a container, or one that runs already; all `Broker`.
 
 >>> with start_broker() as broker:                                          # doctest: +SKIP
 ...     KafkaConsumer(bootstrap_servers=broker.bootstrap)
@@ -16,7 +16,7 @@ from kafka_assignors.errors import ConfigError, UnknownName
 from ..errors import NotSupported
 from .settings import Route
 
-BACKENDS = ("jvm", "docker", "external")
+BACKENDS = ("jvm", "shared", "docker", "external")
 KAFKA_VERSION = "4.3.0"
 
 
@@ -59,7 +59,7 @@ class Broker(ABC):
         """End it at once, as a crash does (SIGKILL), and wait until it is gone. Its data stays.
 
         Raises:
-            NotSupported: An external broker.
+            NotSupported: An external broker, or one that is a server within a JVM (``shared``).
         """
 
     @abstractmethod
@@ -103,14 +103,15 @@ def start_broker(
     However this process ends (also by SIGKILL), the broker ends with it, unless it is an external one.
 
     Args:
-        backend: ``jvm`` (a child process; needs pip's packages only), ``docker`` (a container of
+        backend: ``jvm`` (a child process; needs pip's packages only), ``shared`` (a server within a child process, as
+            in a cluster of that backend: restarts in half a second, cannot be killed), ``docker`` (a container of
             `KAFKA_ASSIGNORS_IMAGE`, default ``apache/kafka:<version>``) or ``external``.
         bootstrap: ``host:port`` of the external broker; only with that backend.
         port: Client port on 127.0.0.1; a free one by default.
         rack: Its ``broker.rack``.
         directory: Where data and log go (``jvm`` only). A temporary folder by default, removed by `close`; a named
             one is kept, and what it holds is served again.
-        version: Kafka's version; it must be pinned (``jvm``) or be the image's tag (``docker``).
+        version: Kafka's version; it must be pinned (``jvm``, ``shared``) or be the image's tag (``docker``).
         timeout_s: Seconds until it must be ready.
         settings: Broker settings beside or instead of the harness's own.
 
@@ -144,5 +145,6 @@ def start_broker(
     from .jvm import JvmBroker
 
     return JvmBroker(
-        port=port, rack=rack, directory=directory, version=version, timeout_s=timeout_s, settings=settings or {}
-    )
+        shared=backend == "shared", port=port, rack=rack, directory=directory, version=version, timeout_s=timeout_s,
+        settings=settings or {},
+    )  # fmt: skip

@@ -1,7 +1,8 @@
 """A cluster of real brokers on this machine, one rack each by default; single nodes can be stopped, killed and paused.
 
-Each node is a JVM of its own. Three nodes in one JVM would boot faster, but such a node can neither crash nor stall
-alone.
+Each node is a JVM of its own by default. Three nodes in one JVM (``backend="shared"``) boot in half the time and one of
+them restarts in half a second, but such a node can neither crash nor stall alone. Containers (``backend="docker"``) can
+also be cut off from each other.
 
 >>> with start_cluster() as cluster:                                        # doctest: +SKIP
 ...     cluster.nodes[0].kill()
@@ -10,17 +11,20 @@ alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import BrokerNotReady, BrokerUnreachable
 from . import KAFKA_VERSION
 from .node import NodeProcess
+from .place import Place
 from .ports import free_ports
 from .ready import await_ready
 from .settings import Route, broker_settings, uuid_base64
+
+BACKENDS = ("jvm", "shared", "docker")
 
 JVM_FLAGS = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Half of a single broker's heap: several of them share a machine."""
@@ -38,25 +42,23 @@ class Node:
         route: Its listener behind which a `FaultProxy` can stand.
     """
 
-    def __init__(
-        self, node_id: int, rack: str, bootstrap: str, route: Route, process: NodeProcess, cluster: Cluster
-    ) -> None:
+    def __init__(self, node_id: int, rack: str, bootstrap: str, route: Route, place: Place, cluster: Cluster) -> None:
         self.node_id, self.rack, self.bootstrap, self.route = node_id, rack, bootstrap, route
-        self._process, self._cluster = process, cluster
+        self._place, self._cluster = place, cluster
         self.paused = False
 
     @property
     def runs(self) -> bool:
-        """Whether its JVM is there, paused or not."""
-        return self._process.runs
+        """Whether it is there, paused or not."""
+        return self._place.runs
 
     def pids(self) -> list[int]:
         """Processes that it runs in now."""
-        return self._process.pids()
+        return self._place.pids()
 
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of its log, also after `stop` and `kill`."""
-        return self._process.log_tail(lines)
+        return self._place.log_tail(lines)
 
     def stop(self) -> None:
         """End it in order (SIGTERM): it hands its leaders over first. Its data stays.
@@ -65,7 +67,7 @@ class Node:
             BrokerNotReady: It did not end in 30 s and was killed, e.g. because no majority of the nodes is left.
         """
         self.paused = False
-        if not self._process.stop(_STOP_TIMEOUT_S):
+        if not self._place.stop(_STOP_TIMEOUT_S):
             raise BrokerNotReady(
                 f"node {self.node_id} at {self.bootstrap} did not stop within {_STOP_TIMEOUT_S} s and was killed",
                 self.log_tail(),
@@ -73,17 +75,17 @@ class Node:
 
     def kill(self) -> None:
         """End it as a crash does (SIGKILL). The others miss it after ``broker.session.timeout.ms``, here 3 s."""
+        self._place.kill()
         self.paused = False
-        self._process.kill()
 
     def pause(self) -> None:
         """Freeze it (SIGSTOP): its connections stay open and nothing answers. The others miss it after 3 s as well."""
+        self._place.pause()
         self.paused = True
-        self._process.pause()
 
     def resume(self) -> None:
         """Let a paused one go on; what it has to catch up with, it catches up on its own."""
-        self._process.resume()
+        self._place.resume()
         self.paused = False
 
     def restart(self) -> None:
@@ -94,7 +96,7 @@ class Node:
         """
         if self.runs:
             self.stop()
-        self._process.launch(self.bootstrap)
+        self._place.launch(self.bootstrap)
         self._cluster.await_ready()
 
     def __repr__(self) -> str:
@@ -104,14 +106,17 @@ class Node:
 class Cluster:
     """Brokers that form one cluster; made by `start_cluster`. A context manager that ends them all."""
 
-    def __init__(self, racks: Sequence[str], version: str, timeout_s: float, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, racks: Sequence[str], backend: str, version: str, timeout_s: float, settings: Mapping[str, str]
+    ) -> None:
+        self.backend = backend
         self.version = version
         self.nodes: list[Node] = []
         self._timeout_s = timeout_s
         try:
             for attempt in range(3):
-                self._launch(racks, settings)
                 try:
+                    self._launch(racks, settings)
                     self.await_ready()
                     return
                 except BrokerNotReady as error:
@@ -135,11 +140,14 @@ class Cluster:
 
     def pids(self) -> list[int]:
         """Processes of all nodes."""
-        return [pid for node in self.nodes for pid in node.pids()]
+        return list(dict.fromkeys(pid for node in self.nodes for pid in node.pids()))
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of each node's log, under its name."""
-        return "\n".join(f"{node}\n{node.log_tail(lines)}" for node in self.nodes)
+        """The last lines of each node's log, under its name; of one that several share, under theirs."""
+        logs: dict[str, list[str]] = {}
+        for node in self.nodes:
+            logs.setdefault(node.log_tail(lines), []).append(repr(node))
+        return "\n".join(f"{' '.join(names)}\n{log}" for log, names in logs.items())
 
     def node(self, node_id: int) -> Node:
         """The node with this ``node.id``, as metadata names leaders and replicas.
@@ -163,7 +171,7 @@ class Cluster:
 
         def check_alive() -> None:
             for node in live:
-                node._process.check_alive()
+                node._place.check_alive()
 
         for node in live:
             try:
@@ -180,36 +188,47 @@ class Cluster:
         for node in self.nodes:
             node.resume()
             if not node.runs:
-                node._process.launch(node.bootstrap)
+                node._place.launch(node.bootstrap)
         self.await_ready()
 
     def close(self) -> None:
         """End all nodes and remove their data; may be called twice."""
         for node in self.nodes:
-            node._process.close()
+            node._place.close()
         self.nodes.clear()
 
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Start a JVM per rack at once: the first ones wait for a majority."""
+        """Start a node per rack at once: the first ones wait for a majority."""
         count, cluster_id = len(racks), uuid_base64()
         ports = free_ports(4 * count)
-        controllers = dict(enumerate(ports[count : 2 * count], 1))
-        routes = map(Route, ports[2 * count : 3 * count], ports[3 * count :])
-        for node_id, (rack, port, route) in enumerate(zip(racks, ports, routes, strict=False), 1):
-            process = NodeProcess(self.version, jvm_flags=JVM_FLAGS)
-            self.nodes.append(Node(node_id, rack, f"127.0.0.1:{port}", route, process, self))
-            process.format(node_id, cluster_id)
+        controllers = ports[count : 2 * count]
+        for i, place in enumerate(self._places(count)):
+            route = Route(ports[2 * count + i], ports[3 * count + i])
+            self.nodes.append(Node(i + 1, racks[i], f"127.0.0.1:{ports[i]}", route, place, self))
+        voters = [f"{n.node_id}@{n._place.host}:{port}" for n, port in zip(self.nodes, controllers, strict=True)]
+        for node, port, controller_port in zip(self.nodes, ports, controllers, strict=False):
+            node._place.format(node.node_id, cluster_id)
             own = broker_settings(
                 port=port,
-                controller_port=controllers[node_id],
-                data=str(process.data),
-                rack=rack,
-                node_id=node_id,
-                route=route,
+                controller_port=controller_port,
+                data=str(node._place.data),
+                rack=node.rack,
+                node_id=node.node_id,
+                route=node.route,
             )
-            process.configure({**own, **_shared_settings(controllers), **settings})
+            placed = node._place.listeners(port, controller_port, node.route)
+            node._place.configure({**own, **_common_settings(voters), **placed, **settings})
         for node in self.nodes:
-            node._process.launch(node.bootstrap)
+            node._place.launch(node.bootstrap)
+
+    def _places(self, count: int) -> Iterator[Place]:
+        if self.backend == "shared":
+            from .shared import SharedJvm, SharedNode
+
+            jvm = SharedJvm(self.version)
+            yield from (SharedNode(jvm, f"node-{number}") for number in range(1, count + 1))
+        else:
+            yield from (NodeProcess(self.version, jvm_flags=JVM_FLAGS) for _ in range(count))
 
     def __enter__(self) -> Cluster:
         return self
@@ -220,13 +239,14 @@ class Cluster:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<cluster of {len(self.nodes)} brokers {self.version} at {self.bootstrap}>"
+        return f"<{self.backend} cluster of {len(self.nodes)} brokers {self.version} at {self.bootstrap}>"
 
 
 def start_cluster(
     nodes: int = 3,
     racks: Sequence[str] = ("a", "b", "c"),
     *,
+    backend: str = "jvm",
     version: str = KAFKA_VERSION,
     timeout_s: float = 90,
     settings: Mapping[str, str] | None = None,
@@ -238,32 +258,37 @@ def start_cluster(
     Args:
         nodes: How many. Two of three are a majority, and the cluster goes on; one alone can elect nothing.
         racks: ``broker.rack`` of node 1, 2, …; more nodes than racks go through them again.
-        version: Kafka's version; it must be pinned.
+        backend: ``jvm`` (a JVM per node: it can crash and stall alone), ``shared`` (one JVM for all: sooner there, and
+            a node restarts in half a second; `Node.kill` and `Node.pause` raise NotSupported) or ``docker`` (a
+            container per node, which can also be cut off the network).
+        version: Kafka's version; it must be pinned (or, for ``docker``, be the image's tag).
         timeout_s: Seconds until all must be ready, also after a restart.
         settings: Broker settings beside or instead of the harness's own, for every node. Topics have a replica on
             each of up to three nodes by default, and writes need two of them.
 
     Raises:
         ConfigError: `nodes` is below 1, or there are no racks.
-        UnknownName: That version is not pinned.
+        UnknownName: No such backend, or that version is not pinned.
         BrokerNotReady: A node died or was too slow; the end of its log is in the message.
         MachineError: Java or jars are missing and cannot be fetched.
 
-    Cost: about 180 MB of memory and 3 s of one core per node; 5 s until three are ready on two cores.
+    Cost: a JVM per node takes about 160 MB and 1.6 s of one core each, one for three 250 MB and 3 s in all.
     """
+    if backend not in BACKENDS:
+        raise UnknownName("cluster backend", backend, BACKENDS)
     if type(nodes) is not int or nodes < 1:
         raise ConfigError(f"nodes must be an int of at least 1, not {nodes!r}")
     if isinstance(racks, str) or not racks:
         raise ConfigError(f"racks must be a list of names like ('a', 'b', 'c'), not {racks!r}")
-    return Cluster([racks[i % len(racks)] for i in range(nodes)], version, timeout_s, settings or {})
+    return Cluster([racks[i % len(racks)] for i in range(nodes)], backend, version, timeout_s, settings or {})
 
 
-def _shared_settings(controllers: Mapping[int, int]) -> dict[str, str]:
-    """What the nodes agree on: who votes, and how often things are kept. node id -> controller port."""
-    copies = min(3, len(controllers))
+def _common_settings(voters: Sequence[str]) -> dict[str, str]:
+    """What the nodes agree on: who votes (``id@host:port``), and how often things are kept."""
+    copies = min(3, len(voters))
     majority = copies // 2 + 1
     return {
-        "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items()),
+        "controller.quorum.voters": ",".join(voters),
         "default.replication.factor": str(copies),
         "min.insync.replicas": str(majority),
         "offsets.topic.replication.factor": str(copies),

@@ -1,26 +1,34 @@
-"""A broker as a child process: real Kafka, from pip's packages and pinned jars alone."""
+"""A broker as a child process, or in one: real Kafka, from pip's packages and pinned jars alone."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import BrokerNotReady, BrokerUnreachable
+from ..errors import BrokerNotReady, BrokerUnreachable, NotSupported
 from . import Broker
 from .node import NodeProcess
 from .ports import free_ports, require_free
 from .ready import await_ready
 from .settings import Route, broker_settings
+from .shared import SharedJvm, SharedNode
 
 _STOP_TIMEOUT_S = 15
 
 
 class JvmBroker(Broker):
-    """One KRaft node in a JVM of its own, which ends with this process; see `start_broker` for the arguments."""
+    """One KRaft node in a JVM, which ends with this process; see `start_broker` for the arguments.
+
+    Args:
+        shared: The node is a server within a JVM that goes on when it stops: it restarts in half a second and cannot be
+            killed.
+    """
 
     def __init__(
         self,
         *,
+        shared: bool,
         port: int | None,
         rack: str,
         directory: Path | None,
@@ -31,7 +39,7 @@ class JvmBroker(Broker):
         if port is not None:
             require_free(port)
         self._timeout_s = timeout_s
-        self._node = NodeProcess(version, directory)
+        self._node = SharedNode(SharedJvm(version), "node-1") if shared else NodeProcess(version, directory)
         try:
             self._node.format()
             for attempt in range(3):
@@ -42,7 +50,7 @@ class JvmBroker(Broker):
                     port=chosen, controller_port=controller_port, data=data, rack=rack, route=self._route
                 )
                 self._node.configure({**ours, **settings})
-                super().__init__(f"127.0.0.1:{chosen}", "jvm", version)
+                super().__init__(f"127.0.0.1:{chosen}", "shared" if shared else "jvm", version)
                 try:
                     self._start()
                     return
@@ -73,7 +81,7 @@ class JvmBroker(Broker):
         return self._node.log_tail(lines)
 
     def kill(self) -> None:
-        """SIGKILL to the JVM."""
+        """SIGKILL to the JVM; refused where it is shared."""
         self._node.kill()
 
     def restart(self) -> None:
@@ -91,5 +99,6 @@ class JvmBroker(Broker):
             await_ready(self.bootstrap, self._timeout_s, self._node.check_alive)
         except BrokerUnreachable as error:
             tail = self.log_tail()
-            self.kill()
+            with contextlib.suppress(NotSupported):
+                self.kill()
             raise BrokerNotReady(f"{error} ({self._node.java}, log {self.log_path})", tail) from error

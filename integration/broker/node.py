@@ -15,13 +15,13 @@ from kafka_assignors.jvm import java, kafka_jars
 from ..errors import BrokerNotReady
 from ..watched import Watched
 from .prepared import class_data, formatted_storage, storage
-from .settings import JVM_FLAGS, LOGGER_FLAGS, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
 
 _KILL_TIMEOUT_S = 10
 
 
 class NodeProcess:
-    """A node's folder and the JVM in it, which ends with this process.
+    """A node's folder and the JVM in it, which ends with this process; a `Place`.
 
     Args:
         version: Kafka's version; it must be pinned.
@@ -31,6 +31,8 @@ class NodeProcess:
     Raises:
         MachineError: Java or jars are missing and cannot be fetched.
     """
+
+    host = "127.0.0.1"
 
     def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
         jars = kafka_jars(version)
@@ -65,12 +67,7 @@ class NodeProcess:
 
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of `log_path`."""
-        try:
-            with self.log_path.open("rb") as file:
-                file.seek(max(0, self.log_path.stat().st_size - 400 * lines))
-                return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
-        except FileNotFoundError:
-            return ""
+        return tail(self.log_path, lines)
 
     def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
         """Give the node an empty, formatted data folder unless it has one.
@@ -82,6 +79,10 @@ class NodeProcess:
         if (self.data / "meta.properties").exists():
             return
         storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
+
+    def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
+        """What it listens on beside `broker_settings`: nothing."""
+        return {}
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write the properties that the next `launch` reads."""
@@ -152,3 +153,13 @@ class NodeProcess:
             self._jvm = None
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def tail(log: Path, lines: int) -> str:
+    """The last lines of a log; none of one that is not there yet."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 400 * lines))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return ""

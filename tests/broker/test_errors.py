@@ -108,7 +108,7 @@ def test_a_bootstrap_that_is_no_address_is_refused(wrong):
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(UnknownName, match="unknown broker backend 'podman'; known: jvm, docker, external"):
+    with pytest.raises(UnknownName, match="unknown broker backend 'podman'; known: jvm, shared, docker, external"):
         start_broker("podman")
     with pytest.raises(UnknownName, match=r"unknown Kafka version '9\.9\.9'; known: .*4\.3\.0"):
         start_broker("jvm", version="9.9.9")

@@ -98,7 +98,7 @@ def test_judges_what_is_there(kafka_group, kafka_topic, kafka_history, tmp_path,
         if path.name.endswith(".m1.0.jsonl"):
             text = text.replace('"partition":1', '"partition":7')
         (damaged / path.name).write_text(text)
-    with pytest.raises(pytest.fail.Exception, match=f"G2.*{topic}-7"):
+    with pytest.raises(pytest.fail.Exception, match="verdict UNKNOWN(.|\\n)*the file was changed"):
         judged(damaged)
     (damaged / path.name).write_text(text.partition("\\n")[2])
     with pytest.raises(pytest.fail.Exception, match="verdict UNKNOWN"):
@@ -186,7 +186,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--kafka-backend=jvn"], "--kafka-backend=jvn: unknown; known: jvm, docker, external"),
+        (["--kafka-backend=jvn"], "--kafka-backend=jvn: unknown; known: jvm, shared, docker, external"),
         (["--kafka-backend=external"], "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together"),
         (["--kafka-bootstrap=h:1", "--kafka-backend=external", "--kafka-version=3"], "an external one has its own"),
     ],

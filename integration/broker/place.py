@@ -1,0 +1,61 @@
+"""What one node of a cluster runs in: a JVM of its own, one that several share, or a container."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from .settings import Route
+
+
+class Place(Protocol):
+    """A node's folder and what runs on it, whatever that is; it ends with this process."""
+
+    @property
+    def host(self) -> str:
+        """Where the other nodes find its controller."""
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``, as the node sees them."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and has not ended, paused or not."""
+
+    def pids(self) -> list[int]:
+        """Processes of this machine that it runs in now."""
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of its log, until `close`."""
+
+    def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
+        """Give the node an empty, formatted data folder unless it has one; a new cluster id by default."""
+
+    def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:
+        """What is special about its listeners: settings instead of those of `broker_settings`."""
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Set what the next `launch` reads."""
+
+    def launch(self, address: str) -> None:
+        """Start the node and return at once; `address` is for messages."""
+
+    def check_alive(self) -> None:
+        """Raise BrokerNotReady if it has ended."""
+
+    def stop(self, timeout_s: float) -> bool:
+        """Let it end in order; False: it had not after `timeout_s` seconds, and was killed."""
+
+    def kill(self) -> None:
+        """End it as a crash does; NotSupported where it cannot crash alone."""
+
+    def pause(self) -> None:
+        """Freeze it; NotSupported where it cannot freeze alone."""
+
+    def resume(self) -> None:
+        """Let a paused one go on; nothing happens to one that runs."""
+
+    def close(self) -> None:
+        """End it and remove its data; may be called twice."""

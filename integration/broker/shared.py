@@ -1,0 +1,207 @@
+"""Several nodes in one JVM: they start in half the time of a JVM each, and one of them stops and comes back at once.
+
+Kafka's own server class, driven over py4j as Kafka's tests drive it. Such a node can neither crash nor freeze alone,
+all write one log, and what ends the JVM ends them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka_assignors.jvm import Java, java, kafka_jars
+
+from ..errors import BrokerNotReady, NotSupported
+from .node import tail
+from .prepared import class_data, formatted_storage, storage
+from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
+
+_START_TIMEOUT_S = 60
+
+
+class SharedJvm:
+    """The JVM; it ends with this process, and its nodes' data with it.
+
+    Args:
+        version: Kafka's version; it must be pinned.
+
+    Raises:
+        HarnessError: py4j is missing, or the JVM does not start.
+        MachineError: Java or jars are missing and cannot be fetched.
+    """
+
+    def __init__(self, version: str) -> None:
+        from ..gateway import Gateway  # py4j is not everybody's
+
+        jars = kafka_jars(version)
+        self.java: Java = java()
+        self.checkpoint = formatted_storage(self.java, jars, version)
+        flags = (*class_data(self.java, jars, version), *JVM_FLAGS, *LOGGER_FLAGS)
+        self.gateway = Gateway(version, flags, _START_TIMEOUT_S)
+        self.lang: Any = self.gateway.classes.java.lang
+        self.pool: Any = self.gateway.classes.java.util.concurrent.Executors.newCachedThreadPool()
+
+    def call(self, target: Any, name: str) -> Any:
+        """Call a method without arguments in a thread of Java; its Future."""
+        method = target.getClass().getMethod(name, self.gateway.array(self.lang.Class, []))
+        handle = self.lang.invoke.MethodHandles.publicLookup().unreflect(method).bindTo(target)
+        task = self.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+            self.lang.Class.forName("java.lang.Runnable"), handle
+        )
+        return self.gateway.classes.java.util.concurrent.CompletableFuture.runAsync(task, self.pool)
+
+
+class SharedNode:
+    """One node in it; a `Place`.
+
+    Args:
+        jvm: Where it runs.
+        name: Of its folder.
+    """
+
+    host = "127.0.0.1"
+
+    def __init__(self, jvm: SharedJvm, name: str) -> None:
+        self._jvm = jvm
+        self.java = jvm.java
+        self.directory = jvm.gateway.directory / name
+        self._server: Any = None
+        self._started: Any = None
+        self._address = ""
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``."""
+        return self.directory / "data"
+
+    @property
+    def log_path(self) -> Path:
+        """The log of all nodes."""
+        return self._jvm.gateway.log_path
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and not stopped, and the JVM is there."""
+        return self._server is not None and self._jvm.gateway.returncode is None
+
+    def pids(self) -> list[int]:
+        """The JVM and its watchdog, which are all nodes'."""
+        return self._jvm.gateway.pids()
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of `log_path`."""
+        return tail(self.log_path, lines)
+
+    def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
+        """Give the node an empty, formatted data folder unless it has one."""
+        if not (self.data / "meta.properties").exists():
+            storage(self.data, self._jvm.checkpoint, node_id, cluster_id or uuid_base64())
+
+    def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
+        """What it listens on beside `broker_settings`: nothing."""
+        return {}
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Write the properties that the next `launch` reads."""
+        (self.directory / "server.properties").write_text(render(settings))
+
+    def launch(self, address: str) -> None:
+        """Start the node and return at once.
+
+        Raises:
+            BrokerNotReady: Kafka refuses its settings or its data, or the JVM has ended.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        self._address = address
+        self._require_jvm()
+        classes = self._jvm.gateway.classes
+        try:
+            properties = classes.org.apache.kafka.common.utils.Utils.loadProps(
+                str(self.directory / "server.properties")
+            )
+            config = classes.kafka.server.KafkaConfig.fromProps(properties)
+            self._server = classes.kafka.server.KafkaRaftServer(
+                config, classes.org.apache.kafka.common.utils.Time.SYSTEM
+            )
+            self._started = self._jvm.call(self._server, "startup")
+        except Py4JJavaError as error:
+            self._server = None
+            raise self._failed(str(error)) from error
+
+    def check_alive(self) -> None:
+        """Say that it ended.
+
+        Raises:
+            BrokerNotReady: It did, or the JVM; the end of the log is in the message.
+        """
+        self._require_jvm()
+        if self._started is not None and self._started.isDone():
+            from py4j.protocol import Py4JJavaError
+
+            try:
+                self._started.join()
+            except Py4JJavaError as error:
+                self._server = self._started = None
+                raise self._failed(str(error)) from error
+
+    def stop(self, timeout_s: float) -> bool:
+        """Let it end in order: it hands its leaders over first.
+
+        Raises:
+            BrokerNotReady: It had not ended after `timeout_s` seconds, and nothing else ends it alone.
+        """
+        if not self.runs:
+            return True
+        from py4j.protocol import Py4JJavaError
+
+        seconds = self._jvm.gateway.classes.java.util.concurrent.TimeUnit.SECONDS
+        try:
+            self._jvm.call(self._server, "shutdown").get(int(timeout_s), seconds)
+        except Py4JJavaError as error:
+            raise BrokerNotReady(
+                f"the broker at {self._address} did not stop within {timeout_s:g} s, and what shares its JVM cannot be "
+                f"killed alone ({_first(str(error.java_exception))})",
+                self.log_tail(),
+            ) from error
+        self._server = self._started = None
+        return True
+
+    def kill(self) -> None:
+        """Refused."""
+        raise self._not_alone("killed")
+
+    def pause(self) -> None:
+        """Refused."""
+        raise self._not_alone("paused")
+
+    def resume(self) -> None:
+        """Nothing: it is never paused."""
+
+    def close(self) -> None:
+        """End the JVM with all its nodes; may be called twice."""
+        self._server = self._started = None
+        self._jvm.gateway.close()
+
+    def _require_jvm(self) -> None:
+        if (code := self._jvm.gateway.returncode) is not None:
+            raise BrokerNotReady(
+                f"the JVM that the broker at {self._address} shares ended with exit code {code} ({self.java})",
+                self.log_tail(),
+            )
+
+    def _failed(self, said: str) -> BrokerNotReady:
+        return BrokerNotReady(f"the broker at {self._address} did not start: {_first(said)} ({self.java})", said[:2000])
+
+    def _not_alone(self, what: str) -> NotSupported:
+        return NotSupported(
+            f"the broker at {self._address} shares its JVM and cannot be {what} alone; "
+            "use the backend jvm, which gives each node a JVM of its own, or docker"
+        )
+
+
+def _first(said: str) -> str:
+    """The line that says what was thrown."""
+    lines = [line.strip().removeprefix(": ") for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "no reason")
