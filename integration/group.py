@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,7 @@ from kafka_assignors.events import Event, EventWriter
 from .coordreader import CoordinatorLog
 from .errors import HarnessError, MemberDied, NotDrained, NotStable
 from .faults import STOP_S, MemberFaults
-from .member import CLIENT, MemberConfig
+from .member import AIOKAFKA, CLIENT, MemberConfig
 from .process import MemberProcess, PythonProcess
 from .proxy import FaultProxy
 from .rest import Stable, assigned_to, due, names_of, seen
@@ -30,7 +31,7 @@ from .verifiable import CONFLUENT, JAVA, VERIFIABLE, VerifiableProcess
 
 __all__ = ["CLIENTS", "MemberGroup", "Stable"]
 
-CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE)
+CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA)
 """What members may run."""
 _TICK_S = 0.02
 
@@ -166,7 +167,7 @@ class MemberGroup(MemberFaults):
             topics: Its subscription; empty with a `pattern`.
             assignors: Names, most wanted first; with another client than kafka-python its own assignors.
             client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM,
-                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line.
+                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line, ``aiokafka`` that.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
             pattern: It subscribes to all topics whose names match this regular expression; kafka-python alone.
@@ -334,10 +335,15 @@ class MemberGroup(MemberFaults):
             self._last_ns = time.monotonic_ns()
 
     def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
-        if config.client != CLIENT:
+        if config.client not in (CLIENT, AIOKAFKA):
             return VerifiableProcess(config, self._log, stem)
+        if config.client == AIOKAFKA and find_spec("aiokafka") is None:
+            raise ConfigError(
+                f"member {config.member!r} runs aiokafka, which is missing: pip install 'kafka-assignors[aiokafka]'"
+            )
+        module = "integration.member" if config.client == CLIENT else "integration.aiokafka_member"
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
-        return PythonProcess(config, "integration.member", *endings)
+        return PythonProcess(config, module, *endings)
 
     def _running(self, name: str) -> MemberProcess:
         if name not in self._processes:

@@ -40,7 +40,7 @@ from .names import assignor_named
 from .orders import Orders
 from .tap import AssignorTap
 
-CLIENT = "kafka-python"
+CLIENT, AIOKAFKA = "kafka-python", "aiokafka"
 MAX_POLL_INTERVAL_MS = 300_000
 """Kafka's default, in every client."""
 METADATA_MAX_AGE_MS = 300_000
@@ -290,7 +290,7 @@ class Member:
 
     def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Tell of records."""
-        read = {tp: [(record.offset, _size(record)) for record in records] for tp, records in polled.items()}
+        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
         self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
 
     def leave(self) -> None:
@@ -335,7 +335,8 @@ def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str,
     return found
 
 
-def _size(record: Any) -> int:
+def record_size(record: Any) -> int:
+    """Bytes of a record's key and value."""
     return max(0, int(record.serialized_key_size)) + max(0, int(record.serialized_value_size))
 
 

@@ -149,10 +149,10 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
             member id -> the bytes of its assignment, for every member.
         """
         joined, garbage = self._heard(members)
-        partitions = _partition_counts(cluster, set().union(*(set(each.topics) for _, _, each in joined)))
+        partitions = partition_counts(cluster, set().union(*(set(each.topics) for _, _, each in joined)))
         places: tuple[Any, ...] = ()
         if any(each.rack for _, _, each in joined):  # looking up racks takes long: only where a member can use them
-            places = _racks(cluster, partitions)
+            places = racks(cluster, partitions)
         reading = read(self.name, joined, partitions, *places)
         answer, facts = self._strategy.answer_bytes(reading)
         given = {member_id: bytes(each) for member_id, each in answer.items()}
@@ -241,12 +241,13 @@ def _answered() -> dict[str, tuple[str | None, bytes]]:
     return {}
 
 
-def _partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
+def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
+    """Partition count per topic, from aiokafka's ``ClusterMetadata``; topics that it doesn't have are missing."""
     known = {topic: cluster.partitions_for_topic(topic) for topic in sorted(topics, key=utf16)}
     return {topic: max(ids, default=-1) + 1 for topic, ids in known.items() if ids is not None}
 
 
-def _racks(cluster: Any, partitions: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Any]]:
+def racks(cluster: Any, partitions: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Per topic and partition the racks of all its replicas, and that of its leader; empty where no broker has one."""
     rack_of = {broker.nodeId: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:

@@ -1,0 +1,65 @@
+"""aiokafka's members in a group of the harness, judged by the same laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration.broker import Broker
+from integration.checker import check
+from integration.errors import MemberDied
+from integration.group import MemberGroup
+from integration.history import History
+from integration.records import Sender
+
+pytestmark = pytest.mark.broker
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+
+
+def test_aiokafka_and_kafka_python_share_a_group_and_either_leads(
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """aiokafka leads until it is killed, then another does; one that is paused is missed, and returns."""
+    topic, group = kafka_topic(partitions=6), unjudged_group()
+    seen = {}
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 50):
+        for name, client in (("a1", "aiokafka"), ("m1", "kafka-python"), ("a2", "aiokafka")):
+            group.step(f"{name} joins")
+            group.start(name, [topic], ["sticky"], client=client)
+            seen[name] = group.wait_stable()
+        group.step("a2 is paused")
+        group.pause("a2")
+        seen["paused"] = group.wait_stable()
+        group.step("a2 goes on")
+        group.resume("a2")
+        seen["back"] = group.wait_stable()
+        group.step("a1 is killed")
+        group.kill("a1")
+        seen["killed"] = group.wait_stable()
+        group.step("a2 leaves")
+        group.stop("a2")
+        seen["left"] = group.wait_stable()
+    group.drain()
+    group.close()
+
+    assert [seen[step].leader for step in ("a1", "m1", "a2", "paused", "back", "left")] == ["a1"] * 5 + ["m1"]
+    assert seen["killed"].leader in ("a2", "m1")
+    assert [len(s.moves) for s in seen.values()] == [0, 3, 2, 2, 2, 2, 3]
+    verdict = check(History.load(tmp_path))
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    led = len(verdict.measures["generations"])
+    assert verdict.checked["A1"] == led >= 7
+    assert min(verdict.checked[law] for law in ("O1", "O4", "R1", "R4", "C1", "C2", "C3", "C5", "T1")) > 0
+
+
+def test_what_aiokafka_cannot_do_ends_its_member_with_the_reason(
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
+) -> None:
+    topic, group = kafka_topic(partitions=1), unjudged_group()
+    group.start("a1", [topic], ["cooperative-sticky"], client="aiokafka")
+
+    with pytest.raises(MemberDied, match=r"aiokafka can't do cooperative-sticky.*use StickyAssignor"):
+        group.wait_stable()
