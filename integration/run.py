@@ -25,15 +25,17 @@ from rich.table import Table
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
-from .broker import Broker, start_broker
-from .broker.cluster import start_cluster
+from .broker import KAFKA_VERSION, Broker, start_broker
+from .broker.cluster import Cluster, start_cluster
 from .checker import Verdict, check
 from .demo import Demo
 from .history import History
 from .names import assignor_named
 from .play import play
+from .publish import publish
 from .report import GroupResult, Report, StepRow, render_html, step_table, verdict_lines
-from .scenario import SCENARIOS, scenario
+from .scenario import SCENARIOS, Scenario, scenario
+from .scenariofile import read_scenario
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
@@ -43,7 +45,10 @@ app = typer.Typer(
     help="A real broker, real members, a kept history, a verdict with witnesses.",
 )  # fmt: skip
 
-Backend = Annotated[str, typer.Option(help="jvm (a child process), docker, or external (with --bootstrap).")]
+Backend = Annotated[
+    str, typer.Option(help="jvm (a child process), shared (one for all nodes), docker, or external (with --bootstrap).")
+]
+KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Of the broker that is started.")]
 Bootstrap = Annotated[str | None, typer.Option(help="host:port of a broker that runs already; implies external.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
@@ -74,8 +79,16 @@ def _clear_errors() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _broker(backend: str, bootstrap: str | None, port: int | None = None) -> Broker:
-    return start_broker("external" if bootstrap else backend, bootstrap=bootstrap, port=port)
+def _broker(backend: str, bootstrap: str | None, port: int | None = None, version: str = KAFKA_VERSION) -> Broker:
+    return start_broker("external" if bootstrap else backend, bootstrap=bootstrap, port=port, version=version)
+
+
+def _brokers(what: Scenario, backend: str, bootstrap: str | None, version: str) -> Broker | Cluster:
+    if what.nodes == 1:
+        return _broker(backend, bootstrap, version=version)
+    if bootstrap or backend == "external":
+        raise ConfigError(f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave --backend and --bootstrap")
+    return start_cluster(what.nodes, backend=backend, version=version)
 
 
 def _exit_code(value: bool | None) -> int:
@@ -94,6 +107,7 @@ def _folder(out: Path | None) -> Path:
 def demo(
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
+    kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
     out: Out = None,
     spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
@@ -104,7 +118,7 @@ def demo(
         console, folder = _console(), _folder(out)
         began = time.monotonic()
         console.rule("Broker", align="left")
-        with _broker(backend, bootstrap, port) as broker:
+        with _broker(backend, bootstrap, port, kafka_version) as broker:
             console.print(
                 f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
                 f"ready in {time.monotonic() - began:.1f} s"
@@ -118,19 +132,30 @@ def demo(
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(metavar="SCENARIO", help=", ".join(SCENARIOS))],
+    name: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; or a scenario file, NAME.json.")
+    ],
     assignor: Annotated[
         list[str] | None, typer.Option(help="Ours by name, kafka-python:NAME, or module:Class; repeat for a list.")
     ] = None,
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
+    kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
+    events_topic: Annotated[
+        str | None, typer.Option(help="Publish the history to this topic, an event a record; with --bootstrap.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Play one scenario on a real broker and judge it."""
     with _clear_errors():
+        if events_topic and not bootstrap:
+            raise ConfigError(
+                f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
+                "and its topics with it"
+            )
         console = Console(stderr=True, quiet=True) if as_json else _console()
-        what = scenario(name)
+        what = read_scenario(Path(name)) if name.endswith(".json") else scenario(name)
         for given in assignor or ():
             assignor_named(given)
         if assignor:
@@ -145,9 +170,13 @@ def run(
             )
             console.print(step_table(step))
 
-        with _broker(backend, bootstrap) as broker, console.status("playing"):
+        with _brokers(what, backend, bootstrap, kafka_version) as broker, console.status("playing"):
             result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step)
-            facts = (("broker", f"{broker.backend}, Kafka {broker.version}"),)
+            where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
+            facts = (("broker", f"{where}, Kafka {broker.version}"),)
+            if events_topic:
+                sent = publish(broker.bootstrap, events_topic, folder / "history")
+                console.print(f"{sent} events are in topic {events_topic}", highlight=False)
         _keep(result, folder, facts)
         _tell(result.verdict, folder, as_json)
 
@@ -199,22 +228,21 @@ def watch(
 @app.command()
 def up(
     backend: Backend = "jvm",
+    kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
     nodes: Annotated[int, typer.Option(min=1, help="Brokers; several form a cluster over the racks a, b, c.")] = 1,
 ) -> None:
     """A broker to play with, or a cluster of them, until Ctrl-C."""
     with _clear_errors():
         if nodes > 1:
-            if backend != "jvm" or port is not None:
-                raise ConfigError(
-                    f"--nodes {nodes} is for the backend jvm and free ports; leave --backend and --port out"
-                )
-            with start_cluster(nodes) as cluster:
+            if backend == "external" or port is not None:
+                raise ConfigError(f"--nodes {nodes} is for brokers that are started, on free ports; leave --port out")
+            with start_cluster(nodes, backend=backend, version=kafka_version) as cluster:
                 racks = ", ".join(node.rack for node in cluster.nodes)
                 what = f"cluster of {nodes} brokers in racks {racks}, Kafka {cluster.version}, at {cluster.bootstrap}"
                 print(f"{what}; Ctrl-C ends it", flush=True)
                 signal.pause()
-        with _broker(backend, None, port) as broker:
+        with _broker(backend, None, port, kafka_version) as broker:
             print(f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}; Ctrl-C ends it", flush=True)
             signal.pause()
 

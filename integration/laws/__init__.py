@@ -14,6 +14,7 @@ R3    no needless revoke: cooperative members keep through one trigger what they
 R4    fewest moves: our sticky assignors move no more than balance needs
 R5    few rounds: one trigger takes one generation, two under a cooperative assignor, a broker's restart none
 R6    true claims: what a member says it owns as it joins is what it owns
+R7    what a member lost it is told as lost, not as something to revoke
 C1    only owners consume
 C2    an owner begins at the committed offset, never goes back, leaves no record out
 C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
@@ -42,7 +43,7 @@ from .findings import Findings, Violation
 __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 
 LAWS = (
-    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5", "R6"),
+    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5", "R6", "R7"),
     *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
 )
 
@@ -57,6 +58,7 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     generations.replay,
     ownership.handed_over,
     ownership.true_claims,
+    ownership.told_as_lost,
     records.consumed_by_owner,
     records.commits,
     static.unnoticed_restart,

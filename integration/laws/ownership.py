@@ -16,6 +16,9 @@ from ..names import COOPERATIVE
 from ..timeline import MemberKey, Span, partitions_of
 from .findings import MS, Findings, all_named, named
 
+_TELL_THEIR_IDS = (None, "kafka-python")
+"""Clients of which no member id is taken from the coordinator log."""
+
 
 def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
     """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign.
@@ -131,6 +134,26 @@ def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition]
             f"and owned {all_named(sorted(held))}"
         )
         found.broken("R6", message, generation.event, event)
+
+
+def told_as_lost(record: GroupRecord, found: Findings) -> None:
+    """R7: what a member lost, it is told as lost: one that was thrown out and joined anew has nothing to revoke.
+
+    It has another member id then. Others may own its partitions by that time, and what it commits in the callback is
+    refused, or worse, isn't. Judged of members that tell their ids by themselves.
+    """
+    for span in record.spans:
+        if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
+            continue
+        if span.start.client not in _TELL_THEIR_IDS or span.start.instance_id is not None:
+            continue
+        found.judged("R7")
+        if span.interval.end_kind == "revoked" and span.end.member_id != span.start.member_id:
+            message = (
+                f"{span.interval.member} was told to revoke {named(span.tp)}, which it had lost: it got that as "
+                f"{span.start.member_id} and joined anew as {span.end.member_id}"
+            )
+            found.broken("R7", message, span.start, span.end)
 
 
 def own_intervals(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition], list[Span]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,10 +66,8 @@ def fenced(lost_after_ms: float | None) -> Story:
     taken = next(e for e in reversed(story.events) if e.kind == "generation" and e.member == "b")
     for kind in ("lost_begin", "lost_end") if lost_after_ms is not None else ():
         story.tell(kind, "member", "b", generation=1, partitions=adopted.data["partitions"])
-        told = story.events[-1]
-        story.events[-1] = type(told)(
-            **{**vars(told), "incarnation": adopted.incarnation, "mono_ns": taken.mono_ns + round(lost_after_ms * 1e6)}
-        )
+        at_ns = taken.mono_ns + round((lost_after_ms or 0) * 1e6)
+        story.events[-1] = replace(story.events[-1], incarnation=adopted.incarnation, mono_ns=at_ns)
     story.wait(9000).tell("step", name="long after")
     story.events.sort(key=lambda e: e.mono_ns)
     return story
@@ -84,6 +83,7 @@ BROKEN: dict[str, tuple[str, Callable[[], Story]]] = {
     "a short restart made a generation": ("R5", lambda: outage(SESSION_MS / 2, rounds=1)),
     "a fenced member never noticed": ("O1", lambda: fenced(None)),
     "a fenced member noticed late": ("O1", lambda: fenced(2 * HEARTBEAT_MS + FENCED_MS + 100)),
+    "what was lost is told as revoked": ("R7", lambda: thrown_out("revoke")),
     "a stall in assign is an excuse only until it is told": ("O1", lambda: stood_still(6000)),
 }  # fmt: skip
 
@@ -92,6 +92,17 @@ def stood_still(notice_ms: float) -> Story:
     """A leader stalls in its assign beyond its session, and is told what it lost once it goes on."""
     story = Story(COOPERATIVE).start("a", "b").round()
     return story.pause("a", "assign_stall").round().resume("a", fault="assign_stall", notice_ms=notice_ms).round()
+
+
+def thrown_out(kind: str) -> Story:
+    """b is out while it joins, comes back under another member id, and is told `kind` of what it had."""
+    story = stood_still(10)
+    for edge in ("begin", "end"):
+        at = next(i for i, e in enumerate(story.events) if e.member == "a" and e.kind == f"lost_{edge}")
+        told = story.events[at]
+        id_ = "a-another" if kind == "revoke" else told.member_id
+        story.events[at] = replace(told, kind=f"{kind}_{edge}", member_id=id_)
+    return story
 
 
 LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
@@ -104,6 +115,7 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "a short restart": ({"R5": True}, lambda: outage(SESSION_MS / 2)),
     "a long outage": ({"R5": True}, lambda: outage(SESSION_MS * 2)),
     "a fenced member was told in time": ({"O1": True, "S2": True}, lambda: fenced(HEARTBEAT_MS)),
+    "what was lost is told as lost": ({"R7": True}, lambda: thrown_out("lost")),
     "a leader stalled in its assign": ({"O1": True}, lambda: stood_still(10)),
 }  # fmt: skip
 
