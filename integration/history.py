@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +17,8 @@ class History:
     Args:
         events: In any order; kept by ``mono_ns``, events of one instant by ``src``, then ``seq``.
         facts: What a reader should know and no verdict depends on, such as the torn last line of a killed member.
-        problems: Gaps and lines that can't be read. With any of these no verdict is possible: what is missing may be
-            the very event that breaks a law.
+        problems: Gaps, lines that can't be read, files that were cut off or changed. With any of these no verdict is
+            possible: what is missing may be the very event that breaks a law.
     """
 
     events: tuple[Event, ...]
@@ -35,7 +36,9 @@ class History:
         """Read all ``*.jsonl`` files of a folder.
 
         A last line without its newline is what a killed writer leaves behind: it is dropped and told as a fact. Any
-        other line that can't be read, and any gap in a file's ``seq``, is a problem.
+        other line that can't be read, and any gap in a file's ``seq``, is a problem. So is a file whose ``end`` doesn't
+        fit the lines before it, one without an ``end`` whose writer wasn't killed (as the harness saw), and the file of
+        a member that is missing while the harness saw the member's end.
 
         Raises:
             FileNotFoundError: The folder doesn't exist, or has no such file.
@@ -48,18 +51,22 @@ class History:
         events: list[Event] = []
         facts: list[str] = []
         problems: list[str] = []
-        for path in paths:
-            _load(path, events, facts, problems)
+        unsealed = {path.name: last for path in paths if (last := _load(path, events, facts, problems)) is not None}
+        problems += _missing(events, unsealed)
         return cls(events, facts, problems)
 
 
-def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]) -> None:
+_WRITERS = ("member", "harness", "coordlog", "producer")
+
+
+def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]) -> Event | None:
+    """Read one file; returns its last event if that isn't its ``end``."""
     lines = path.read_bytes().split(b"\n")
     # A whole file ends with a newline, so its last piece is empty.
     torn = lines.pop()
     if torn:
         facts.append(f"{path.name}: dropped a torn last line of {len(torn)} bytes")
-    expected = 0
+    expected, last = 0, None
     for number, line in enumerate(lines, start=1):
         try:
             event = Event.from_json(line.decode())
@@ -69,5 +76,35 @@ def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]
             continue
         if event.seq != expected:
             problems.append(f"{path.name}:{number}: seq {event.seq} where {expected} was due")
-        expected = event.seq + 1
-        events.append(event)
+        expected, last = event.seq + 1, event
+        if event.kind != "end":  # which is the file's, and nothing that happened
+            events.append(event)
+    if last is None or last.kind != "end":
+        return last
+    if hashlib.sha256(b"".join(line + b"\n" for line in lines[:-1])).hexdigest() != last.data.get("sha256"):
+        problems.append(f"{path.name}: its lines aren't those that were sealed: the file was changed")
+    return None
+
+
+def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str]:
+    """What the harness saw end, held against what the files end with."""
+    told, ended, joined = set(), {}, set()
+    for event in events:
+        process = event.group, event.member, event.incarnation
+        if event.src == "member":
+            told.add(process)
+        elif event.kind == "exit":
+            ended[process] = int(event.data["code"])
+        elif event.kind == "generation_committed":
+            joined |= {(event.group, member["client_id"]) for member in event.data["members"]}
+    found = []
+    for name, last in unsealed.items():
+        killed = ended.get((last.group, last.member, last.incarnation), 0) < 0
+        if last.src in _WRITERS and not (last.src == "member" and killed):
+            found.append(f"{name}: has no end: the file was cut off, or its writer killed unseen")
+    begun = {process[:2] for process in told}
+    for process, code in ended.items():
+        # One that was killed at once may have told nothing, but not if it came into the group.
+        if process not in told and (code >= 0 or process[:2] in joined - begun):
+            found.append(f"the history of member {process[1]!r} of group {process[0]!r} is missing")
+    return found

@@ -37,6 +37,7 @@ unread                       coordlog reason (of this group, but not a record th
 ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (what
                                      the partitioner chose) expected? (what its rule demands, computed apart from it)
 read_back                    harness topic partition offset value_id partitioner
+end                          any     sha256 (of all lines before it: the file is whole; a killed process leaves none)
 ============================ ======= =================================================================================
 
 ``partitions`` is a list of ``{"topic": str, "partition": int}``; offsets are record offsets, ``last`` is inclusive.
@@ -45,6 +46,7 @@ Source: the fields follow Kafka's VerifiableConsumer events (apache/kafka tests/
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -123,7 +125,7 @@ class Event:
 
 class EventWriter:
     """Append events of one source to a JSON lines file: one unbuffered write per line, so a killed process tears at
-    most its last line.
+    most its last line. `close` seals the file by a last event, ``end``, with the SHA-256 of all lines before it.
 
     Args:
         path: The file; made together with its folder, appended to when it exists.
@@ -136,7 +138,7 @@ class EventWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] = path.open("ab", buffering=0)
         self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
-        self._seq = 0
+        self._seq, self._digest = 0, hashlib.sha256()
 
     def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
         """Write one event now and return it. group, member, incarnation, pid, … given here override the writer's."""
@@ -146,13 +148,17 @@ class EventWriter:
             ts_ns=time.time_ns() if ts_ns is None else ts_ns,
             mono_ns=time.monotonic_ns() if mono_ns is None else mono_ns, **common,
         )  # fmt: skip
-        self._file.write(event.to_json().encode() + b"\n")
+        line = event.to_json().encode() + b"\n"
+        self._file.write(line)
+        self._digest.update(line)
         self._seq += 1
         return event
 
     def close(self) -> None:
-        """Close the file; writing after that raises ValueError."""
-        self._file.close()
+        """Seal and close the file; writing after that raises ValueError. May be called twice."""
+        if not self._file.closed:
+            self.write("end", sha256=self._digest.hexdigest())
+            self._file.close()
 
     def __enter__(self) -> EventWriter:
         return self

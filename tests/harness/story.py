@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,18 @@ from kafka_assignors.events import Event, partitions_json
 MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS, POLL_MS = 1000, 100, 3000
 Tps = Iterable[tuple[str, int]]
+
+
+def seal(path: Path) -> None:
+    """End a history's file as its writer would, so that what was changed in it is taken for what happened."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if json.loads(lines[-1])["kind"] == "end":
+        lines.pop()
+    last = json.loads(lines[-1])
+    end = {name: last[name] for name in ("v", "run", "src", "group", "member", "incarnation") if name in last}
+    end |= {"kind": "end", "seq": last["seq"] + 1, "ts_ns": last["ts_ns"], "mono_ns": last["mono_ns"]}
+    end["sha256"] = hashlib.sha256(b"".join(lines)).hexdigest()
+    path.write_bytes(b"".join(lines) + json.dumps(end).encode() + b"\n")
 
 
 class Story:
@@ -46,9 +60,10 @@ class Story:
         for event in self.events:
             files.setdefault((event.member, event.src), []).append(event)
         for names, events in files.items():
+            path = folder / f"{'.'.join(filter(None, (self.group, *names)))}.jsonl"
             lines = [event.to_json() + "\n" for event in sorted(events, key=lambda e: e.seq)]
-            name = ".".join(filter(None, (self.group, *names)))
-            (folder / f"{name}.jsonl").write_text("".join(lines), "utf-8")
+            path.write_text("".join(lines), "utf-8")
+            seal(path)
         return folder
 
     def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:

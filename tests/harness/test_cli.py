@@ -18,6 +18,8 @@ import pytest
 
 from integration.broker import Broker
 
+from .story import seal
+
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
 
@@ -142,7 +144,7 @@ def test_run_judge_and_watch_on_a_live_group(kafka_broker: Broker, tmp_path: Pat
 @pytest.mark.broker
 @pytest.mark.invented
 def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
-    """A kept history in which one partition of the coordinator's log is doubled: exit 1, and the law is named."""
+    """One partition of the coordinator's log is doubled: exit 2, it was changed; had it been written so: 1."""
     out = tmp_path / "out"
     assert integration("run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--out", str(out)).returncode == 0
     log = next((out / "history").glob("*.coordlog.jsonl"))
@@ -151,6 +153,10 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
     one, other = (m for m in last["members"][:2])
     other["assigned"].append(one["assigned"][0])
     log.write_text("".join(json.dumps(row) + "\n" for row in lines))
+    done = integration("judge", str(out))
+    assert done.returncode == 2, done.stdout
+    assert f"{log.name}: its lines aren't those that were sealed" in done.stdout
+    seal(log)
     done = integration("judge", str(out), "--json")
     assert done.returncode == 1, done.stdout
     laws = {v["law"] for v in json.loads(done.stdout)["violations"]}

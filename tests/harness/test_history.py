@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,12 @@ from integration.checker import check
 from integration.history import History
 from kafka_assignors.events import Event, EventWriter
 
-from .story import churn
+from .story import churn, seal
 
 
 def write(folder: Path, name: str, *kinds: str, start_ns: int = 0) -> Path:
     path = folder / name
-    with EventWriter(path, "run", "member") as writer:
+    with EventWriter(path, "run", "member", member=path.stem) as writer:
         for i, kind in enumerate(kinds):
             writer.write(kind, mono_ns=start_ns + i * 10)
     return path
@@ -37,13 +38,15 @@ def test_events_of_one_instant_keep_a_fixed_order_whatever_order_they_come_in() 
     assert History(reversed(events)).events == History(events).events == tuple(events)
 
 
-def test_a_torn_last_line_is_a_fact_and_no_problem(tmp_path: Path) -> None:
-    path = write(tmp_path, "m.jsonl", "a", "b", "c")
+def test_the_torn_last_line_of_a_killed_member_is_a_fact_and_no_problem(tmp_path: Path) -> None:
+    path = write(tmp_path, "m.jsonl", "a", "b")
     path.write_bytes(path.read_bytes()[:-20])
+    with EventWriter(tmp_path / "h.jsonl", "run", "harness") as harness:
+        harness.write("exit", member="m", incarnation=0, code=-9)
 
     history = History.load(tmp_path)
 
-    assert [e.kind for e in history.events] == ["a", "b"]
+    assert [e.kind for e in history.events] == ["a", "b", "exit"]
     assert history.problems == ()
     assert "m.jsonl" in history.facts[0]
     assert "torn" in history.facts[0]
@@ -53,6 +56,7 @@ def test_a_missing_line_is_a_problem_that_names_file_and_line(tmp_path: Path) ->
     path = write(tmp_path, "m.jsonl", "a", "b", "c")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[2])
+    seal(path)
 
     assert History.load(tmp_path).problems == ("m.jsonl:2: seq 2 where 1 was due",)
 
@@ -66,6 +70,7 @@ def test_an_unreadable_line_in_the_middle_is_a_problem(tmp_path: Path, line: byt
     path = write(tmp_path, "m.jsonl", "a", "b", "c")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + line + b"\n" + lines[2])
+    seal(path)
 
     (problem,) = History.load(tmp_path).problems
 
@@ -82,6 +87,79 @@ def test_a_kept_history_gets_the_same_verdict_as_the_events_themselves(tmp_path:
     assert loaded.events == history.events
     assert check(loaded) == check(history)
     assert check(loaded).value is True
+
+
+def rewritten(old: str, new: str, nth: str = "g.a.member.jsonl") -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        text = (folder / nth).read_text("utf-8")
+        assert old in text
+        (folder / nth).write_text(text.replace(old, new, 1), "utf-8")
+
+    return damage
+
+
+def cut(name: str, lines: int) -> Callable[[Path], None]:
+    """Without its last lines: a whole file by its looks."""
+
+    def damage(folder: Path) -> None:
+        left = (folder / name).read_bytes().splitlines(keepends=True)[:-lines]
+        (folder / name).write_bytes(b"".join(left))
+
+    return damage
+
+
+TAMPERED: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "a value is another": ("the file was changed", rewritten('"partition":0', '"partition":1')),
+    "a time is another": ("the file was changed", rewritten('"mono_ns":', '"mono_ns":1')),
+    "a generation is another": (
+        "the file was changed", rewritten('"generation":1', '"generation":2', "g.coordlog.jsonl")
+    ),
+    "spaces": ("the file was changed", rewritten(",", ", ")),
+    "the member's last lines are gone": ("g.a.member.jsonl: has no end: the file was cut", cut("g.a.member.jsonl", 3)),
+    "the harness was killed": ("g.harness.jsonl: has no end", cut("g.harness.jsonl", 1)),
+    "the end of the coordinator's log is gone": ("g.coordlog.jsonl: has no end", cut("g.coordlog.jsonl", 2)),
+    "the producer's last lines are gone": ("producer.jsonl: has no end", cut("g.producer.jsonl", 5)),
+    "a member's file is gone": (
+        "the history of member 'b' of group 'g' is missing", lambda folder: (folder / "g.b.member.jsonl").unlink()
+    ),
+    "a killed member's file is gone": (
+        "the history of member 'c' of group 'g' is missing", lambda folder: (folder / "g.c.member.jsonl").unlink()
+    ),
+    "the coordinator's log is gone": (
+        "has no generation from the coordinator log", lambda folder: (folder / "g.coordlog.jsonl").unlink()
+    ),
+    "the seal is another's": ("the file was changed", rewritten('"sha256": "', '"sha256": "0')),
+    "lines are there twice": (
+        "seq", lambda folder: (folder / "g.coordlog.jsonl").write_bytes((folder / "g.coordlog.jsonl").read_bytes() * 2)
+    ),
+    "a line is torn in the middle": ("unreadable", rewritten('"kind":"generation"', '"kind":"gene\n')),
+    "two lines changed places": (
+        "where", lambda folder: swap_lines(folder / "g.coordlog.jsonl")
+    ),
+    "another run's file is among them": (
+        "has no end", lambda folder: (folder / "old.jsonl").write_text(churn().events[0].to_json() + "\n")
+    ),
+}  # fmt: skip
+
+
+def swap_lines(path: Path) -> None:
+    first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(second + first + b"".join(rest))
+
+
+@pytest.mark.invented
+@pytest.mark.parametrize(("reason", "damage"), TAMPERED.values(), ids=TAMPERED)
+def test_what_was_torn_or_tampered_with_is_unknown_and_the_reason_is_told(
+    reason: str, damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    churn("sticky").write(tmp_path)
+    assert check(History.load(tmp_path)).value is True
+
+    damage(tmp_path)
+
+    verdict = check(History.load(tmp_path))
+    assert verdict.value is None
+    assert any(reason in said for said in verdict.unknown), verdict.unknown
 
 
 @pytest.mark.parametrize("there", [True, False])

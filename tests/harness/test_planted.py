@@ -14,6 +14,8 @@ from integration.group import MemberGroup
 from integration.history import History
 from integration.records import Record, read_back, send
 
+from .story import seal
+
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
@@ -31,18 +33,17 @@ def broken(verdict: Verdict) -> dict[str, list[Violation]]:
     return found
 
 
-def two_members(group: MemberGroup, topic: str, assignor: str) -> None:
-    group.start("m1", [topic], [assignor])
-    group.wait_stable(complete=False)
-    group.start("m2", [topic], [assignor])
-    group.wait_stable(complete=False)
+def two_members(group: MemberGroup, topic: str, assignor: str, complete: bool = True) -> None:
+    for name in ("m1", "m2"):
+        group.start(name, [topic], [assignor])
+        group.wait_stable(complete=complete)
 
 
 def test_an_assignor_that_drops_a_partition_breaks_coverage(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic, group = kafka_topic(partitions=4), unjudged_group()
-    two_members(group, topic, "tests.harness.planted:Dropping")
+    two_members(group, topic, "tests.harness.planted:Dropping", complete=False)
 
     verdict = judged(group, tmp_path)
 
@@ -83,6 +84,7 @@ def test_an_assignor_that_only_calls_itself_range_breaks_the_replay(
     group.close()
     for path in tmp_path.glob("*.jsonl"):
         path.write_text(path.read_text("utf-8").replace("tests.harness.planted:Cheating", "range"), "utf-8")
+        seal(path)
 
     verdict = check(History.load(tmp_path))
 
