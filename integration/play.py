@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ def play(
     group: str | None = None,
     on_step: OnStep | None = None,
     timeout_s: float = 40,
+    for_s: float | None = None,
 ) -> GroupResult:
     """Run the scenario to its end and judge it.
 
@@ -47,6 +49,7 @@ def play(
         group: Group id; by default the scenario's name and the run's first characters.
         on_step: Called when the group is stable after each step.
         timeout_s: For each step, and for the group to have consumed everything at the end.
+        for_s: No step begins later; None: all are taken.
 
     Raises:
         NotSupported: The scenario has network faults, and the broker no listener for a proxy; or it needs several
@@ -72,7 +75,10 @@ def play(
             if scenario.rate_per_s:
                 topics = sorted(scenario.lasting_topics)
                 sending.enter_context(Sender(broker.bootstrap, folder, run, topics, "default", scenario.rate_per_s))
+            began = time.monotonic()
             for step in scenario.steps:
+                if for_s is not None and time.monotonic() - began >= for_s:
+                    break
                 steps.append(stage.take(step))
                 if on_step:
                     on_step(steps[-1])
