@@ -1,0 +1,84 @@
+"""What the README and the harness's page tell a user to copy about the harness, copied and run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration.broker import Broker
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "harness.md").read_text("utf-8")
+
+
+def below(page: str, heading: str) -> str:
+    """The first Python example below a heading."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n.*?```python\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    assert found, f"no example below {heading!r}"
+    return found[1]
+
+
+def run(command: list[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.broker
+def test_the_example_of_the_library(tmp_path: Path) -> None:
+    """It starts a broker of its own, which is what it is there to show."""
+    said = run([sys.executable, "-c", below(PAGE, "In ten lines")], tmp_path)
+
+    owned, verdict = said.splitlines()[-2:]
+    assert json.loads(owned) == [0, 1, 2, 3, 4, 5]
+    assert verdict.startswith("True ")
+
+
+@pytest.mark.broker
+def test_the_example_of_the_pytest_plugin(kafka_broker: Broker, tmp_path: Path) -> None:
+    """Two files in one example: their names are in its comments."""
+    conftest, test = re.split(r"^# test_orders\.py.*$", below(README, "As a pytest plugin"), flags=re.MULTILINE)
+    (tmp_path / "conftest.py").write_text(conftest)
+    (tmp_path / "test_orders.py").write_text(test)
+    options = ["--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}", "-W", "ignore"]
+
+    said = run([sys.executable, "-m", "pytest", *options], tmp_path)
+
+    assert "1 passed" in said.splitlines()[-1]
+
+
+def test_every_test_that_the_page_names_is_there() -> None:
+    named = re.findall(r"`((?:\w+/)?\w+\.py)(?:::(\w+))?`", PAGE.partition("## What is promised")[2])
+    assert len(named) > 20
+    for file, test in named:
+        path = ROOT / "tests" / file
+        assert path.is_file(), file
+        assert not test or f"def {test}(" in path.read_text("utf-8"), f"{file}::{test}"
+
+
+@pytest.mark.broker
+def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -> None:
+    """A scenario, its picture, the kept history judged again, and its group watched, all by the README's own lines."""
+    lines = re.findall(
+        r"^\.venv/bin/python -m (integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$", README, re.MULTILINE
+    )
+    play, judge, watch = (line.split() for line in lines[:3])
+    out = tmp_path / "out"
+
+    python = [sys.executable, "-m"]
+    assert "verdict true" in run([*python, *play, "--bootstrap", kafka_broker.bootstrap, "--out", str(out)], ROOT)
+    page = (out / "report.html").read_text("utf-8")
+    assert "</svg>" in page
+    assert not re.search(r"(src|href)\s*=\s*[\"']http|<script", page), "it must open offline"
+    said = run([*python, *[str(out) if word == "runs/..." else word for word in judge]], ROOT)
+    assert "verdict true" in said
+    (log,) = (out / "history").glob("*.coordlog.jsonl")
+    group = log.name.removesuffix(".coordlog.jsonl")
+    here = {"billing": group, "localhost:9092": kafka_broker.bootstrap}
+    assert group in run([*python, *(here.get(word, word) for word in watch), "--once"], ROOT)
