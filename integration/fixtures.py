@@ -1,7 +1,8 @@
 """pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["integration.fixtures"]``.
 
 Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|docker|external``,
-``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-artifacts DIR`` for histories.
+``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-nodes N`` for the cluster,
+``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for what tests draw: one that fails tells its rerun line.
 Where the machine has no broker to offer (no Java, no jars to be had, no Docker engine) tests are skipped with that
 reason; ``--kafka-require`` makes it a failure, as a CI run should: a skip must not look green. A failed test that used
 the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import re
 import shlex
 import tempfile
@@ -35,12 +37,15 @@ from .errors import DockerUnavailable
 from .group import MemberGroup
 from .history import History
 from .java import LiveJava
+from .proxy import FaultProxy
 from .report import verdict_lines
 
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
     "bootstrap": "HOST:PORT of the broker of --kafka-backend=external",
     "version": f"Kafka's version (default: {KAFKA_VERSION})",
+    "nodes": "how many brokers the cluster has (default: 3)",
+    "seed": "what `kafka_seed` gives, so that random schedules are the same again (default: a new one per run)",
     "artifacts": "DIR that keeps the history of each test, in a new folder (default: the test's tmp_path)",
 }
 _LINES = 60
@@ -96,6 +101,18 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     if backend == "external" and _option(config, "version"):
         raise pytest.UsageError("--kafka-version is for a broker that is started; an external one has its own")
+    nodes = _number(config, "nodes", 3)
+    if nodes < 1:
+        raise pytest.UsageError(f"--kafka-nodes={nodes}: a cluster has at least 1 broker")
+    config.stash[_SEED] = _number(config, "seed", random.SystemRandom().randrange(1_000_000))
+
+
+def _number(config: pytest.Config, name: str, default: int) -> int:
+    given = _option(config, name)
+    try:
+        return default if given is None else int(given)
+    except ValueError:
+        raise pytest.UsageError(f"--kafka-{name}={given}: not a whole number") from None
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -103,7 +120,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     version = _option(config, "version") or KAFKA_VERSION
     broker = _option(config, "bootstrap") or f"Kafka {version}"
     kept = _option(config, "artifacts")
-    return f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
+    told = f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
+    return f"{told}, seed {config.stash[_SEED]}"
 
 
 @pytest.fixture(scope="session")
@@ -149,9 +167,9 @@ def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator
 
 @pytest.fixture(scope="session")
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Three brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
+    """Brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
     with _offered(request.config):
-        started = start_cluster()
+        started = start_cluster(_number(request.config, "nodes", 3))
     with started as cluster:
         yield cluster
 
@@ -196,23 +214,33 @@ def kafka_cluster_topic(kafka_cluster: Cluster) -> Callable[..., str]:
     return make
 
 
+@pytest.fixture(scope="session")
+def kafka_seed(request: pytest.FixtureRequest) -> int:
+    """The seed of this run, for whatever a test draws. One that fails tells the command that runs it with this seed."""
+    return request.config.stash[_SEED]
+
+
 class _Judged:
     """The groups of one test and the verdict over what they did."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.groups: list[MemberGroup] = []
+        self.proxies: list[FaultProxy] = []
         self.unknown_ok = False
         self.told = ""  # of a test that failed by itself
 
     def end(self) -> None:
-        """End every member of every group; may be called twice."""
+        """End every member of every group, then the proxies, so that their histories are whole; may be called twice."""
         with ExitStack() as stack:
-            for group in self.groups:
+            for proxy in self.proxies:
+                stack.callback(proxy.close)
+            for group in self.groups:  # these end first
                 stack.callback(group.close)
 
 
 _JUDGED = pytest.StashKey[_Judged]()
+_SEED = pytest.StashKey[int]()
 
 
 @pytest.fixture
@@ -251,6 +279,18 @@ def kafka_group(
 
     yield make
     judged.end()
+
+
+@pytest.fixture
+def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path) -> FaultProxy:
+    """A fault proxy before the broker: ``group.start("m1", …, via=kafka_faults)``, ``kafka_faults.apply(Cut("m1"))``.
+
+    What it does is in the test's history, and so in what is judged. It ends with the test's groups.
+    """
+    request.getfixturevalue("kafka_group")
+    proxy = FaultProxy(kafka_broker.routes, kafka_history, request.node.name)
+    request.node.stash[_JUDGED].proxies.append(proxy)
+    return proxy
 
 
 @pytest.fixture
@@ -312,4 +352,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     judged = item.stash.get(_JUDGED, None)
     if report.failed and judged is not None and judged.told:
         report.sections.append(("verdict over its groups", judged.told))
+    if report.failed and "kafka_seed" in getattr(item, "fixturenames", ()):
+        again = f"pytest {shlex.quote(item.nodeid)} --kafka-seed={item.config.stash[_SEED]}"
+        report.sections.append(("run it again with what it drew", again))
     return report

@@ -1,0 +1,221 @@
+"""Faults of one member by the proxy, on a real broker: the others go on, and the verdict is true."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kafka import KafkaProducer
+
+from integration.broker import Broker, start_broker
+from integration.broker.cluster import Cluster
+from integration.errors import HarnessError, NotOver, NotSupported, PortTaken
+from integration.group import MemberGroup
+from integration.history import History
+from integration.play import play
+from integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
+from integration.report import GroupResult
+from integration.scenario import Step, scenario
+from kafka_assignors.errors import ConfigError
+
+from .test_member import gone, until
+
+pytestmark = pytest.mark.broker
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+
+
+def played(broker: Broker, folder: Path, assignor: str, resets: int) -> GroupResult:
+    what = scenario("proxy-faults")
+    faults = what.steps[-1]
+    longer = Step(faults.name, (replace(faults.actions[0], times=resets),))  # type: ignore[type-var]
+    what = replace(what, assignors=(assignor,), steps=(*what.steps[:-1], longer))
+    return play(what, broker, folder, "run", group=f"proxy-{folder.name}")
+
+
+def faults_of(folder: Path) -> list[tuple[str, str, str, int]]:
+    """(kind, fault, target, hits) of every fault event of a proxy, in order."""
+    events = History.load(folder).events
+    return [(e.kind, e.data["fault"], e.data["target"], e.data.get("hits", 0)) for e in events if e.src == "proxy"]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("assignor", "resets"),
+    [
+        ("cooperative-sticky", 10),
+        pytest.param("cooperative-sticky", 30, marks=pytest.mark.long),
+        pytest.param("sticky", 30, marks=pytest.mark.long),
+        pytest.param("range", 10, marks=pytest.mark.long),
+    ],
+)
+def test_one_member_is_hit_and_the_others_go_on(
+    assignor: str, resets: int, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    result = played(kafka_broker, tmp_path, assignor, resets)
+
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    assert verdict.measures["acked"] == verdict.checked["C3"] > 0
+    assert min(verdict.checked[law] for law in ("O1", "O4", "A1", "C1", "T1")) > 0
+    _, cut, back, dropped, _delayed, reset = result.steps
+    assert sorted(cut.owned) == ["m2", "m3"]
+    assert 1.4 <= cut.seconds <= 5.3, "a session of 2 s, less a heartbeat, and what law T1 allows to join again"
+    assert sorted(back.owned) == ["m1", "m2", "m3"]
+    assert sorted(dropped.owned) == sorted(reset.owned) == ["m1", "m2", "m3", "m4"]
+    # Resets alone evict nobody: the same generation before and after, and nothing moved.
+    assert (reset.generation, reset.moves) == (result.steps[-2].generation, 0)
+    # What m1 had when it was cut off it lost, and learned so once it was back; nobody else lost anything.
+    assert {i.end_kind for i in result.intervals if i.zombie_ms} == {"lost"}
+    assert {i.member for i in result.intervals if i.end_kind == "lost"} == {"m1"}
+    assert verdict.measures["zombie_ms"] < 10_000
+    assert faults_of(tmp_path) == [
+        ("fault_begin", "cut", "m1", 0), ("fault_end", "cut", "m1", 0),
+        ("fault_begin", "drop", "m1", 0), ("fault_end", "drop", "m1", 1),
+        ("fault_begin", "delay", "m1", 0), ("fault_end", "delay", "m1", 1),
+        ("fault_begin", "reset", "m1", 0), ("fault_end", "reset", "m1", resets),
+    ]  # fmt: skip
+
+
+def peers_of(folder: Path, member: str) -> set[int]:
+    """Ports that a member's process is connected to."""
+    (pid,) = {e.pid for e in History.load(folder).events if e.src == "member" and e.member == member}
+    return {c.raddr.port for c in psutil.Process(pid).net_connections("tcp") if c.raddr}
+
+
+def test_all_connections_of_a_member_pass_the_proxy_also_to_leaders_and_coordinator(
+    kafka_cluster: Cluster, kafka_cluster_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Three nodes, each a leader: one member behind the proxy, one beside it, which a fault of all doesn't touch."""
+    topic = kafka_cluster_topic(placed=[[n] for n in (1, 2, 3)] * 2)
+    advertised = {route.advertised for route in kafka_cluster.routes}
+    direct = {int(node.bootstrap.rpartition(":")[2]) for node in kafka_cluster.nodes}
+    with (
+        FaultProxy(kafka_cluster.routes, tmp_path, "run") as proxy,
+        MemberGroup(kafka_cluster.bootstrap, f"g-{topic}", tmp_path, "run") as group,
+    ):
+        group.start("m1", [topic], ["cooperative-sticky"], via=proxy)
+        group.start("m2", [topic], ["cooperative-sticky"])
+        group.wait_stable()
+        until(lambda: peers_of(tmp_path, "m1") == advertised, "m1 has a connection to each node, by the proxy")
+        until(lambda: peers_of(tmp_path, "m2") == direct, "m2 has a connection to each node")
+
+        with proxy.apply(Cut("*")), pytest.raises(ConfigError, match=r"'m1' .* is cut off; heal that or kill it"):
+            group.stop("m1")
+        assert faults_of(tmp_path) == [("fault_begin", "cut", "m1", 0), ("fault_end", "cut", "m1", 0)]
+        group.wait_stable()
+
+
+@pytest.fixture
+def proxy(kafka_broker: Broker, tmp_path: Path) -> Any:
+    with FaultProxy(kafka_broker.routes, tmp_path, "run") as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize(
+    ("fault", "late_s"),
+    [
+        (Delay("p", 700, "Produce", times=1), 0.7),
+        (Drop("p", "Produce", "request"), 1.4),
+        (Drop("p", "Produce"), 1.4),
+        (Reset("p", "Produce", "answer", times=2), 0),
+        (Cut("p", for_ms=600), 0.6),
+    ],
+)
+def test_a_producers_requests_are_hit_by_their_api(
+    fault: NetworkFault, late_s: float, proxy: FaultProxy, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """It isn't a member: the fault is told under its client id. A lost answer's record is there twice or once."""
+    topic = kafka_topic()
+    producer = KafkaProducer(
+        bootstrap_servers=proxy.bootstrap, client_id="p", acks="all", retries=20, retry_backoff_ms=20,
+        request_timeout_ms=1500, metrics_enabled=False,
+    )  # fmt: skip
+    try:
+        first = producer.send(topic, b"before").get(timeout=20)
+        applied = proxy.apply(fault)
+        second = producer.send(topic, b"after").get(timeout=30)
+        applied.wait()
+    finally:
+        producer.close()
+
+    assert second.offset > first.offset
+    begin, end = (e for e in History.load(tmp_path).events if e.src == "proxy")
+    assert (begin.kind, end.kind, begin.member, begin.data["target"]) == ("fault_begin", "fault_end", None, "p")
+    assert begin.data["params"] == fault.params
+    assert (end.mono_ns - begin.mono_ns) / 1e9 >= late_s
+    assert end.data["hits"] == applied.times == (fault.limit or 0)
+
+
+def test_a_fault_that_hits_nothing_is_told_and_not_in_the_history(proxy: FaultProxy, tmp_path: Path) -> None:
+    applied = proxy.apply(Drop("nobody", "SyncGroup"))
+
+    with pytest.raises(NotOver, match="it has never hit; is the member started via the proxy"):
+        applied.wait(0.2)
+    with pytest.raises(ConfigError, match="lasts until it is healed"):
+        proxy.apply(Cut("nobody")).wait()
+    assert len(proxy.in_force) == 2
+    proxy.heal()
+    until(lambda: not proxy.in_force, "they are over")
+    assert faults_of(tmp_path) == []
+
+
+def test_what_is_not_kafka_is_refused_and_told(proxy: FaultProxy, kafka_broker: Broker, tmp_path: Path) -> None:
+    (route,) = kafka_broker.routes
+    with socket.create_connection(("127.0.0.1", route.advertised), timeout=10) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+
+    def told() -> list[str]:
+        return [e.data["message"] for e in History.load(tmp_path).events if e.kind == "error"]
+
+    until(told, "the refusal is in the history")
+    assert "does the client speak TLS, or no Kafka at all?" in told()[0]
+
+
+def test_what_cannot_be(proxy: FaultProxy, kafka_broker: Broker, tmp_path: Path) -> None:
+    with pytest.raises(PortTaken, match="one proxy at a time stands in front of a broker"):
+        FaultProxy(kafka_broker.routes, tmp_path, "run")
+    with (
+        start_broker("external", bootstrap=kafka_broker.bootstrap) as external,
+        pytest.raises(NotSupported, match=r"external broker at .* has no listener for a fault proxy"),
+    ):
+        FaultProxy(external.routes, tmp_path, "run")
+    proxy.admit("m1", "one", 0)
+    with pytest.raises(ConfigError, match="'m1' of group 'two' has the name of one of group 'one'"):
+        proxy.admit("m1", "two", 0)
+    proxy.close()
+    with pytest.raises(HarnessError, match=r"the fault proxy at .* has ended"):
+        proxy.apply(Cut("m1"))
+    FaultProxy(kafka_broker.routes, tmp_path, "run").close()
+    assert {path.name for path in tmp_path.glob("proxy-*.jsonl")} >= {"proxy-0.jsonl", "proxy-1.jsonl"}
+
+
+def test_no_proxy_outlives_its_harness(kafka_broker: Broker, tmp_path: Path) -> None:
+    program = textwrap.dedent(f"""
+        import signal
+        from pathlib import Path
+        from integration.broker.settings import Route
+        from integration.proxy import FaultProxy
+        proxy = FaultProxy([Route(*{tuple(kafka_broker.routes[0])})], Path({str(tmp_path)!r}), "run")
+        print(proxy._process.pid, flush=True)
+        signal.pause()
+    """)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
+        try:
+            assert harness.stdout is not None
+            pid = int(harness.stdout.readline())
+            assert not gone(pid)
+        finally:
+            harness.kill()
+
+    until(lambda: gone(pid), "the proxy of a dead harness ends")
