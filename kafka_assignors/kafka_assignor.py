@@ -191,9 +191,9 @@ class Assignor(AbstractPartitionAssignor):
         said = kafka_leader.subscriptions([member.metadata for member in joined])
         subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
         partitions = kafka_leader.partition_counts(cluster, subscribed)
-        racked = any(subscription.rack for subscription in said)
-        racks = kafka_leader.replica_racks(cluster, partitions) if racked else None
-        leaders = kafka_leader.leader_racks(cluster, partitions) if racked else None
+        sees = self._strategy.sees() if any(subscription.rack for subscription in said) else ()
+        racks = kafka_leader.replica_racks(cluster, partitions) if "racks" in sees else None
+        leaders = kafka_leader.leader_racks(cluster, partitions) if "leaders" in sees else None
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         reading = read(self._strategy.name, heard, partitions, racks, leaders)
         answer, facts = self._strategy.answer_bytes(reading)

@@ -14,6 +14,7 @@ import numpy as np
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from .core import bulk
+from .core.group import Coded, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, Subscription, decode_assignment
 
@@ -27,7 +28,7 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
     return {topic: len(known[topic]) for topic in sorted(topics, key=utf16) if topic in known}
 
 
-def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[frozenset[str]]]:
+def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:
     """Per topic and partition the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
 
     Empty when no broker has a rack. Replicas that are offline count: Java counts them too.
@@ -35,24 +36,28 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}
-    racks = _Racks(rack_of)
+    # The same few brokers have many partitions together.
+    places = _Places(rack_of)
     known: Mapping[str, Mapping[int, Any]] = cluster._partitions
-    return {
-        topic: [racks[tuple(found[p].replica_nodes)] if p in found else frozenset() for p in range(count)]
-        for topic, count in partitions.items()
-        if (found := known.get(topic)) is not None
-    }
+    codes: dict[str, list[int]] = {}
+    for topic, count in partitions.items():
+        if (found := known.get(topic)) is not None:
+            in_order = map(found.get, range(count))
+            codes[topic] = [places[() if each is None else tuple(each.replica_nodes)] for each in in_order]
+    return {topic: Coded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
 
 
-class _Racks(dict[tuple[int, ...], frozenset[str]]):
-    """Nodes -> the racks of those that have one. The same few brokers have many partitions together."""
+class _Places(dict[tuple[int, ...], int]):
+    """Nodes -> their place in `racks`, the racks of those of them that have one."""
 
     def __init__(self, rack_of: Mapping[int, str]) -> None:
         self._rack_of = rack_of
+        self.racks: list[frozenset[str]] = []
 
-    def __missing__(self, nodes: tuple[int, ...]) -> frozenset[str]:
-        found = self[nodes] = frozenset(self._rack_of[node] for node in nodes if node in self._rack_of)
-        return found
+    def __missing__(self, nodes: tuple[int, ...]) -> int:
+        place = self[nodes] = len(self.racks)
+        self.racks.append(frozenset(self._rack_of[node] for node in nodes if node in self._rack_of))
+        return place
 
 
 def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[str | None]]:
@@ -77,18 +82,30 @@ def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
     Raises:
         WireError: Bytes that are no subscription.
     """
-    raw = [m for m, each in enumerate(metadata) if isinstance(each, bytes | bytearray | memoryview)]
-    if len(raw) == len(metadata):
-        return bulk.subscriptions([bytes(each) for each in metadata])
-    read = dict(zip(raw, bulk.subscriptions([bytes(metadata[m]) for m in raw]), strict=True))
-    holding = [m for m, each in enumerate(metadata) if m not in read and each.owned_partitions]
-    owned = dict(zip(holding, _claims([metadata[m].owned_partitions for m in holding]), strict=True))
+    raw = [isinstance(each, _BYTES) for each in metadata]
+    from_bytes = iter(bulk.subscriptions([bytes(each) for each, is_raw in zip(metadata, raw, strict=True) if is_raw]))
+    decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
+    return [next(from_bytes if is_raw else decoded) for is_raw in raw]
+
+
+_BYTES = (bytes, bytearray, memoryview)
+
+
+def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
+    """kafka-python's ``ConsumerProtocolSubscription``s as ours."""
+    holding = [m for m, each in enumerate(metadata) if each.owned_partitions]
+    owned: list[Sequence[TopicPartition]] = [()] * len(metadata)
+    for m, claimed in zip(holding, _claims([metadata[m].owned_partitions for m in holding]), strict=True):
+        owned[m] = claimed
     alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]] = {}
-    for m, each in enumerate(metadata):
-        if m not in read:
-            topics = _shared(each.topics, alike)
-            read[m] = Subscription(topics, each.user_data, owned.get(m, ()), each.generation_id, each.rack_id)
-    return [read[m] for m in range(len(metadata))]
+    last: Sequence[str] | None = None
+    shared: tuple[str, ...] = ()
+    read = []
+    for each, claims in zip(metadata, owned, strict=True):
+        if each.topics != last:
+            last, shared = each.topics, _shared(each.topics, alike)
+        read.append(Subscription(shared, each.user_data, claims, each.generation_id, each.rack_id))
+    return read
 
 
 _ALIKE = 64

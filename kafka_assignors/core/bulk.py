@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..errors import WireError
 from .group import NO_GENERATION, Partitions
-from .indexed import FREE, Indexed, Ints
+from .indexed import FREE, Indexed, Ints, narrowed
 from .protocol import VERSION, Reader, Subscription, decode_subscription
 
 Words = NDArray[np.uint64]
@@ -46,7 +46,7 @@ def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memor
     if longest > 0x7FFF:
         raise WireError(f"name of {longest} bytes is longer than Kafka's 32767")
     heads = [len(name).to_bytes(2, "big") + name for name in names]
-    narrow = owner.astype(np.int16) if len(indexed.members) < 1 << 15 else owner  # NumPy sorts 16 bits by radix
+    narrow = narrowed(owner, len(indexed.members))
     position = np.argsort(narrow, kind="stable")[np.count_nonzero(owner == FREE) :]
     of = narrow[position]
     topic_of = indexed.topic_of()

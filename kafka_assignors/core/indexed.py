@@ -20,6 +20,11 @@ FREE = -1
 """Owner index of a partition that nobody has."""
 
 
+def narrowed(numbers: NDArray[np.integer], end: int) -> NDArray[np.integer]:
+    """Numbers from -1 to below `end` in 16 bits where that suffices: NumPy sorts these by radix, stably and fast."""
+    return numbers.astype(np.int16) if end <= 1 << 15 else numbers
+
+
 class Indexed:
     """The numbers of a group's members, topics and partitions.
 
@@ -28,6 +33,7 @@ class Indexed:
 
     Attributes:
         members: In an order that outlasts restarts (`order.lasting`); the index is the member's number.
+        lasting: Their lasting names, in that order.
         topics: Those with partitions, in Java's string order.
         number: topic -> its number.
         first: int[T + 1], the position of each topic's partition 0; partition p of topic t is ``first[t] + p``.
@@ -40,19 +46,18 @@ class Indexed:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.members = sorted(group.members, key=lasting)
+        self.members, self.lasting = lasting(group.members)
         self.topics = sorted((topic for topic, count in group.partitions.items() if count > 0), key=utf16)
         self.number = {topic: t for t, topic in enumerate(self.topics)}
         self.first = np.zeros(len(self.topics) + 1, np.int64)
         self.first[1:] = np.cumsum([group.partitions[topic] for topic in self.topics])
-        different: dict[frozenset[str], int] = {}
-        self.subscription = np.array(
-            [different.setdefault(member.topics, len(different)) for member in self.members], np.int64
-        )
+        topics = [member.topics for member in self.members]
+        different = {subscription: s for s, subscription in enumerate(dict.fromkeys(topics))}
+        self.subscription = np.array(list(map(different.__getitem__, topics)), np.int64)
         self.subscriptions = list(different)
         reads = np.zeros((len(different), len(self.topics) + 1), bool)  # the last one for what is no topic
-        for topics, row in zip(self.subscriptions, reads, strict=True):
-            row[list(map(self.number.get, topics, repeat(len(self.topics))))] = True
+        for subscription, row in zip(self.subscriptions, reads, strict=True):
+            row[list(map(self.number.get, subscription, repeat(len(self.topics))))] = True
         self.reads = reads[:, :-1]
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError
+from .group import Coded
 from .indexed import Indexed, Ints
 
 ORDERS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
@@ -120,12 +121,15 @@ def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     at: Callable[[Any], Sequence[str]] = (lambda leader: (leader,) if leader else ()) if by_leader else tuple
     for t, topic in enumerate(indexed.topics):
         here = places.get(topic, ())[: int(indexed.first[t + 1] - indexed.first[t])]
-        for each in dict.fromkeys(here):  # in their order: a set's is another in every process
-            if each in seen:
-                continue
-            row = tuple(_cheapest(objective, member_rack, at(each)) for member_rack in columns)
-            seen[each] = rows.setdefault(row, len(rows))
-        of[indexed.first[t] : indexed.first[t] + len(here)] = [seen[each] for each in here]
+        if not isinstance(here, Coded):
+            number = {each: i for i, each in enumerate(dict.fromkeys(here))}
+            here = Coded(list(number), np.array(list(map(number.__getitem__, here)), np.int64))
+        for each in here.values:
+            if each not in seen:
+                row = tuple(_cheapest(objective, member_rack, at(each)) for member_rack in columns)
+                seen[each] = rows.setdefault(row, len(rows))
+        row_of = np.array([seen[each] for each in here.values], np.int64)
+        of[indexed.first[t] : indexed.first[t] + len(here)] = row_of[here.codes]
     return RackCosts(of, rack, np.array(list(rows), np.int64))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from .group import Member, TopicPartition
 
@@ -23,8 +24,10 @@ def static_first(member: Member) -> tuple[bool, bytes, bytes]:
     return (True, member_id, b"") if member.instance_id is None else (False, utf16(member.instance_id), member_id)
 
 
-_STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 """What the coordinator appends to a client id to make it a member id: a ``java.util.UUID``."""
+
+_STAMP_LENGTH = 37
 
 
 def lasting_name(member: Member) -> str:
@@ -32,12 +35,26 @@ def lasting_name(member: Member) -> str:
 
     The coordinator makes a dynamic member's id anew each time: client id, "-", UUID. Another id counts whole.
     """
-    return _STAMP.sub("", member.member_id) if member.instance_id is None else member.instance_id
+    if member.instance_id is not None:
+        return member.instance_id
+    name = member.member_id
+    stamped = name[-_STAMP_LENGTH : -_STAMP_LENGTH + 1] == "-" and _STAMP.fullmatch(name, len(name) - _STAMP_LENGTH)
+    return name[:-_STAMP_LENGTH] if stamped else name
 
 
-def lasting(member: Member) -> tuple[bytes, bytes]:
-    """Sort key that outlasts restarts where lasting names differ; where they are equal, member ids decide."""
-    return utf16(lasting_name(member)), utf16(member.member_id)
+def lasting(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
+    """Members in an order that outlasts restarts where lasting names differ, and these names.
+
+    Where names are equal, member ids decide; both in Java's string order.
+    """
+    names = list(map(lasting_name, members))
+    keys: Sequence[Any] = names
+    if len(set(names)) < len(names):
+        keys = list(zip(names, (member.member_id for member in members), strict=True))
+    if not "".join(names).isascii() or (keys is not names and not "".join(key[1] for key in keys).isascii()):
+        keys = [(utf16(name), utf16(member.member_id)) for name, member in zip(names, members, strict=True)]
+    order = sorted(range(len(names)), key=keys.__getitem__)
+    return [members[m] for m in order], [names[m] for m in order]
 
 
 def hash_code(name: str) -> int:

@@ -21,6 +21,7 @@ import functools
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,7 @@ VERSION = 3
 """The newest version this codec writes, and the one newer bytes are read as."""
 
 
-@dataclass(frozen=True)
-class Subscription:
+class Subscription(NamedTuple):
     """What one member says when it joins.
 
     Args:

@@ -23,13 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .indexed import Indexed, Ints
-from .order import lasting_name
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
 MOST = 1 << 19
 """Pairs of partition and member that one call looks at, in some 50 ms; beyond, numbers decide, not names."""
+
+
+_BLOCK = 1 << 14
+"""Pairs that are looked at in one pass; what it leaves is then still in cache."""
 
 
 class Affinity:
@@ -52,8 +55,16 @@ class Affinity:
 
     def between(self, keys: Keys, members: Ints) -> Floats:
         """`of`, by keys."""
-        affinity: Floats = (_mixed(keys ^ self._members[members]) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return affinity
+        return _number(_mixed(keys ^ self._members[members]))
+
+    def best(self, positions: Ints, members: Ints) -> Floats:
+        """Of each position the highest number that one of the members, at least one, has with it."""
+        keys, names = self.keys(positions), self._members[members][:, None]
+        best = np.empty_like(keys)
+        step = max(1, _BLOCK // len(members))
+        for low in range(0, len(keys), step):
+            best[low : low + step] = _mixed(keys[low : low + step] ^ names).max(axis=0)
+        return _number(best)
 
     @cached_property
     def _topics(self) -> Keys:
@@ -63,22 +74,32 @@ class Affinity:
 
     @cached_property
     def _members(self) -> Keys:
-        seen = Counter[str]()
-        keys = []
-        for member in self._indexed.members:
-            name = lasting_name(member)
-            keys.append(crc32(name.encode("utf-8", "surrogatepass")) + (seen[name] << 32))
-            seen[name] += 1
-        return _mixed(np.array(keys, np.uint64))
+        names = self._indexed.lasting
+        keys = np.array([crc32(name.encode("utf-8", "surrogatepass")) for name in names], np.uint64)
+        if len(set(names)) < len(names):
+            seen = Counter[str]()
+            for m, name in enumerate(names):
+                keys[m] += np.uint64(seen[name] << 32)
+                seen[name] += 1
+        return _mixed(keys)
 
 
 def _mixed(x: Keys) -> Keys:
     """Spread every bit over all bits (the finalizer of splitmix64)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Keys = x ^ (x >> np.uint64(31))
-    return mixed
+    shifted = x >> np.uint64(30)
+    for factor, shift in ((0xBF58476D1CE4E5B9, 27), (0x94D049BB133111EB, 31)):
+        x ^= shifted
+        x *= np.uint64(factor)
+        np.right_shift(x, np.uint64(shift), out=shifted)
+    x ^= shifted
+    return x
+
+
+def _number(mixed: Keys) -> Floats:
+    """From 0 to 1."""
+    number: Floats = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return number
 
 
 def _falling(of: Ints, liking: Floats) -> Ints:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from .flow import Units
-from .indexed import FREE, Indexed, Ints
+from .indexed import FREE, Indexed, Ints, narrowed
 from .rendezvous import MOST, Affinity, Floats, matched, shares
 
 
@@ -78,8 +78,19 @@ def _give_up(
     gain = np.zeros(len(positions))
     if pairs <= MOST:
         gain = _gain(affinity, positions, group[positions], owner[positions], dealt_class, dealt_member)
-    order = np.lexsort((gain, topic[positions], cell)) if gain.any() else np.argsort(cell, kind="stable")
+    # By cell, topic and gain; of cell and topic most often there is one.
+    order = np.argsort(narrowed(cell, len(gives)), kind="stable")
     positions, cell, gain = positions[order], cell[order], gain[order]
+    of = topic[positions]
+    begins = np.ones(len(of), bool)
+    begins[1:] = (of[1:] != of[:-1]) | (cell[1:] != cell[:-1])
+    run = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    length = np.diff(first, append=len(run))
+    several = np.flatnonzero((length > 1)[run])
+    if len(several) and gain.any():
+        better = several[np.lexsort((gain[several], run[several]))]
+        positions[several], gain[several] = positions[better], gain[better]
     end = np.searchsorted(cell, np.arange(len(gives)), side="right")
 
     # Where a class is of one topic, nothing is to be weighed: each gives its last ones.
@@ -89,11 +100,8 @@ def _give_up(
     if not mixed.any():
         return
     # How many of its topic a member has besides, if this one goes next; and how many went already.
-    of = topic[positions]
-    run = cell * len(indexed.topics) + of
-    first = np.searchsorted(run, run)
-    before = np.arange(len(run)) - first
-    after = np.searchsorted(run, run, side="right") - first - before - 1
+    before = np.arange(len(run)) - first[run]
+    after = length[run] - before - 1
     gap = before * heads[classes[gives]][cell] - after + gain / 4  # times the takers: no fractions but for the gain
     begin = end - np.bincount(cell, minlength=len(gives))
     for g in np.unique(classes[gives][mixed]).tolist():
@@ -103,11 +111,15 @@ def _give_up(
         # What those who take have of each topic, and what is on its way to them.
         theirs = np.bincount(topic[takers[owner] & (group == g)], minlength=len(indexed.topics))
         low, high = np.searchsorted(classes[gives], (g, g + 1)).tolist()
-        for at, till, units_ in zip(begin[low:high], end[low:high], leaving[low:high], strict=True):
-            wide = gap[at:till] - theirs[of[at:till]]
-            for gone in [wide.argmax()] if units_ == 1 else np.argsort(-wide, kind="stable")[:units_]:
-                owner[positions[at + gone]] = FREE
+        freed: list[int] = []
+        ranges = zip(begin[low:high].tolist(), end[low:high].tolist(), leaving[low:high].tolist(), strict=True)
+        for at, till, units_ in ranges:
+            wide = gap[at:till] - theirs.take(of[at:till])
+            most = [int(wide.argmax())] if units_ == 1 else np.argsort(-wide, kind="stable")[:units_].tolist()
+            for gone in most:
+                freed.append(at + gone)
                 theirs[of[at + gone]] += 1
+        owner[positions[freed]] = FREE
 
 
 def _held_by(cells: Ints, indexed: Indexed, group: Ints, owner: Ints) -> tuple[Ints, Ints]:
@@ -134,14 +146,15 @@ def _gain(
     affinity: Affinity, positions: Ints, group: Ints, owner: Ints, dealt_class: Ints, dealt_member: Ints
 ) -> Floats:
     """How much better each position goes with one of those who get new units of its class than with its owner."""
-    begin = np.searchsorted(dealt_class, group)
-    takers = np.searchsorted(dealt_class, group, side="right") - begin
     gain = np.zeros(len(positions))
-    which = np.repeat(np.arange(len(positions)), takers)
-    taker = dealt_member[np.repeat(begin - np.cumsum(takers) + takers, takers) + np.arange(len(which))]
-    np.maximum.at(gain, which, affinity.of(positions[which], taker))
-    held = np.flatnonzero(takers)
-    gain[held] -= affinity.of(positions[held], owner[held])
+    order = np.argsort(group, kind="stable")
+    bounds = [*np.flatnonzero(np.diff(group[order], prepend=-1)).tolist(), len(order)]
+    for begin, end in pairwise(bounds):
+        here = order[begin:end]
+        low, high = np.searchsorted(dealt_class, (group[here[0]], group[here[0]] + 1)).tolist()
+        if low < high:
+            gain[here] = affinity.best(positions[here], dealt_member[low:high])
+            gain[here] -= affinity.of(positions[here], owner[here])
     return gain
 
 

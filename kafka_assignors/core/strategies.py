@@ -68,6 +68,7 @@ class Strategy:
             `Indexed`, and what `settings` returned. None: there is no such form.
         tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned.
         ends_as: For one that takes more than one rebalance, the strategy whose answer it arrives at.
+        places: Which of a group's ``racks`` and ``leaders`` decide anything, given what `settings` returned.
     """
 
     name: str
@@ -79,6 +80,11 @@ class Strategy:
     owners: Callable[..., Ints] | None = None
     tell: Callable[..., Iterable[Fact]] = _nothing
     ends_as: str | None = None
+    places: Callable[..., Collection[str]] = lambda **_: ()
+
+    def sees(self) -> Collection[str]:
+        """Which of a group's ``racks`` and ``leaders`` its decision depends on; others need not be looked up."""
+        return self.places(**self.settings(**self.options))
 
     def having(self, **options: Any) -> Strategy:
         """This strategy with options.
@@ -200,6 +206,14 @@ def _sticky_settings(
     return {"objective": objective}
 
 
+def _sticky_places(objective: Objective) -> Collection[str]:
+    return {"leader": ("leaders",), "none": ()}.get(str(objective.racks), ("racks",))
+
+
+def _both(**_: Any) -> Collection[str]:
+    return "racks", "leaders"
+
+
 def _config_settings(table: fixed.Table | None = None, uncovered: str = "roundrobin") -> Mapping[str, Any]:
     able = [name for name, each in STRATEGIES.items() if each.claim is None and each.assign is not fixed.assign]
     if uncovered != "error" and uncovered not in able:
@@ -211,9 +225,17 @@ def _config_settings(table: fixed.Table | None = None, uncovered: str = "roundro
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
-        Strategy("range", range_.assign, owners=range_.owners),
+        Strategy("range", range_.assign, owners=range_.owners, places=lambda **_: ("racks",)),
         Strategy("roundrobin", roundrobin.assign, owners=roundrobin.owners),
-        Strategy("sticky", sticky.assign, _sticky_claim, flow.load, _sticky_settings, owners=sticky.owners),
+        Strategy(
+            "sticky",
+            sticky.assign,
+            _sticky_claim,
+            flow.load,
+            _sticky_settings,
+            owners=sticky.owners,
+            places=_sticky_places,
+        ),
         Strategy(
             "cooperative-sticky",
             cooperative.assign,
@@ -222,8 +244,17 @@ STRATEGIES: Mapping[str, Strategy] = {
             _sticky_settings,
             owners=cooperative.owners,
             ends_as="sticky",
+            places=_sticky_places,
         ),
-        Strategy("compact-sticky", sticky.assign, _compact_claim, flow.load, _sticky_settings, owners=sticky.owners),
+        Strategy(
+            "compact-sticky",
+            sticky.assign,
+            _compact_claim,
+            flow.load,
+            _sticky_settings,
+            owners=sticky.owners,
+            places=_sticky_places,
+        ),
         Strategy("metaq-default", metaq.default, owners=metaq.default_owners),
         Strategy(
             "metaq-consistent-hash",
@@ -245,8 +276,9 @@ STRATEGIES: Mapping[str, Strategy] = {
             settings=rocketmq.machine_room_nearby_settings,
             owners=rocketmq.machine_room_nearby_owners,
             tell=rocketmq.without_room,
+            places=_both,
         ),
-        Strategy("config", fixed.assign, settings=_config_settings, tell=fixed.deviations),
+        Strategy("config", fixed.assign, settings=_config_settings, tell=fixed.deviations, places=_both),
         Strategy("consistent-hash", consistent.assign, settings=consistent.settings, owners=consistent.owners),
     )
 }
@@ -303,14 +335,16 @@ def read(
             different[topics_] = frozenset(topics_)
     sets = {key: different[topics_] for key, topics_ in tuples.items()}
     known = frozenset[str]().union(*different.values())
-    claimed_ = claim(subscriptions, known) if claim else [userdata.Claim()] * len(heard)
-    joined: list[Member] = []
-    facts: list[Fact] = []
-    for (member_id, instance_id, subscription), claimed in zip(heard, claimed_, strict=True):
-        topics = sets[id(subscription.topics)]
-        joined.append(Member(member_id, topics, instance_id, subscription.rack, claimed.owned, claimed.generation))
-        if claimed.garbage:
-            facts.append(Fact("garbage-user-data", member_id, f"member {member_id!r}: {claimed.garbage}; ignored"))
+    claimed = claim(subscriptions, known) if claim else [userdata.Claim()] * len(heard)
+    joined = [
+        Member(member_id, sets[id(subscription.topics)], instance_id, subscription.rack, owned, generation)
+        for (member_id, instance_id, subscription), (owned, generation, _) in zip(heard, claimed, strict=True)
+    ]
+    facts = [
+        Fact("garbage-user-data", member_id, f"member {member_id!r}: {garbage}; ignored")
+        for (member_id, _, _), (_, _, garbage) in zip(heard, claimed, strict=True)
+        if garbage
+    ]
     group = Group(joined, partitions, racks, leaders)
     sent = {member_id: subscription.generation for member_id, _, subscription in heard}
     return reading(protocol, group, facts, sent)

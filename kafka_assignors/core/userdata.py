@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import WireError
 from . import bulk
@@ -23,8 +23,7 @@ from .group import NO_GENERATION, TopicPartition
 from .protocol import Reader, by_topic, encode_partitions
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """What a member says it holds.
 
     Args:
@@ -36,6 +35,9 @@ class Claim:
     owned: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
     garbage: str = ""
+
+
+_NOTHING = Claim()
 
 
 def encode_sticky(owned: Collection[tuple[str, int]], generation: int) -> bytes:
@@ -70,7 +72,7 @@ def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> lis
         data: Each member's user data.
         known: Topics that they are likely to name.
     """
-    claims = list(map(Claim, [()] * len(data)))
+    claims = [_NOTHING] * len(data)
     telling = [(m, each) for m, each in enumerate(data) if each]
     found = bulk.claims([each for _, each in telling], [0] * len(telling), known)
     for (m, each), claimed in zip(telling, found, strict=True):

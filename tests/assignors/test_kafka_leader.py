@@ -47,7 +47,7 @@ def test_metadata_are_those_of_the_public_methods(topics, racks):
         for t, n in counts.items()
     }
     found = kafka_leader.replica_racks(metadata, counts)
-    assert found == (expected if any(racks.values()) else {})
+    assert {t: list(rows) for t, rows in found.items()} == (expected if any(racks.values()) else {})
     leading = {t: [metadata.leader_for_partition(TopicPartition(t, p)) for p in range(n)] for t, n in counts.items()}
     leaders = {t: [racks.get(node) for node in nodes] for t, nodes in leading.items()}
     assert kafka_leader.leader_racks(metadata, counts) == (leaders if any(racks.values()) else {})
