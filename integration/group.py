@@ -14,7 +14,7 @@ from typing import Any
 from kafka.errors import KafkaError
 
 from kafka_assignors.core.assignment import moves
-from kafka_assignors.core.coordlog import COORDINATOR_TOPIC, GroupCommitted, partition_of
+from kafka_assignors.core.coordlog import GroupCommitted
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.events import Event, EventWriter
@@ -26,6 +26,7 @@ from .member import AIOKAFKA, CLIENT, MemberConfig
 from .process import MemberProcess, PythonProcess
 from .proxy import FaultProxy
 from .rest import Stable, assigned_to, due, names_of, seen
+from .topicchanges import TopicChanges
 from .topics import Topics
 from .verifiable import CONFLUENT, JAVA, VERIFIABLE, VerifiableProcess
 
@@ -36,11 +37,12 @@ CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA)
 _TICK_S = 0.02
 
 
-class MemberGroup(MemberFaults):
+class MemberGroup(MemberFaults, TopicChanges):
     """The members of one group, the reader of their coordinator log, and the harness's own events.
 
     A context manager; leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
-    and `run` stay readable. What hits its members is in `MemberFaults`, what happens to topics below.
+    and `run` stay readable. What hits its members is in `MemberFaults`, what happens to its topics in
+    `TopicChanges`.
 
     Args:
         bootstrap: ``host:port``, several with commas.
@@ -101,50 +103,6 @@ class MemberGroup(MemberFaults):
     def write(self, kind: str, **data: Any) -> Event:
         """Write an event of the harness into the group's history."""
         return self._writer.write(kind, **data)
-
-    def create_topic(self, topic: str, partitions: int) -> None:
-        """Make a topic, which members that subscribe to a pattern may match; returns when its partitions have leaders.
-
-        Raises:
-            kafka.errors.KafkaError: The broker refuses.
-        """
-        self._change("create_topic", topic, partitions)
-        self._topics.create({topic: partitions})
-
-    def add_partitions(self, topic: str, partitions: int) -> None:
-        """Let a topic grow to so many partitions; returns when they have leaders.
-
-        Raises:
-            ConfigError: It doesn't exist, or has as many already.
-            kafka.errors.KafkaError: The broker refuses.
-        """
-        self._change("add_partitions", topic, partitions)
-        self._topics.grow(topic, partitions)
-
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic; returns when the brokers don't know it any more.
-
-        Raises:
-            ConfigError: It doesn't exist.
-            kafka.errors.KafkaError: The broker refuses.
-        """
-        self._change("delete_topic", topic, 0)
-        self._topics.delete(topic)
-
-    def coordinator(self) -> int | None:
-        """The node that coordinates this group; None: nobody does at the moment."""
-        count = self._topics.counts([COORDINATOR_TOPIC]).get(COORDINATOR_TOPIC)
-        if count is None:
-            return None
-        return self._topics.leader(TopicPartition(COORDINATOR_TOPIC, partition_of(self.group, count)))
-
-    def wait_in_sync(self, timeout_s: float = 30) -> None:
-        """Wait until every replica of the subscribed topics and of the coordinator log is in sync.
-
-        Raises:
-            NotStable: Not by the deadline.
-        """
-        self._topics.wait_in_sync([*self._partitions(), COORDINATOR_TOPIC], timeout_s)
 
     def start(
         self,
@@ -367,10 +325,6 @@ class MemberGroup(MemberFaults):
         running = self._processes.values()
         topics = {topic for process in running for topic in process.topics}
         return self._topics.counts(topics, {process.pattern for process in running if process.pattern is not None})
-
-    def _change(self, change: str, topic: str, partitions: int) -> None:
-        self._count_from_here()
-        self.write("admin_change", change=change, target=topic, topics={topic: partitions})
 
     def _stable(self, committed: GroupCommitted) -> Stable:
         names = names_of(committed, self._processes)

@@ -45,6 +45,28 @@ class Topics:
             if name in names or (not topic["is_internal"] and any(each.match(name) for each in wanted))
         }
 
+    def require(self, what: str, topic: str, partitions: int) -> None:
+        """Refuse a change that can't be, before anybody hears of it.
+
+        Args:
+            what: What it would be: ``made``, ``grow`` or ``deleted``.
+            topic: Of which topic.
+            partitions: How many it would have.
+
+        Raises:
+            ConfigError: It exists, or doesn't, or has as many already: partitions can only be added.
+        """
+        now = self.counts([topic]).get(topic)
+        if what == "made":
+            problem = "" if now is None else "it exists"
+        elif now is None:
+            problem = "it doesn't exist"
+        else:
+            problem = f"it has {now} partitions" if what == "grow" and now >= partitions else ""
+        if problem:
+            verb = f"grow to {partitions} partitions" if what == "grow" else f"be {what}"
+            raise ConfigError(f"topic {topic!r} can't {verb}: {problem}")
+
     def create(self, topics: Mapping[str, int]) -> None:
         """Make topics, topic -> partition count; returns when every partition has a leader.
 
@@ -57,13 +79,8 @@ class Topics:
         """Give a topic more partitions; returns when every one has a leader.
 
         Raises:
-            ConfigError: It doesn't exist, or has as many already: partitions can only be added.
             kafka.errors.KafkaError: The broker refuses.
         """
-        now = self.counts([topic]).get(topic)
-        if now is None or now >= partitions:
-            has = "doesn't exist" if now is None else f"has {now} partitions"
-            raise ConfigError(f"topic {topic!r} can't grow to {partitions} partitions: it {has}")
         self._admin.create_partitions({topic: partitions})
         self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
 
@@ -71,11 +88,8 @@ class Topics:
         """Delete a topic; returns when the brokers don't know it any more.
 
         Raises:
-            ConfigError: It doesn't exist.
             kafka.errors.KafkaError: The broker refuses.
         """
-        if not self.counts([topic]):
-            raise ConfigError(f"topic {topic!r} can't be deleted: it doesn't exist")
         self._admin.delete_topics([topic])
         self._until(lambda: not self.counts([topic]), f"topic {topic!r} is gone")
 

@@ -18,7 +18,7 @@ from integration.history import History
 from integration.play import play
 from integration.proxy.rules import Cut, Delay, Reset
 from integration.report import GroupResult
-from integration.scenario import SCENARIOS, Heal, Join, Kill, Pause, Resume, Step, scenario
+from integration.scenario import Heal, Join, Kill, Pause, Resume, Step, scenario
 from kafka_assignors.errors import ConfigError
 
 from .test_member import gone, until
@@ -171,18 +171,3 @@ def test_who_is_in_the_group_after_a_step() -> None:
     assert Step("", (Resume("c"), Join("d"))).members_after(before) == {"a", "b", "c", "d"}
     assert Step("", (Cut("a"), Heal("c"))).members_after(before) == {"b", "c"}
     assert Step("", (Cut("a", for_ms=500), Delay("a", 10), Reset("b"))).members_after(before) == before
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_every_scenario_names_members_that_are_there(name: str) -> None:
-    members: frozenset[str] = frozenset()
-    paused: set[str] = set()
-    for step in scenario(name).steps:
-        for action in step.actions:
-            if isinstance(action, Resume | Heal):
-                assert action.member in paused
-            else:
-                assert isinstance(action, Join) != (action.member in members), action
-            paused |= {action.member} if isinstance(action, Pause | Cut) else set()
-            members = Step("", (action,)).members_after(members)
-    assert members
