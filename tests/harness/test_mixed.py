@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,15 @@ from integration.group import MemberGroup, Stable
 from integration.history import History
 from integration.ledger import RunRecord
 from integration.records import Sender
+from integration.topics import create_topics
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.strategies import replay
 
-pytestmark = [pytest.mark.broker, pytest.mark.source("assignors.md requirement 13; issue 4, done when 4")]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.timeout(600),
+    pytest.mark.source("assignors.md requirement 13; issue 4, done when 4"),
+]
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 
@@ -25,28 +32,63 @@ FEWEST = {"first": 0, "second": 6, "third": 4, "leaves": 4, "third again": 4, "f
 """Moves that balance needs: of 12 partitions each member has 12/n, and n counts the member that comes or left."""
 
 
-def lives(
-    group: MemberGroup, topic: str, assignors: Sequence[str], first: str, then: str, steps: int = len(FEWEST)
-) -> list[Stable]:
+@dataclass
+class Life:
+    """A group on its way."""
+
+    group: MemberGroup
+    topic: str
+    assignors: Sequence[str]
+    steps: int = len(FEWEST)
+    seen: list[Stable] = field(default_factory=list)
+
+
+def live(lives: Sequence[Life], first: str, then: str) -> None:
     """A member of one client leads; two of the other join; it leaves, so that they lead; two of its kind join them.
 
     Args:
-        assignors: Of ours and of Java.
+        lives: Groups that do so at the same time, with assignors of ours and of Java; each for its number of steps.
         first: ``java`` or ``kafka-python``: who leads first.
         then: The other.
-        steps: How many of that.
     """
-    seen = []
     who = [("a1", first), ("b1", then), ("b2", then), None, ("a2", first), ("a3", first)]
-    for step, joins in list(zip(FEWEST, who, strict=True))[:steps]:
-        group.step(step)
-        if joins is None:
-            group.stop("a1")
-        else:
-            name, client = joins
-            group.start(name, [topic], [assignors[client == "java"]], client=client)
-        seen.append(group.wait_stable())
-    return seen
+    for number, (step, joins) in enumerate(zip(FEWEST, who, strict=True)):
+        going = [life for life in lives if number < life.steps]
+        for life in going:
+            life.group.step(step)
+            if joins is None:
+                life.group.stop("a1")
+            else:
+                name, client = joins
+                life.group.start(name, [life.topic], [life.assignors[client == "java"]], client=client)
+        for life in going:
+            life.seen.append(life.group.wait_stable(timeout_s=60))
+
+
+@pytest.fixture(scope="module", params=["java", "kafka-python"])
+def lived(
+    request: pytest.FixtureRequest, kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Life]:
+    """Per assignor a group that lived, with this client as its first leader."""
+    first, base = request.param, tmp_path_factory.mktemp("mixed")
+    lives = {}
+    with ExitStack() as stack:
+        for assignor in ("range", "roundrobin", "sticky", "cooperative-sticky"):
+            topic, folder = f"{assignor}-{first}-{base.name}", base / assignor
+            create_topics(kafka_broker.bootstrap, {topic: PARTITIONS})
+            group = stack.enter_context(MemberGroup(kafka_broker.bootstrap, f"g-{topic}", folder, "run"))
+            # Without a memory, who leads is all there is to see.
+            steps = len(FEWEST) if "sticky" in assignor else 4
+            lives[assignor] = Life(group, topic, [assignor, assignor], steps)
+        with ExitStack() as sending:
+            for life in lives.values():
+                sending.enter_context(
+                    Sender(kafka_broker.bootstrap, life.group.folder, "run", [life.topic], "kafka-python:default", 25)
+                )
+            live(list(lives.values()), first, {"java": "kafka-python", "kafka-python": "java"}[first])
+        for life in lives.values():
+            life.group.drain()
+    return lives
 
 
 def judged(folder: Path, topic: str, sticky: bool) -> Verdict:
@@ -71,26 +113,17 @@ def judged(folder: Path, topic: str, sticky: bool) -> Verdict:
     return verdict
 
 
-@pytest.mark.parametrize("first", ["java", "kafka-python"])
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
-def test_whoever_leads_places_as_predicted_and_moves_the_fewest(
-    assignor: str, first: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
-) -> None:
+def test_whoever_leads_places_as_predicted_and_moves_the_fewest(assignor: str, lived: dict[str, Life]) -> None:
     """Java's leader reads what our members hold, ours what Java's hold, and each what the other had decided before."""
-    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group()
-    sticky = "sticky" in assignor
-    steps = len(FEWEST) if sticky else 4  # the others remember nothing, so who leads is all there is to see
-    then = {"java": "kafka-python", "kafka-python": "java"}[first]
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
-        seen = lives(group, topic, [assignor, assignor], first, then, steps)
-    group.drain()
-    group.close()
+    life = lived[assignor]
+    seen, sticky = life.seen, "sticky" in assignor
 
-    assert [s.leader[0] for s in seen] == ["a", "a", "a", "b", "b", "b"][:steps]
+    assert [s.leader[0] for s in seen] == ["a", "a", "a", "b", "b", "b"][: life.steps]
     assert {s.protocol for s in seen} == {assignor}
     loads = [sorted(sum(map(len, ts.values())) for ts in s.owned.values()) for s in seen]
-    assert loads == [[12], [6, 6], [4, 4, 4], [6, 6], [4, 4, 4], [3, 3, 3, 3]][:steps]
-    verdict = judged(tmp_path, topic, sticky)
+    assert loads == [[12], [6, 6], [4, 4, 4], [6, 6], [4, 4, 4], [3, 3, 3, 3]][: life.steps]
+    verdict = judged(life.group.folder, life.topic, sticky)
     assert verdict.measures["acked"] == verdict.checked["C3"] > 0
     if sticky:
         assert [len(s.moves) for s in seen] == list(FEWEST.values())
@@ -132,11 +165,11 @@ def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
     """The control: the same life with kafka-python's assignor of the same name, where Java leads."""
-    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group()
+    life = Life(unjudged_group(), kafka_topic(partitions=PARTITIONS), ["kafka-python:sticky", "sticky"], steps=3)
 
-    seen = lives(group, topic, ["kafka-python:sticky", "sticky"], "java", "kafka-python", steps=3)
+    live([life], "java", "kafka-python")
 
     fewest = list(FEWEST.values())
-    moved = [len(s.moves) for s in seen]
+    moved = [len(s.moves) for s in life.seen]
     assert moved[:2] == fewest[:2]
     assert moved[2] > fewest[2], "Java led and didn't know what its kafka-python member had"
