@@ -130,7 +130,9 @@ def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
                 seen[each] = rows.setdefault(row, len(rows))
         row_of = np.array([seen[each] for each in here.values], np.int64)
         of[indexed.first[t] : indexed.first[t] + len(here)] = row_of[here.codes]
-    return RackCosts(of, rack, np.array(list(rows), np.int64))
+    in_order = {row: i for i, row in enumerate(sorted(rows))}  # answers must not depend on how racks were told
+    place = np.array([in_order[row] for row in rows], np.int64)
+    return RackCosts(place[of], rack, np.array(list(in_order), np.int64))
 
 
 def _cheapest(objective: Objective, member_rack: str | None, racks: Sequence[str]) -> int:
