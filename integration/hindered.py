@@ -43,7 +43,7 @@ def hindered(history: History, notice_ms: int) -> dict[tuple[str, str, int], lis
         if event.kind == "generation_committed" and hit:
             there = {member["client_id"] for member in event.data["members"]}
             for (group, member, _), each in hit.items():
-                each.evicted |= group == event.group and member not in there and event.mono_ns <= each.latest
+                each.evicted |= group == event.group and member not in there
         if event.group is None or event.member is None:
             continue
         key = event.group, event.member, event.incarnation
