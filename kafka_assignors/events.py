@@ -21,10 +21,12 @@ commit_begin                 member  offsets[{topic partition offset}]
 commit_ok commit_fail        member  offsets[{topic partition offset}] error?
 error                        any     error fatal message
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
-                             member  fault=stall target (it stops polling, and polls again)
+                                     of a broker: fault=broker_kill|stop|pause|restart target (node N) coordinator
+                             member  fault=stall target (it stops polling, and polls again), or assign_stall
                              proxy   fault=cut, delay, drop or reset, params{api side ms …}; the end has hits; member
                                      and incarnation are the target's, if it is one
-admin_change                 harness change topics{topic: count} (create_topic, delete_records, …)
+admin_change                 harness change topics{topic: count} (create_topic, add_partitions, delete_topic, …);
+                                     subscribe: member subscription{topics[str] | pattern}
 step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
                                      topic-partition may be without an owner in it); also
                                      stable: generation topics{topic: count} adopted_ns

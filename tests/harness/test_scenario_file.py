@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,16 @@ REFUSED: dict[str, tuple[Any, str]] = {
 def test_what_can_not_be_is_refused_with_its_place(tmp_path: Path, row: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=r"mine\.json: .*" + said):
         read_scenario(written(tmp_path, row))
+
+
+def test_the_example_of_the_page_can_be_played(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "harness.md").read_text("utf-8")
+    example = re.search(r"^## Scenarios\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    assert example is not None
+
+    scenario = read_scenario(written(tmp_path, example[1]))
+
+    assert [step.name for step in scenario.steps] == ["two join", "orders grows", "a node dies", "it is back"]
 
 
 def test_the_command_refuses_before_anything_starts(tmp_path: Path) -> None:
