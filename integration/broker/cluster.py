@@ -45,7 +45,7 @@ class Node:
     def __init__(self, node_id: int, rack: str, bootstrap: str, route: Route, place: Place, cluster: Cluster) -> None:
         self.node_id, self.rack, self.bootstrap, self.route = node_id, rack, bootstrap, route
         self._place, self._cluster = place, cluster
-        self.paused = False
+        self.paused = self.cut_off = False
 
     @property
     def runs(self) -> bool:
@@ -87,6 +87,21 @@ class Node:
         """Let a paused one go on; what it has to catch up with, it catches up on its own."""
         self._place.resume()
         self.paused = False
+
+    def disconnect(self) -> None:
+        """Cut it off from clients and from the other nodes, which miss it after 3 s: it runs on and knows nothing.
+
+        Raises:
+            NotSupported: Its cluster isn't of the backend ``docker``.
+        """
+        self._place.disconnect()
+        self.cut_off = True
+
+    def connect(self) -> None:
+        """Let one that was cut off reach the others, and be reached, again."""
+        if self.cut_off:
+            self._place.connect()
+        self.cut_off = False
 
     def restart(self) -> None:
         """Start it again with its data, stopped first if it runs, and wait until it and all running nodes serve.
@@ -161,12 +176,12 @@ class Cluster:
         raise ConfigError(f"no node {node_id} in this cluster; its nodes are {[n.node_id for n in self.nodes]}")
 
     def await_ready(self) -> None:
-        """Wait until every node that runs unpaused answers, and names them all as live.
+        """Wait until every node that runs, neither paused nor cut off, answers, and names them all as live.
 
         Raises:
             BrokerNotReady: One ended, or they do not all serve in time.
         """
-        live = [node for node in self.nodes if node.runs and not node.paused]
+        live = [node for node in self.nodes if node.runs and not node.paused and not node.cut_off]
         deadline = time.monotonic() + self._timeout_s
 
         def check_alive() -> None:
@@ -180,13 +195,14 @@ class Cluster:
                 raise BrokerNotReady(f"{node}: {error}", node.log_tail()) from error
 
     def restore(self) -> None:
-        """Bring back every node that was stopped, killed or paused, and wait until all serve.
+        """Bring back every node that was stopped, killed, paused or cut off, and wait until all serve.
 
         Raises:
             BrokerNotReady: One does not come up.
         """
         for node in self.nodes:
             node.resume()
+            node.connect()
             if not node.runs:
                 node._place.launch(node.bootstrap)
         self.await_ready()
@@ -227,6 +243,11 @@ class Cluster:
 
             jvm = SharedJvm(self.version)
             yield from (SharedNode(jvm, f"node-{number}") for number in range(1, count + 1))
+        elif self.backend == "docker":
+            from .containers import ContainerNode, Containers
+
+            containers = Containers(self.version, network=True)
+            yield from (ContainerNode(containers, f"kafka-{number}") for number in range(1, count + 1))
         else:
             yield from (NodeProcess(self.version, jvm_flags=JVM_FLAGS) for _ in range(count))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafka_assignors.jvm import java, kafka_jars
 
-from ..errors import BrokerNotReady
+from ..errors import BrokerNotReady, NotSupported
 from ..watched import Watched
 from .prepared import class_data, formatted_storage, storage
 from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
@@ -146,6 +146,13 @@ class NodeProcess:
         if self._jvm is not None:
             self._jvm.signal(signal.SIGCONT)
 
+    def disconnect(self) -> None:
+        """Refused."""
+        raise no_network(self._address)
+
+    def connect(self) -> None:
+        """Nothing: it is never cut off."""
+
     def close(self) -> None:
         """SIGKILL to the JVM, as Kafka recovers its log and nothing needs a clean end; away with a temporary folder."""
         if self._jvm is not None:
@@ -163,3 +170,8 @@ def tail(log: Path, lines: int) -> str:
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
         return ""
+
+
+def no_network(address: str) -> NotSupported:
+    """What a node answers that cannot be cut off."""
+    return NotSupported(f"the broker at {address} has no network to be cut off from; use the backend docker")

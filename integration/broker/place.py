@@ -57,5 +57,11 @@ class Place(Protocol):
     def resume(self) -> None:
         """Let a paused one go on; nothing happens to one that runs."""
 
+    def disconnect(self) -> None:
+        """Cut it off from all others; NotSupported where there is no network to cut."""
+
+    def connect(self) -> None:
+        """Undo `disconnect`."""
+
     def close(self) -> None:
         """End it and remove its data; may be called twice."""

@@ -13,7 +13,7 @@ from typing import Any
 from kafka_assignors.jvm import Java, java, kafka_jars
 
 from ..errors import BrokerNotReady, NotSupported
-from .node import tail
+from .node import no_network, tail
 from .prepared import class_data, formatted_storage, storage
 from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
 
@@ -178,6 +178,13 @@ class SharedNode:
 
     def resume(self) -> None:
         """Nothing: it is never paused."""
+
+    def disconnect(self) -> None:
+        """Refused."""
+        raise no_network(self._address)
+
+    def connect(self) -> None:
+        """Nothing: it is never cut off."""
 
     def close(self) -> None:
         """End the JVM with all its nodes; may be called twice."""

@@ -203,5 +203,5 @@ def folder_or_container(broker: Broker):
     import docker
 
     client = docker.from_env()
-    container = broker._container.id
+    container = broker._node.id
     return lambda: container in [c.id for c in client.containers.list(all=True)]

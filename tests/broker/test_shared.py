@@ -61,8 +61,11 @@ def test_a_crash_or_a_stall_of_one_node_is_refused(cluster):
     for fault in ("kill", "pause"):
         with pytest.raises(NotSupported, match=rf"{cluster.nodes[2].bootstrap} shares its JVM and cannot be {fault}"):
             getattr(cluster.nodes[2], fault)()
+    with pytest.raises(NotSupported, match=r"has no network to be cut off from; use the backend docker"):
+        cluster.nodes[2].disconnect()
     assert len(nodes(cluster.nodes[2].bootstrap)) == 3
     assert not cluster.nodes[2].paused
+    assert not cluster.nodes[2].cut_off
 
 
 def test_settings_that_kafka_refuses_are_told_with_its_words():
