@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from . import maxflow
-from .indexed import Ints
+from .indexed import Bools, Ints
 
 _FAR = 1 << 60
 _NEAR = _FAR >> 1  # what has a way is nearer
@@ -112,11 +112,9 @@ def _ways(net: Network, d: Distances) -> bool:
 
 def _distances(net: Network) -> Distances:
     """Bellman & Ford, all edges of a sort at once."""
-    group, member, held, keeping = net.cells
+    _, _, held, _ = net.cells
     of, to, price = net.pairs
-    giving, regaining = np.flatnonzero(net.kept), np.flatnonzero(net.kept < held)
-    give = group[giving], member[giving], keeping[giving]
-    regain = group[regaining], member[regaining], keeping[regaining]
+    give, regain = _some(net.kept > 0, *net.cells), _some(net.kept < held, *net.cells)
     undone = np.flatnonzero(net.taken)
     undo = of[undone], to[undone], price[undone]
     dealt, extra = np.flatnonzero(net.new), np.flatnonzero(net.more)
@@ -134,12 +132,20 @@ def _distances(net: Network) -> Distances:
         np.minimum.at(d.kind, net.kind, d.member)
         np.minimum.at(d.kind, undo[1], d.group[undo[0]] - undo[2])
         np.minimum.at(d.group, of, d.kind[to] + price)
-        np.minimum.at(d.group, regain[0], d.member[regain[1]] + regain[2])
+        np.minimum.at(d.group, regain[0], d.member[regain[1]] + regain[3])
         d.member[dealt] = np.minimum(d.member[dealt], d.kind[net.kind[dealt]])
         if (d.group != before[0]).any():
-            np.minimum.at(d.member, give[1], d.group[give[0]] - give[2])
+            np.minimum.at(d.member, give[1], d.group[give[0]] - give[3])
         if all((now == then).all() for now, then in zip((d.group, d.kind, d.member), before, strict=True)):
             return d
+
+
+def _some(which: Bools, *columns: Ints) -> tuple[Ints, ...]:
+    """Some rows; all of them without a copy."""
+    if which.all():
+        return columns
+    rows = np.flatnonzero(which)
+    return tuple(column[rows] for column in columns)
 
 
 def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, Ints, Ints], bool]:
@@ -159,8 +165,7 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
     of, to, price = net.pairs
     _, kind_0, member_0, spare_0, source, sink = net.first.tolist()
 
-    give = np.flatnonzero(net.kept)
-    give = give[d.member[member[give]] == d.group[group[give]] - keeping[give]]
+    give = np.flatnonzero((d.member[member] == d.group[group] - keeping) & (net.kept > 0))
     possible = len(give)
     if offers is not None:
         by = member[give]

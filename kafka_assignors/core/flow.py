@@ -125,20 +125,23 @@ class _Part:
     block: Ints
     low: Ints
     extras: Ints
-    cells: Ints
+    cells: Ints | slice
     place: Ints
 
 
 def _part(problem: Problem, blocks: list[Block], of_class: Ints, of_kind: Ints, mine: Bools) -> _Part:
     classes, members, _ = problem.cells
     block = of_kind[problem.kind]
-    inside = (block >= 0) & mine[block]
+    block = np.where(mine[block], block, -1)
+    inside = block >= 0
     crew = np.flatnonzero(inside)
-    cells = np.flatnonzero((of_class[classes] == block[members]) & inside[members])
+    stays = of_class[classes] == block[members]
+    cells = slice(None) if stays.all() else np.flatnonzero(stays)
+    place = members[cells] if inside.all() else (np.cumsum(inside) - 1)[members[cells]]
     block = block[crew]
     low = np.array([each.low for each in blocks], np.int64)[block]
     extras = np.where(mine, [each.extras for each in blocks], 0)
-    return _Part(blocks, mine[of_class], crew, block, low, extras, cells, (np.cumsum(inside) - 1)[members[cells]])
+    return _Part(blocks, mine[of_class], crew, block, low, extras, cells, place)
 
 
 def _first(block: Ints, wants: Bools, count: Ints) -> Bools:
@@ -182,13 +185,14 @@ def _sent(
     groups, kinds = problem.allowed.shape
     group, held = problem.cells[0][part.cells], problem.cells[2][part.cells]
     kind, (of, to, price) = problem.kind[part.crew], pairs
-    here = problem.cost[group, kind[part.place]] - least[group]
+    racks = bool(price.any())
+    here = problem.cost[group, kind[part.place]] - least[group] if racks else np.zeros_like(group)
     # One of the first outweighs all of the second along a path.
     nodes = groups + kinds + len(part.crew) + len(part.blocks) + 2
     rack, move = (nodes, 1) if problem.racks_first else (1, int(price.max(initial=0)) * nodes + 1)
     # With racks first, what costs something starts as unplaced. No step of such a start can be improved: the method
     # needs that.
-    stay = np.where(here > 0, 0, held) if problem.racks_first else held
+    stay = np.where(here > 0, 0, held) if racks and problem.racks_first else held
     load = np.bincount(part.place, stay, len(part.crew)).astype(np.int64)
     # Who has one more anyway may keep it: nothing is nearer.
     more = _first(part.block, load > part.low, part.extras) & (load > part.low)

@@ -29,7 +29,9 @@ def sent(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> tuple[In
     from scipy.sparse.csgraph import maximum_flow
 
     nodes = max(source, sink) + 1
-    capacity = csr_array((room.astype(np.int32), (tail, head)), shape=(nodes, nodes))
+    order = np.argsort(tail * nodes + head)
+    rows = np.concatenate([[0], np.cumsum(np.bincount(tail, minlength=nodes))]).astype(np.int32)
+    capacity = csr_array((room[order].astype(np.int32), head[order].astype(np.int32), rows), shape=(nodes, nodes))
     flow = maximum_flow(capacity, source, sink).flow
     along = np.flatnonzero(flow.data > 0)  # it has an entry for each edge and its opposite
     tails = np.searchsorted(flow.indptr, along, side="right") - 1
