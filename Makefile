@@ -20,8 +20,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
 	$(BIN)/python -m integration demo $(ARGS)
 
-test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error
-	$(BIN)/python -m pytest $(ARGS)
+test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
+	$(BIN)/python -m pytest $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadfile) $(ARGS)
 
 test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
 	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)

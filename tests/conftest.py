@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from .replayed import Replayed, replay_all
+from .replayed import INVENTED, Replayed, replay_all
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
 settings.register_profile("suite", deadline=None)
@@ -18,9 +17,9 @@ settings.load_profile("suite")
 
 pytest_plugins = ["integration.fixtures"]
 
-NOT_RUN = pytest.StashKey[dict[str, str]]()
-INVENTED = pytest.StashKey[set[Path]]()
 REPLAYED = pytest.StashKey[Replayed]()
+NOT_RUN = "docker: "
+"""How the reason begins why a test of Docker was skipped."""
 
 
 @functools.cache
@@ -31,8 +30,6 @@ def docker_problem() -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[NOT_RUN] = {}
-    config.stash[INVENTED] = set()
     # A script's background job is started with Ctrl-C ignored, and so would be every process that a test interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -53,14 +50,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     if os.environ.get("REQUIRE_DOCKER") == "1":
         pytest.fail(f"REQUIRE_DOCKER=1, but {problem}", pytrace=False)
-    item.config.stash[NOT_RUN][item.nodeid] = problem
-    pytest.skip(problem)
+    pytest.skip(f"{NOT_RUN}{problem}")
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Remember where a test keeps histories that no group left."""
+    """Tell where a test keeps histories that no group left: by a file, as the run may have several processes."""
     if item.get_closest_marker("invented") is not None:
-        item.config.stash[INVENTED].add(getattr(item, "funcargs", {})["tmp_path"].resolve())
+        (getattr(item, "funcargs", {})["tmp_path"] / INVENTED).touch()
 
 
 def _whole(config: pytest.Config) -> bool:
@@ -76,9 +72,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     So does a whole run in which they led none: then the law was never put to the test.
     """
     factory = getattr(session.config, "_tmp_path_factory", None)
-    if factory is None or session.config.option.collectonly:
+    worker = hasattr(session.config, "workerinput")  # of pytest-xdist, whose folder is in that of the run
+    if factory is None or worker or session.config.option.collectonly:
         return
-    found = session.config.stash[REPLAYED] = replay_all(factory.getbasetemp().resolve(), session.config.stash[INVENTED])
+    found = session.config.stash[REPLAYED] = replay_all(factory.getbasetemp().resolve())
     if _whole(session.config) and not found.equal:
         found.wrong.append("in the whole run our assignors led no generation")
     if found.wrong and session.exitstatus == pytest.ExitCode.OK:
@@ -91,10 +88,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("law A1 over all histories", bold=True, red=bool(found.wrong))
         for line in found.lines():
             terminalreporter.line(line)
-    if not_run := config.stash[NOT_RUN]:
+    skipped = {report.nodeid: str(report.longrepr) for report in terminalreporter.getreports("skipped")}
+    if not_run := {nodeid: why.partition(NOT_RUN)[2] for nodeid, why in skipped.items() if NOT_RUN in why}:
         terminalreporter.section("NOT RUN: docker", sep="!", red=True, bold=True)
         for nodeid in not_run:
             terminalreporter.line(f"  {nodeid}")
-        reason = next(iter(not_run.values()))
+        reason = next(iter(not_run.values())).rstrip("')")
         terminalreporter.line(f"{len(not_run)} tests of the docker backend did not run: {reason}.")
         terminalreporter.line("Set up Docker to run them; REQUIRE_DOCKER=1 makes this an error.")

@@ -7,7 +7,6 @@ temporary folder are replayed once more, so that none is forgotten.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,14 +49,13 @@ class Replayed:
         return lines + [f"  {each}" for each in self.wrong]
 
 
-def replay_all(below: Path, leave_out: Collection[Path] = ()) -> Replayed:
-    """Replay every history in a folder, at any depth.
+INVENTED = ".invented"
+"""A file that says of the folder it is in: no group left these histories, at least not like that."""
 
-    Args:
-        below: The folder.
-        leave_out: Folders whose histories no group left like that.
-    """
-    found = Replayed()
+
+def replay_all(below: Path) -> Replayed:
+    """Replay every history in a folder, at any depth."""
+    found, leave_out = Replayed(), [path.parent for path in below.rglob(INVENTED)]
     for folder in sorted({path.parent for path in below.rglob("*.coordlog.jsonl")}):
         # pytest also keeps a link to each test's last folder.
         if folder.resolve() != folder or any(folder.is_relative_to(each) for each in leave_out):
