@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-long lint format bench clean help
+.PHONY: setup demo test test-long soak lint format bench clean help
 
 setup: $(READY)  ## make .venv with everything the project needs
 
@@ -25,6 +25,9 @@ test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an 
 
 test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
 	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
+
+soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
+	$(BIN)/python -m integration run soak $(ARGS)
 
 lint: $(READY)  ## formatting, linting, strict types, import contracts
 	$(BIN)/ruff format --check .

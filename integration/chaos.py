@@ -9,6 +9,7 @@ from kafka_assignors.errors import ConfigError, UnknownName
 
 from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
 from .scenario import SCENARIOS, Scenario, Step, scenario
+from .soak import soak
 
 _MEMBERS = ("m1", "m2", "m3")
 _SESSION_MS = 2000
@@ -39,7 +40,7 @@ def chaos(seed: int, steps: int = 5) -> Scenario:
     )
 
 
-DRAWN: Mapping[str, Callable[[int], Scenario]] = {"chaos": chaos}
+DRAWN: Mapping[str, Callable[[int], Scenario]] = {"chaos": chaos, "soak": soak}
 """Name -> what draws a scenario from a seed."""
 
 

@@ -19,6 +19,7 @@ from .errors import NotSupported
 from .group import MemberGroup
 from .history import History
 from .outages import Outages
+from .picture import pictures
 from .proxy import Applied, FaultProxy
 from .records import Sender
 from .report import GroupResult, StepRow
@@ -91,6 +92,7 @@ def play(
         steps=tuple(steps),
         verdict=verdict,
         intervals=tuple(verdict.intervals),
+        picture=pictures(history).get(group),
     )
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib.resources import files
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from rich.table import Table
 
-from .checker import Interval, Verdict
+from kafka_assignors.events import Event
 
-# Okabe-Ito: told apart by colour-blind readers, on light and dark ground.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f")
-ROW_PX, LABEL_PX, WIDTH_PX, BAR_PX = 15, 90, 1000, 34
+from . import laws
+from .checker import LAWS, Interval, Verdict
+from .costs import STATES
+from .draw import colours, svg
+from .history import History
+from .picture import Picture, pictures
+
+BAR_PX = 34
 
 
 @dataclass(frozen=True)
@@ -98,20 +104,26 @@ class GroupResult:
     verdict: Verdict
     intervals: tuple[Interval, ...]
     note: str = ""
-
-    @property
-    def _colours(self) -> dict[str, str]:
-        return {m: COLOURS[i % len(COLOURS)] for i, m in enumerate(sorted({iv.member for iv in self.intervals}))}
+    picture: Picture | None = None
 
     @property
     def legend(self) -> list[tuple[str, str]]:
         """(member name, colour)."""
-        return list(self._colours.items())
+        return [] if self.picture is None else list(colours(self.picture.members).items())
 
     @property
     def svg(self) -> Markup:
-        """The ownership timeline."""
-        return timeline_svg(self.intervals, self._colours, [(s.mono_ns, s.name) for s in self.steps])
+        """Who owned what, when."""
+        if self.picture is None:
+            return Markup("<p>no member ever owned a partition</p>")
+        # Patterns are named over the whole page.
+        return svg(self.picture, "p" + sha256(repr((self.title, self.steps)).encode()).hexdigest()[:8])
+
+    @property
+    def costs(self) -> list[Mapping[str, Any] | None]:
+        """What each step cost, where the history tells."""
+        by_rest = {(row["name"], row["generation"]): row for row in self.verdict.measures["steps"]}
+        return [by_rest.get((step.name, step.generation)) for step in self.steps]
 
 
 @dataclass(frozen=True)
@@ -137,59 +149,79 @@ class Report:
     spark: SparkResult | None = None
 
 
+def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
+    """The groups of a kept history as results: what was played isn't known, what happened is.
+
+    The verdict is that of the whole history.
+    """
+    drawn = pictures(history)
+    return tuple(
+        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), picture=picture)
+        for group, picture in drawn.items()
+    )
+
+
+def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow, ...]:
+    owned: dict[int, dict[str, dict[str, list[int]]]] = {}
+    protocol: dict[int, str] = {}
+    begins: dict[tuple[str, int], int] = {}
+    named: Event | None = None
+    for event in history.events:
+        if event.group == group and event.kind == "generation_committed":
+            number = event.data["generation"]
+            protocol[number], owned[number] = event.data.get("protocol", ""), {}
+            for row in event.data["members"]:
+                topics = owned[number].setdefault(row["client_id"], {})
+                for place in row["assigned"]:
+                    topics.setdefault(place["topic"], []).append(place["partition"])
+        elif event.group == group and event.kind == "step":
+            if event.data["name"] == "stable":
+                began = event if named is None else named
+                name = "" if named is None else named.data["name"]
+                begins[name, event.data["generation"]] = began.mono_ns
+                named = None
+            elif event.data["name"] not in STATES:
+                named = event
+    return tuple(
+        StepRow(
+            row["name"], row["generation"], protocol.get(row["generation"], ""), owned.get(row["generation"], {}),
+            row["moves"], (row["ms"] or 0) / 1000, begins.get((row["name"], row["generation"]), 0),
+        )
+        for row in verdict.measures["steps"]
+        if row["group"] == group
+    )  # fmt: skip
+
+
+class LawRow(NamedTuple):
+    """One law on the page: its id, its sentence, how often it was judged, and what that gave (None: not judged)."""
+
+    law: str
+    says: str
+    times: int
+    value: bool | None
+
+
+def law_rows(verdict: Verdict) -> list[LawRow]:
+    """Every law with its verdict."""
+    broken = {violation.law for violation in verdict.violations}
+    says = {line[:2]: line[6:] for line in (laws.__doc__ or "").splitlines() if line[:2] in LAWS}
+    rows = []
+    for law in LAWS:
+        times = verdict.checked.get(law, 0)
+        value = False if law in broken else True if times else None
+        rows.append(LawRow(law, says.get(law, ""), times, value))
+    return rows
+
+
 class _Print(Protocol):
     def __call__(self, *objects: object) -> None: ...
-
-
-def timeline_svg(intervals: Sequence[Interval], colours: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
-    """Ownership intervals as bars: a row per topic-partition, time to the right, dashed lines at `marks` (ns, name)."""
-    if not intervals:
-        return Markup("<p>no member ever owned a partition</p>")
-    rows = {tp: i for i, tp in enumerate(sorted({(iv.topic, iv.partition) for iv in intervals}))}
-    start = min([iv.start_ns for iv in intervals] + [at for at, _ in marks])
-    end = max([iv.end_ns for iv in intervals] + [at for at, _ in marks])
-    top, height = 28, 28 + ROW_PX * len(rows)
-
-    def x(ns: int) -> float:
-        return LABEL_PX + (WIDTH_PX - LABEL_PX - 10) * (ns - start) / max(1, end - start)
-
-    out = [f'<svg width="{WIDTH_PX}" height="{height + 22}" role="img" aria-label="ownership over time">']
-    for (topic, partition), i in rows.items():
-        y = top + ROW_PX * i
-        out.append(f'<text x="0" y="{y + 11}">{escape(topic)}-{partition}</text>')
-        out.append(f'<line class="grid" x1="{LABEL_PX}" x2="{WIDTH_PX}" y1="{y + ROW_PX}" y2="{y + ROW_PX}"/>')
-    for iv in intervals:
-        y, left = top + ROW_PX * rows[iv.topic, iv.partition], x(iv.start_ns)
-        label = (
-            f"{iv.topic}-{iv.partition} at {iv.member}: {(iv.start_ns - start) / 1e9:.3f} s to "
-            f"{(iv.end_ns - start) / 1e9:.3f} s, {iv.start_kind} to {iv.end_kind}"
-        )
-        out.append(
-            f'<rect x="{left:.1f}" y="{y + 2}" width="{max(1.0, x(iv.end_ns) - left):.1f}" height="{ROW_PX - 4}" '
-            f'rx="2" fill="{colours[iv.member]}"><title>{escape(label)}</title></rect>'
-        )
-    for i, (at, name) in enumerate(marks):
-        # Labels alternate between two lines, so that quick steps don't print over each other.
-        out.append(f'<line class="mark" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="{top - 4}" y2="{height}"/>')
-        anchor = "end" if x(at) > WIDTH_PX - 140 else "start"
-        out.append(
-            f'<text class="dim" x="{x(at) + 2:.1f}" y="{10 + 12 * (i % 2)}" text-anchor="{anchor}">'
-            f"{escape(name)}</text>"
-        )
-    seconds = (end - start) / 1e9
-    tick = next(s for s in (0.5, 1, 2, 5, 10, 20, 60, 300, 1e9) if seconds / s <= 12)
-    for k in range(int(seconds / tick) + 1):
-        out.append(
-            f'<text class="dim" x="{x(start + int(k * tick * 1e9)):.1f}" y="{height + 15}">{k * tick:g} s</text>'
-        )
-    return Markup("".join(out) + "</svg>")
 
 
 def render_html(report: Report) -> str:
     """The page: no script, no link, no download."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    page: str = environment.from_string(template).render(report=report)
+    page: str = environment.from_string(template).render(report=report, law_rows=law_rows, zip=zip)
     return page
 
 

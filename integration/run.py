@@ -6,17 +6,20 @@ Exit codes: 0 verdict true, 1 false, 2 unknown, 3 could not run, 130 interrupted
 from __future__ import annotations
 
 import json
+import random
+import shlex
 import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
+import psutil
 import typer
 from kafka.errors import KafkaError
 from rich.console import Console
@@ -25,20 +28,23 @@ from rich.table import Table
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
+from . import draw
 from .broker import KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
+from .chaos import DRAWN, named
 from .checker import Verdict, check
 from .demo import Demo
 from .history import History
 from .names import assignor_named
 from .play import play
 from .publish import publish
-from .report import GroupResult, Report, StepRow, render_html, step_table, verdict_lines
-from .scenario import SCENARIOS, Scenario, scenario
+from .report import GroupResult, Report, StepRow, render_html, step_table, told_groups, verdict_lines
+from .scenario import SCENARIOS, Scenario
 from .scenariofile import read_scenario
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
+_SOAK_MINUTES = 10.0
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
@@ -51,6 +57,8 @@ Backend = Annotated[
 KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Of the broker that is started.")]
 Bootstrap = Annotated[str | None, typer.Option(help="host:port of a broker that runs already; implies external.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
+Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
+Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
 
 
@@ -79,6 +87,20 @@ def _clear_errors() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def _rerun(name: str, seed: int | None, assignors: Sequence[str], minutes: float | None) -> Iterator[None]:
+    """Of a drawn scenario that fails, or whose verdict isn't true, tell how to draw it again."""
+    try:
+        yield
+    except BaseException as error:
+        if seed is not None and not (isinstance(error, typer.Exit) and error.exit_code == 0):
+            given = [word for each in assignors for word in ("--assignor", each)]
+            given += [] if minutes is None else ["--minutes", f"{minutes:g}"]
+            again = shlex.join(["python", "-m", "integration", "run", name, "--seed", str(seed), *given])
+            print(f"run it again: {again}", file=sys.stderr)
+        raise
+
+
 def _broker(backend: str, bootstrap: str | None, port: int | None = None, version: str = KAFKA_VERSION) -> Broker:
     return start_broker("external" if bootstrap else backend, bootstrap=bootstrap, port=port, version=version)
 
@@ -87,7 +109,9 @@ def _brokers(what: Scenario, backend: str, bootstrap: str | None, version: str) 
     if what.nodes == 1:
         return _broker(backend, bootstrap, version=version)
     if bootstrap or backend == "external":
-        raise ConfigError(f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave --backend and --bootstrap")
+        raise ConfigError(
+            f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave --backend and --bootstrap"
+        )
     return start_cluster(what.nodes, backend=backend, version=version)
 
 
@@ -133,7 +157,8 @@ def demo(
 @app.command()
 def run(
     name: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; or a scenario file, NAME.json.")
+        str,
+        typer.Argument(metavar="SCENARIO", help=f"{', '.join((*SCENARIOS, *DRAWN))}; or a scenario file, NAME.json."),
     ],
     assignor: Annotated[
         list[str] | None, typer.Option(help="Ours by name, kafka-python:NAME, or module:Class; repeat for a list.")
@@ -142,28 +167,39 @@ def run(
     bootstrap: Bootstrap = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
+    seed: Seed = None,
     events_topic: Annotated[
         str | None, typer.Option(help="Publish the history to this topic, an event a record; with --bootstrap.")
     ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, help="No step begins later; for a soak 10 unless said.")
+    ] = None,
+    png: Png = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Play one scenario on a real broker and judge it."""
-    with _clear_errors():
+    if seed is None and name in DRAWN:
+        seed = random.SystemRandom().randrange(1_000_000)
+    with _clear_errors(), _rerun(name, seed, assignor or (), minutes):
         if events_topic and not bootstrap:
             raise ConfigError(
                 f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
                 "and its topics with it"
             )
         console = Console(stderr=True, quiet=True) if as_json else _console()
-        what = read_scenario(Path(name)) if name.endswith(".json") else scenario(name)
+        what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
+        if minutes is None and name == "soak":
+            minutes = _SOAK_MINUTES
         for given in assignor or ():
             assignor_named(given)
         if assignor:
             what = replace(what, assignors=tuple(assignor))
         folder = _folder(out)
         console.print(f"{what.name}: {what.about}")
+        memory_mb: list[float] = []
 
         def on_step(step: StepRow) -> None:
+            memory_mb.append(psutil.Process().memory_info().rss / 1e6)
             console.print(
                 f"{step.name}: generation {step.generation}, elected {step.protocol}, "
                 f"{step.moves} moved, stable in {step.seconds:.2f} s"
@@ -171,19 +207,24 @@ def run(
             console.print(step_table(step))
 
         with _brokers(what, backend, bootstrap, kafka_version) as broker, console.status("playing"):
-            result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step)
+            for_s = None if minutes is None else 60 * minutes
+            result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step, for_s=for_s)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
             if events_topic:
                 sent = publish(broker.bootstrap, events_topic, folder / "history")
                 console.print(f"{sent} events are in topic {events_topic}", highlight=False)
+        told = {**_figures(result.verdict), "harness_growth_mb": round(max(memory_mb) - memory_mb[0], 1)}
         _keep(result, folder, facts)
-        _tell(result.verdict, folder, as_json)
+        _draw(png, (result,))
+        _tell(result.verdict, folder, as_json, told)
 
 
 @app.command()
 def judge(
     folder: Annotated[Path, typer.Argument(help="A kept history: a folder of *.jsonl files.")],
+    page: Annotated[Path | None, typer.Option(help="Draw the page anew into this file.")] = None,
+    png: Png = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Judge a kept history again; needs no broker."""
@@ -196,7 +237,13 @@ def judge(
             hint = f"; histories below it: {', '.join(kept)}" if kept else ""
             raise ConfigError(f"{folder} holds no *.jsonl history{hint}")
         history = History.load(inside)
-        _tell(check(history), inside, as_json)
+        verdict = check(history)
+        groups = told_groups(history, verdict)
+        if page is not None:
+            report = Report(f"judged: {folder.name}", str(folder), verdict.value, (), groups=groups)
+            page.write_text(render_html(report), "utf-8")
+        _draw(png, groups)
+        _tell(verdict, inside, as_json)
 
 
 @app.command()
@@ -247,12 +294,36 @@ def up(
             signal.pause()
 
 
+def _figures(verdict: Verdict) -> dict[str, Any]:
+    """What all steps together cost."""
+    steps = verdict.measures["steps"]
+    return {
+        "steps": len(steps),
+        "generations": len(verdict.measures["generations"]),
+        "longest_stop_ms": round(max((step["stop_ms"] for step in steps), default=0)),
+        "downtime_ms": round(sum(step["downtime_ms"] for step in steps)),
+        **{name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")},
+        "records": verdict.measures["acked"],
+    }
+
+
 def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:
     report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,))
     (folder / "report.html").write_text(render_html(report), "utf-8")
 
 
-def _tell(verdict: Verdict, folder: Path, as_json: bool) -> NoReturn:
+def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
+    """The timeline of the first group that has one."""
+    if file is None:
+        return
+    drawn = next((group for group in groups if group.picture is not None), None)
+    if drawn is None or drawn.picture is None:
+        raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
+    word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(drawn.verdict.value)]
+    draw.png(drawn.picture, file, f"{drawn.title}: verdict {word}")
+
+
+def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:
     if as_json:
         answer = {
             "value": verdict.value,
@@ -263,10 +334,13 @@ def _tell(verdict: Verdict, folder: Path, as_json: bool) -> NoReturn:
             ],
             "unknown": list(verdict.unknown),
             "folder": str(folder),
+            **(told or {}),
         }
         print(json.dumps(answer))
     else:
         print("\n".join(verdict_lines(verdict)))
+        if told is not None:
+            print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
         print(f"kept in {folder}")
     raise typer.Exit(_exit_code(verdict.value))
 

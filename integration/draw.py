@@ -1,0 +1,200 @@
+"""A group's picture as SVG for the page, and as PNG for a page of a CI job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from markupsafe import Markup, escape
+
+from kafka_assignors.errors import MachineError
+
+from .picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, Picture
+
+# Okabe-Ito: told apart by colour-blind readers, on light and dark ground.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
+RED, AMBER = "#d7263d", "#f2b701"
+"""Nobody owns it, or two do; a fault, and what a fault excuses."""
+_LABEL_PX, _PLOT_PX, _SIDE_PX = 118, 760, 86
+WIDTH_PX = _LABEL_PX + _PLOT_PX + 2 * (_SIDE_PX + 14) + 4
+_LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
+_LABEL_EVERY_PX = 17
+
+
+def colours(members: Sequence[str]) -> dict[str, str]:
+    """Member -> its colour."""
+    return {member: COLOURS[i % len(COLOURS)] for i, member in enumerate(members)}
+
+
+def svg(picture: Picture, name: str) -> Markup:
+    """The picture; `name` tells its patterns apart from those of others on the page.
+
+    Lanes on top: faults, steps, generations. A row per topic-partition; beside it its downtime and its records.
+    """
+    row_px = _TALL_ROW_PX if len(picture.rows) <= _MANY_ROWS else _LOW_ROW_PX
+    top = 3 * _LANE_PX + 8
+    bottom = top + row_px * len(picture.rows)
+    colour_of = colours(picture.members)
+
+    def x(seconds: float) -> float:
+        return _LABEL_PX + _PLOT_PX * seconds / max(picture.seconds, 1e-9)
+
+    out = [
+        f'<svg width="{WIDTH_PX}" height="{bottom + 24}" viewBox="0 0 {WIDTH_PX} {bottom + 24}" role="img" '
+        f'aria-label="who owned which topic-partition when">',
+        *_patterns(name, colour_of),
+        *_fault_bands(picture.faults, x, bottom),
+    ]
+    for lane, label in enumerate(("faults", "steps", "generations")):
+        out.append(f'<text class="dim" x="0" y="{12 + _LANE_PX * lane}">{label}</text>')
+    topic = ""
+    for i, tp in enumerate(picture.rows):
+        y = top + row_px * i
+        said = f"{tp.topic}-{tp.partition}" if tp.topic != topic or row_px == _TALL_ROW_PX else f"-{tp.partition}"
+        if tp.topic != topic:
+            out.append(f'<line class="topic" x1="0" x2="{WIDTH_PX}" y1="{y}" y2="{y}"/>')
+        topic = tp.topic
+        size = "" if row_px == _TALL_ROW_PX else ' style="font-size:9px"'
+        out.append(f'<text x="0" y="{y + row_px - 4}"{size}>{escape(_short(said))}<title>{escape(said)}</title></text>')
+    for bar in picture.bars:
+        y, left = top + row_px * bar.row, x(bar.start_s)
+        width = max(1.2, x(bar.end_s) - left)
+        if bar.kind == OWNED:
+            look = f'fill="{colour_of[bar.member]}" rx="2"'
+        elif bar.kind == ZOMBIE:
+            look = f'fill="url(#{name}-{_id(picture, bar.member)})" rx="2"'
+        else:
+            look = f'class="{bar.kind}"'
+        inset = 2 if bar.kind in (OWNED, ZOMBIE) else 1
+        out.append(
+            f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{row_px - 2 * inset}" {look}>'
+            f"<title>{escape(bar.title)}</title></rect>"
+        )
+    out += _marks(picture.steps, x, 12 + _LANE_PX, bottom, "mark")
+    out += _marks(picture.generations, x, 12 + 2 * _LANE_PX, top, "tick")
+    left = _LABEL_PX + _PLOT_PX + 14
+    out += _side(picture.downtime_ms, left, top, row_px, "ms down", GAP)
+    out += _side(picture.records, left + _SIDE_PX + 14, top, row_px, "records", "bar")
+    tick = next(s for s in (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9) if picture.seconds / s <= 12)
+    out += [
+        f'<text class="dim" x="{x(k * tick):.1f}" y="{bottom + 16}">{k * tick:g} s</text>'
+        for k in range(int(picture.seconds / tick) + 1)
+    ]
+    return Markup("".join(out) + "</svg>")
+
+
+def png(picture: Picture, path: Path, title: str) -> None:
+    """The picture as a file, as wide as a page of a CI job.
+
+    Raises:
+        MachineError: Without matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise MachineError("the PNG needs matplotlib; run: pip install 'kafka-assignors[harness]'") from error
+    colour_of = colours(picture.members)
+    count = len(picture.rows)
+    figure = Figure(figsize=(13, max(2.8, 1.7 + 0.2 * count)), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    plot, stops = figure.subplots(1, 2, sharey=True, width_ratios=(9, 1))
+    for fault in picture.faults:
+        plot.axvspan(fault.at_s, fault.end_s, color=AMBER, alpha=0.25, lw=0)
+        plot.text(fault.at_s, -0.9, fault.label, fontsize=7, rotation=28, color="#8a6a00")
+    for bar in picture.bars:
+        where = {"y": bar.row, "width": max(bar.end_s - bar.start_s, picture.seconds / 900), "left": bar.start_s}
+        if bar.kind == OWNED:
+            plot.barh(**where, height=0.76, color=colour_of[bar.member])
+        elif bar.kind == ZOMBIE:
+            plot.barh(**where, height=0.76, color="white", edgecolor=colour_of[bar.member], hatch="/////", lw=0.5)
+        else:
+            plot.barh(**where, height=0.9, color={GAP: RED, OVERLAP: "#000000", SHARED: AMBER}[bar.kind],
+                      alpha=0.35 if bar.kind == GAP else 1)  # fmt: skip
+    for step in picture.steps:
+        plot.axvline(step.at_s, color="#444444", lw=0.8, ls=(0, (3, 3)))
+    for generation in picture.generations:
+        plot.plot([generation.at_s], [count - 0.3], marker="^", color="#444444", ms=4, clip_on=False)
+    plot.set_yticks(range(count), [f"{tp.topic}-{tp.partition}" for tp in picture.rows], fontsize=7)
+    plot.set_ylim(count - 0.4, -0.6)
+    plot.set_xlim(0, max(picture.seconds, 1e-9))
+    plot.set_xlabel("seconds; dashed: steps, triangles: generations", fontsize=8)
+    stops.barh(range(count), picture.downtime_ms, color=RED, alpha=0.5)
+    stops.set_xlabel("ms without an owner", fontsize=8)
+    for axes in (plot, stops):
+        axes.tick_params(labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    named = [Patch(color=colour, label=member) for member, colour in colour_of.items()]
+    named += [
+        Patch(facecolor="white", edgecolor="#555555", hatch="/////", label="zombie"),
+        Patch(color=RED, alpha=0.35, label="nobody"),
+        Patch(color="#000000", label="two owners"),
+        Patch(color=AMBER, alpha=0.4, label="fault"),
+    ]
+    figure.legend(handles=named, loc="outside lower center", ncols=min(len(named), 12), fontsize=8, frameon=False)
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    figure.savefig(path)
+
+
+def _patterns(name: str, colour_of: Mapping[str, str]) -> list[str]:
+    """A hatch of each member's colour: it is what it believes, and may not be so."""
+    return [
+        f'<pattern id="{name}-{i}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<rect width="5" height="5" class="ground"/><rect width="2" height="5" fill="{colour}"/></pattern>'
+        for i, colour in enumerate(colour_of.values())
+    ]
+
+
+def _id(picture: Picture, member: str) -> int:
+    return picture.members.index(member)
+
+
+def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
+    assert callable(x)
+    out = []
+    free_px = 0.0
+    for fault in sorted(faults, key=lambda each: each.at_s):
+        left, right = x(fault.at_s), x(fault.end_s or fault.at_s)
+        out.append(
+            f'<rect class="fault" x="{left:.1f}" y="2" width="{max(2.0, right - left):.1f}" height="{bottom - 2}">'
+            f"<title>{escape(fault.title)}</title></rect>"
+        )
+        width = 6.0 * len(fault.label) + 8
+        if left >= free_px:
+            out.append(
+                f'<text class="hit" x="{min(left + 3, WIDTH_PX - width):.1f}" y="12">{escape(fault.label)}</text>'
+            )
+            free_px = left + width
+    return out
+
+
+def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> list[str]:
+    """A line each, and its label where there is room for it."""
+    assert callable(x)
+    out = []
+    free_px = 0.0
+    for mark in marks:
+        at = x(mark.at_s)
+        tip = f"<title>{escape(mark.title)}</title>"
+        out.append(f'<line class="{kind}" x1="{at:.1f}" x2="{at:.1f}" y1="{y - 9}" y2="{bottom}">{tip}</line>')
+        if at >= free_px:
+            out.append(f'<text class="{kind}" x="{at + 3:.1f}" y="{y}">{escape(mark.label)}{tip}</text>')
+            free_px = at + max(_LABEL_EVERY_PX, 7 * len(mark.label) + 5)
+    return out
+
+
+def _side(values: Sequence[float], left: int, top: int, row_px: int, head: str, kind: str) -> list[str]:
+    """Bars beside the rows, on one scale from 0, and their values."""
+    most = max(values, default=0) or 1
+    out = [f'<text class="dim" x="{left}" y="{top - 8}">{head}</text>']
+    for i, value in enumerate(values):
+        y, width = top + row_px * i, (_SIDE_PX - 38) * value / most
+        out.append(f'<rect class="{kind}" x="{left}" y="{y + 3}" width="{width:.1f}" height="{row_px - 6}" rx="1"/>')
+        if row_px == _TALL_ROW_PX:
+            out.append(f'<text class="dim" x="{left + width + 4:.1f}" y="{y + 12}">{value:,.0f}</text>')
+    return out
+
+
+def _short(text: str, most: int = 18) -> str:
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
