@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from kafka_assignors.errors import KafkaAssignorsError, MachineError
 
+from .causes import cause_of
+
 
 class HarnessError(KafkaAssignorsError):
     """A run that cannot be done."""
@@ -48,12 +50,14 @@ class BrokerNotReady(BrokerError):
 
     Args:
         message: What happened, and where.
-        log_tail: The end of the broker's log; part of the message too.
+        log_tail: The end of the broker's log; part of the message too, and the cause that it names before it.
     """
 
     def __init__(self, message: str, log_tail: str = "") -> None:
         self.log_tail = log_tail
-        super().__init__(f"{message}; the end of its log:\n{log_tail}" if log_tail else message)
+        self.cause = cause_of(log_tail)
+        told = f"{message}; {self.cause}" if self.cause else message
+        super().__init__(f"{told}; the end of its log:\n{log_tail}" if log_tail else told)
 
 
 class BrokerUnreachable(BrokerError):

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kafka_assignors.errors import NotEnoughSpace
 from kafka_assignors.jvm import java, kafka_jars
 
 from ..errors import BrokerNotReady, NotSupported
@@ -18,6 +19,8 @@ from .prepared import class_data, formatted_storage, storage
 from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
 
 _KILL_TIMEOUT_S = 10
+_NEEDED_BYTES = 16_000_000  # for the log of a node that starts, its metadata and some topics
+_FULL_BYTES = 100_000
 
 
 class NodeProcess:
@@ -29,7 +32,7 @@ class NodeProcess:
         jvm_flags: Options of the JVM, before the class path.
 
     Raises:
-        MachineError: Java or jars are missing and cannot be fetched.
+        MachineError: Java or jars are missing and cannot be fetched, or the disk is full.
     """
 
     host = "127.0.0.1"
@@ -42,6 +45,7 @@ class NodeProcess:
         flags = (*class_data(self.java, jars, version), *jvm_flags, *LOGGER_FLAGS)
         self._command = [str(self.java.executable), *flags, "-cp", os.pathsep.join(map(str, jars)), "kafka.Kafka"]
         self._temporary = directory is None
+        require_space(Path(tempfile.gettempdir()) if directory is None else directory)
         self.directory = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
         self._jvm: Watched | None = None
         self._address = ""
@@ -108,9 +112,11 @@ class NodeProcess:
             BrokerNotReady: It did; the end of its log is in the message.
         """
         if self._jvm is not None and (code := self._jvm.returncode) is not None:
+            said = self.log_tail()
+            if shutil.disk_usage(self.directory).free < _FULL_BYTES:
+                said += f"\nNo space left on device: {self.directory}"  # which its log may have no room to say
             raise BrokerNotReady(
-                f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})",
-                self.log_tail(),
+                f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})", said
             )
 
     def stop(self, timeout_s: float) -> bool:
@@ -170,6 +176,21 @@ def tail(log: Path, lines: int) -> str:
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
         return ""
+
+
+def require_space(folder: Path) -> None:
+    """Check that a node's data and log have room in a folder.
+
+    Raises:
+        NotEnoughSpace: They have not.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    if free < _NEEDED_BYTES:
+        raise NotEnoughSpace(
+            f"{folder} has {free} bytes free and a broker needs {_NEEDED_BYTES} to start; make room, or name another "
+            "folder (directory=, or TMPDIR)"
+        )
 
 
 def no_network(address: str) -> NotSupported:

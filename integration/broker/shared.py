@@ -6,6 +6,7 @@ all write one log, and what ends the JVM ends them all.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from kafka_assignors.jvm import Java, java, kafka_jars
 
 from ..errors import BrokerNotReady, NotSupported
-from .node import no_network, tail
+from .node import no_network, require_space, tail
 from .prepared import class_data, formatted_storage, storage
 from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
 
@@ -34,6 +35,7 @@ class SharedJvm:
     def __init__(self, version: str) -> None:
         from ..gateway import Gateway  # py4j is not everybody's
 
+        require_space(Path(tempfile.gettempdir()))
         jars = kafka_jars(version)
         self.java: Java = java()
         self.checkpoint = formatted_storage(self.java, jars, version)

@@ -20,11 +20,13 @@ OWNER = """
 import signal, sys
 from integration.broker import start_broker
 with start_broker(sys.argv[1]) as broker:
+    if "killed" in sys.argv:
+        broker.kill()
     print(broker.bootstrap, *broker.pids(), flush=True)
     while True:
         signal.pause()
 """
-BACKENDS = ["jvm", pytest.param("docker", marks=pytest.mark.docker)]
+BACKENDS = ["jvm", "shared", pytest.param("docker", marks=pytest.mark.docker)]
 
 
 def until(condition: Callable[[], bool], timeout_s: float) -> float:
@@ -40,14 +42,18 @@ def owner():
     """Start a process that owns a broker; gives (process, pids of the broker)."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(backend: str) -> tuple[subprocess.Popen[str], list[int]]:
+    def start(backend: str, *more: str) -> tuple[subprocess.Popen[str], list[int]]:
         process = subprocess.Popen(
-            [sys.executable, "-c", OWNER, backend], stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+            [sys.executable, "-c", OWNER, backend, *more],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
         )
         started.append(process)
         assert process.stdout
         _, *pids = process.stdout.readline().split()
-        assert len(pids) == 2, "the broker did not start"
+        assert len(pids) == (1 if more else 2), "the broker did not start"
         return process, [int(pid) for pid in pids]
 
     yield start
@@ -61,7 +67,7 @@ def owner():
 def temporary_folders(pids: list[int]) -> list[Path]:
     """Working folders of a broker's processes that the broker made for itself."""
     folders = {Path(psutil.Process(pid).cwd()) for pid in pids}
-    return [folder for folder in folders if folder.name.startswith("kafka-broker-")]
+    return [folder for folder in folders if folder.name.startswith(("kafka-broker-", "kafka-java-"))]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -70,13 +76,23 @@ def test_sigkill_of_the_owner_leaves_no_broker(owner, backend):
     process, pids = owner(backend)
     folders = temporary_folders(pids)
     assert all(psutil.pid_exists(pid) for pid in pids)
-    assert len(folders) == (1 if backend == "jvm" else 0)
+    assert len(folders) == (0 if backend == "docker" else 1)
 
     process.kill()
 
     took = until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 5)
     assert took < 5, f"{[psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]} survived"
     assert not any(folder.exists() for folder in folders)
+
+
+def test_sigkill_of_the_owner_of_a_killed_broker_leaves_nothing_of_it(owner):
+    """Between kill and restart its folder belongs to nobody but the watchdog."""
+    process, pids = owner("jvm", "killed")
+    (folder,) = temporary_folders(pids)
+
+    process.kill()
+
+    assert until(lambda: not folder.exists() and not any(psutil.pid_exists(pid) for pid in pids), 5) < 5
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,6 +21,8 @@ from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.jvm import kafka_jars
 
 pytestmark = pytest.mark.broker
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -130,8 +134,44 @@ def test_a_broker_that_dies_while_starting_shows_its_log(nothing_left):
     with pytest.raises(BrokerNotReady, match="ended with exit code 1 before it was ready") as caught:
         start_broker("jvm", settings={"num.network.threads": "none"}, timeout_s=60)
 
-    assert "num.network.threads" in str(caught.value)
+    cause, _, log = str(caught.value).partition("; the end of its log:\n")
+    assert "; Kafka refuses a setting: Invalid value none for configuration num.network.threads" in cause
+    assert "ConfigException" in log
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("java.io.IOException: No space left on device", "the disk that its data is on is full"),
+        ("KafkaException: Socket server failed to bind to 127.0.0.1:9092: Address already in use.", "taken its port"),
+        ("java.lang.UnsupportedClassVersionError: kafka/Kafka has been compiled by a more recent", "Java is too old"),
+        ("There is insufficient memory for the Java Runtime Environment to continue.", "too little memory"),
+        ("KafkaException: Failed to acquire lock on file .lock in /d.", "another broker serves the same folder"),
+        ("java.lang.IllegalArgumentException: No MetadataVersion with feature level 29", "written by a newer Kafka"),
+    ],
+)
+def test_the_cause_that_a_log_names_goes_before_the_log(line, cause):
+    said = str(BrokerNotReady("it ended", f"INFO starting\n{line}\nINFO shutting down: Address already in use"))
+
+    assert cause in said.partition("; the end of its log:\n")[0]
+    assert str(BrokerNotReady("it ended", "INFO starting")) == "it ended; the end of its log:\nINFO starting"
+
+
+@pytest.mark.parametrize("backend", ["jvm", "shared"])
+def test_a_disk_with_too_little_room_is_said_before_a_broker_starts(backend, tmp_path):
+    """A real file system of 1 MB, in a mount namespace of the test's own."""
+    mount_and_run = 'mount -t tmpfs -o size=1m none "$1" && export TMPDIR="$1" && shift && exec "$@"'
+    unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount_and_run, "sh", str(tmp_path)]
+    code = f"from integration.broker import start_broker\nstart_broker({backend!r})"
+    done = subprocess.run(
+        [*unshare, sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"kafka_assignors.errors.NotEnoughSpace: {tmp_path} has 10"), done.stderr
+    assert "make room, or name another folder" in last
 
 
 def test_a_broker_that_is_too_slow_is_ended(nothing_left):
@@ -181,8 +221,6 @@ def test_a_folder_with_a_difficult_name_is_served_again(tmp_path):
 
 def test_a_process_without_python_path_can_start_one(tmp_path):
     """The watchdog runs isolated, from anywhere, whatever the environment says about Python."""
-    import subprocess
-
     code = "from integration.broker import start_broker\nwith start_broker() as b: print(b.bootstrap)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,

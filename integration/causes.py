@@ -1,0 +1,58 @@
+"""Why a broker ended or did not start, by what its log says."""
+
+from __future__ import annotations
+
+import re
+
+_CAUSES = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        "the disk that its data is on is full: make room, or name another folder (directory=, or TMPDIR)",
+    ),
+    (
+        r"Address already in use",
+        "another program has taken its port: end it, or name a free port",
+    ),
+    (
+        r"UnsupportedClassVersionError",
+        "its Java is too old for this Kafka: name a newer one by KAFKA_ASSIGNORS_JAVA",
+    ),
+    (
+        r"OutOfMemoryError|Could not reserve enough space|Cannot allocate memory|insufficient memory for the Java",
+        "there is too little memory for its JVM: end other programs, or start fewer nodes",
+    ),
+    (
+        r"Failed to acquire lock on file",
+        "another broker serves the same folder: end it, or name another folder",
+    ),
+    (
+        r"No MetadataVersion with feature level|metadata\.version .* is not supported|Unsupported feature level",
+        "its folder was written by a newer Kafka: start that version on it, or name another folder",
+    ),
+    (
+        r"InconsistentClusterIdException|doesn't match stored|Stored node id \d+ doesn't match|but expected \d+",
+        "its folder belongs to another node or cluster: name another folder",
+    ),
+    (
+        r"AccessDeniedException|Permission denied",
+        "this user may not write to its folder: name another folder, or change its owner",
+    ),
+)
+_REFUSED = re.compile(r"ConfigException: (?P<words>.+)")
+
+
+def cause_of(log: str) -> str | None:
+    """The cause with its remedy, or None when the log names none that is known.
+
+    The first line that names one counts: what fails afterwards follows from it.
+
+    >>> cause_of("java.net.BindException: Address already in use")
+    'another program has taken its port: end it, or name a free port'
+    """
+    for line in log.splitlines():
+        for pattern, cause in _CAUSES:
+            if re.search(pattern, line):
+                return cause
+        if refused := _REFUSED.search(line):
+            return f"Kafka refuses a setting: {refused['words'].strip()}"
+    return None
