@@ -222,14 +222,14 @@ class Reader:
         """An array of strings."""
         data, found = self.data, []
         count = self.count(2)
-        at = self.offset
+        at, limit = self.offset, len(self.data)
         for _ in range(count):  # a leader of many members that subscribe to different topics comes here often
-            end = at + 2 + int.from_bytes(data[at : at + 2], "big")
             try:
-                if end > len(data) or end - at > 0x8001:
+                end = at + 2 + (data[at] << 8 | data[at + 1])
+                if data[at] > 0x7F or end > limit:
                     raise ValueError
                 found.append(_name(data[at + 2 : end]))
-            except ValueError:  # say precisely what is wrong
+            except (ValueError, IndexError):  # say precisely what is wrong
                 self.offset = at
                 self.string()
                 raise AssertionError from None
