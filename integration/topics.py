@@ -29,7 +29,8 @@ class Topics:
     """
 
     def __init__(self, bootstrap: str) -> None:
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="kafka-assignors-topics")
+        self._bootstrap = bootstrap.split(",")
+        self._admin = self._connect()
 
     def counts(self, names: Collection[str], patterns: Collection[str] = ()) -> dict[str, int]:
         """Partitions of each topic that exists, by these names or where a pattern matches the begin of its name.
@@ -73,6 +74,7 @@ class Topics:
         Raises:
             kafka.errors.KafkaError: The broker refuses.
         """
+        self._renew()
         self._admin.create_topics({t: {"num_partitions": n} for t, n in topics.items()}, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
@@ -81,6 +83,7 @@ class Topics:
         Raises:
             kafka.errors.KafkaError: The broker refuses.
         """
+        self._renew()
         self._admin.create_partitions({topic: partitions})
         self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
 
@@ -90,6 +93,7 @@ class Topics:
         Raises:
             kafka.errors.KafkaError: The broker refuses.
         """
+        self._renew()
         self._admin.delete_topics([topic])
         self._until(lambda: not self.counts([topic]), f"topic {topic!r} is gone")
 
@@ -102,11 +106,19 @@ class Topics:
         wanted = [KafkaTopicPartition(*tp) for tp in tps]
         if not wanted:
             return {}
-        first, last = (
-            self._admin.list_partition_offsets(dict.fromkeys(wanted, spec))
-            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
-        )
-        return {TopicPartition(*tp): (first[tp].offset, last[tp].offset) for tp in wanted}
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                self._renew()
+                first, last = (
+                    self._admin.list_partition_offsets(dict.fromkeys(wanted, spec))
+                    for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+                )
+                return {TopicPartition(*tp): (first[tp].offset, last[tp].offset) for tp in wanted}
+            except KafkaError:  # a leader that is on its way, or just gone
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_TICK_S)
 
     def leader(self, tp: TopicPartition) -> int | None:
         """The node that leads a partition; None: nobody does, or it doesn't exist."""
@@ -132,6 +144,14 @@ class Topics:
     def close(self) -> None:
         """End the client."""
         self._admin.close()
+
+    def _connect(self) -> KafkaAdminClient:
+        return KafkaAdminClient(bootstrap_servers=self._bootstrap, client_id="kafka-assignors-topics")
+
+    def _renew(self) -> None:
+        """Ask for the brokers anew: kafka-python's admin client never learns of one that it didn't meet at first."""
+        self._admin.close()
+        self._admin = self._connect()
 
     def _describe(self, names: Collection[str] | None) -> dict[str, dict[str, Any]]:
         if names is not None and not names:
