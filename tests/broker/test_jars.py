@@ -277,4 +277,4 @@ def test_the_command_line_shows_java_and_jars(capsys):
     assert main(["fetch"]) == 0
     assert "Kafka 4.3.0: 47 jars" in capsys.readouterr().out
     assert main(["fetch", "--kafka", "1.0"]) == 2
-    assert "unknown Kafka version '1.0'; known: 4.3.0" in capsys.readouterr().err
+    assert "unknown Kafka version '1.0'; known: 3.9.1, 4.3.0" in capsys.readouterr().err
