@@ -118,30 +118,6 @@ def test_judge_names_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.broker
-def test_run_judge_and_watch_on_a_live_group(kafka_broker: Broker, tmp_path: Path) -> None:
-    """One scenario through the command line; its history judged again gives the same; watch sees the group's end."""
-    out = tmp_path / "out"
-    done = integration("run", "kip-54-1", "--bootstrap", kafka_broker.bootstrap, "--out", str(out), "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    verdict = json.loads(done.stdout)
-    assert verdict["value"] is True
-    assert {"O1", "O2", "O3", "G3", "A1"} <= set(verdict["laws"])
-    assert "</svg>" in (out / "report.html").read_text()
-
-    again = integration("judge", str(out), "--json")
-    assert again.returncode == 0
-    assert json.loads(again.stdout)["laws"] == verdict["laws"]
-
-    group = next((out / "history").glob("*.coordlog.jsonl")).name.removesuffix(".coordlog.jsonl")
-    seen = integration("watch", group, "--bootstrap", kafka_broker.bootstrap, "--once", "--json")
-    assert seen.returncode == 0, seen.stderr
-    assert json.loads(seen.stdout)["state"] == "Empty"
-    nobody = integration("watch", "no-such-group", "--bootstrap", kafka_broker.bootstrap, "--once")
-    assert nobody.returncode == 3
-    assert "no-such-group" in nobody.stderr
-
-
-@pytest.mark.broker
 @pytest.mark.invented
 def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
     """One partition of the coordinator's log is doubled: exit 2, it was changed; had it been written so: 1."""

@@ -38,6 +38,7 @@ class Owners(ConsumerRebalanceListener):
 
 
 @pytest.mark.broker
+@pytest.mark.long  # the same way with members as processes, judged: test_scenarios.py
 @pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
 def test_every_bounce_leaves_each_partition_with_one_owner(
     kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Callable[..., str]

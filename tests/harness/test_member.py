@@ -23,6 +23,7 @@ from integration.group import MemberGroup
 from integration.history import History
 from integration.member import MemberConfig
 from integration.names import assignor_named, partitioner_named
+from integration.publish import publish
 from integration.records import Record, Sender, read_back, send
 from kafka_assignors.errors import ConfigError, UnknownName
 
@@ -321,6 +322,7 @@ def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
         lambda: send("127.0.0.1:1", tmp_path, "run", "default", []),
         lambda: read_back("127.0.0.1:1", tmp_path, "run", ["t"]),
         lambda: Sender("127.0.0.1:1", tmp_path, "run", ["t"], "default", 10),
+        lambda: publish("127.0.0.1:1", "events", tmp_path),
     ]
     begun = time.monotonic()
     with ThreadPoolExecutor(len(ways)) as pool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.broker import Broker
-from integration.errors import BrokerUnreachable, HarnessError
+from integration.errors import HarnessError
 from integration.publish import publish
 from kafka_assignors.events import Event
 from tests.partitioners.reading import read_whole
@@ -70,8 +70,3 @@ def test_a_topic_of_a_broker_that_ends_with_the_run_is_refused(tmp_path: Path) -
 
     assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
     assert "--events-topic events needs --bootstrap" in done.stderr
-
-
-def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(BrokerUnreachable, match=r"127\.0\.0\.1:1"):
-        publish("127.0.0.1:1", "events", tmp_path)

@@ -64,7 +64,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
 
 @pytest.mark.broker
 def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -> None:
-    """A scenario, its picture, the kept history judged again, and its group watched, all by the README's own lines."""
+    """A scenario, its picture, the kept history judged again, and its group watched, by the README's own lines."""
     lines = re.findall(
         r"^\.venv/bin/python -m (integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$", README, re.MULTILINE
     )
@@ -72,13 +72,20 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -
     out = tmp_path / "out"
 
     python = [sys.executable, "-m"]
-    assert "verdict true" in run([*python, *play, "--bootstrap", kafka_broker.bootstrap, "--out", str(out)], ROOT)
+    said = run([*python, *play, "--bootstrap", kafka_broker.bootstrap, "--out", str(out), "--json"], ROOT)
+    verdict = json.loads(said)
+    assert verdict["value"] is True
+    assert {"O1", "O2", "O3", "G3", "A1"} <= {law for law, times in verdict["laws"].items() if times}
     page = (out / "report.html").read_text("utf-8")
     assert "</svg>" in page
     assert not re.search(r"(src|href)\s*=\s*[\"']http|<script", page), "it must open offline"
-    said = run([*python, *[str(out) if word == "runs/..." else word for word in judge]], ROOT)
-    assert "verdict true" in said
+    again = run([*python, *[str(out) if word == "runs/..." else word for word in judge], "--json"], ROOT)
+    assert json.loads(again)["laws"] == verdict["laws"]
     (log,) = (out / "history").glob("*.coordlog.jsonl")
-    group = log.name.removesuffix(".coordlog.jsonl")
-    here = {"billing": group, "localhost:9092": kafka_broker.bootstrap}
-    assert group in run([*python, *(here.get(word, word) for word in watch), "--once"], ROOT)
+    here = {"billing": log.name.removesuffix(".coordlog.jsonl"), "localhost:9092": kafka_broker.bootstrap}
+    watched = [*python, *(here.get(word, word) for word in watch), "--once", "--json"]
+    assert json.loads(run(watched, ROOT))["state"] == "Empty"
+    nobody = [word if word != here["billing"] else "no-such-group" for word in watched]
+    done = subprocess.run(nobody, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "no-such-group" in done.stderr

@@ -6,6 +6,7 @@ import pytest
 
 from producers import PRESETS, ConfigError, UnknownName, partition_for_key
 from producers.spark import partition_column, with_partition
+from tests.packaging.test_readme import example
 
 pytestmark = pytest.mark.spark
 KEYS = [None, b"", "ключ".encode(), bytes(range(256)), b"1468509572224", *(b"user-%d" % i for i in range(200))]
@@ -58,3 +59,13 @@ def test_the_sink_writes_where_the_column_says(spark, keys, kafka_broker, kafka_
     placed = {key: partition for partition, key, _ in read_back(kafka_broker, topic, len(KEYS))}
     keyed = [key for key in KEYS if key is not None]
     assert {key: placed[key] for key in keyed} == {key: partition_for_key(key, 7, "sarama") for key in keyed}
+
+
+def test_the_readmes_example_makes_a_partition_column(spark):
+    scope = {}
+    exec(example("producers.spark"), scope)
+    frame = scope["placed"](spark.createDataFrame([(bytearray(b"kafka"),)], "key binary"), 6)
+    assert frame.collect()[0].asDict() == {
+        "key": bytearray(b"kafka"),
+        "partition": partition_for_key(b"kafka", 6, "sarama"),
+    }
