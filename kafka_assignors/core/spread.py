@@ -154,7 +154,8 @@ def _gain(
         low, high = np.searchsorted(dealt_class, (group[here[0]], group[here[0]] + 1)).tolist()
         if low < high:
             gain[here] = affinity.best(positions[here], dealt_member[low:high])
-            gain[here] -= affinity.of(positions[here], owner[here])
+    asked = np.flatnonzero(gain)
+    gain[asked] -= affinity.of(positions[asked], owner[asked])
     return gain
 
 
