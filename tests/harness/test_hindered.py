@@ -122,7 +122,8 @@ def rows(tps: object) -> list[dict[str, object]]:
         believes_on,
     ],
     ids=[
-        "another was hit", "noticed too late", "nobody was hit", "never evicted", "evicted before", "told in between", "believes on",
+        "another was hit", "noticed too late", "nobody was hit", "never evicted", "evicted before", "told in between",
+        "believes on",
     ],
 )  # fmt: skip
 def test_what_a_fault_does_not_excuse(story: Callable[[], Story]) -> None:
