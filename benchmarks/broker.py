@@ -11,7 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from integration.broker import start_broker
+import psutil
+
+from integration.broker import Broker, start_broker
+from integration.broker.cluster import Cluster, start_cluster
 from kafka_assignors.jvm.cache import ENV as CACHE_ENV
 
 from .result import Result
@@ -21,25 +24,51 @@ _COLD = "from integration.broker import start_broker; start_broker('jvm').close(
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """Wall seconds until it answers clients; nothing to compare with.
+    """Wall seconds until they answer clients, processor time and memory then; nothing to compare with.
 
+    ``-1`` is one broker, ``-3`` three nodes in one JVM, ``-3-jvms`` in a JVM each; ``restart-1`` stops and starts one
+    of three in one JVM, ``restart-killed`` brings back a broker that was killed, whose session has to end first.
     ``cold-start`` downloads all jars into an empty cache, so it is not part of the quick form.
     """
     rounds = 2 if quick else 5
-    start_broker("jvm").close()  # jars and formatted storage are there from here on: that is what warm means
-    yield _timed("warm-start-1", _warm_start, rounds)
+    # jars, formatted storage and class data are there from here on: that is what warm means
+    start_broker("jvm").close()
+    yield from _warm_start("warm-start-1", start_broker, rounds)
+    yield from _warm_start("warm-start-3", lambda: start_cluster(backend="shared"), rounds)
+    if not quick:
+        yield from _warm_start("warm-start-3-jvms", start_cluster, rounds)
     yield _restart(rounds)
+    yield _restart_killed(rounds)
     if not quick:
         yield _timed("cold-start", _cold_start, 1)
 
 
-def _warm_start() -> float:
-    began = time.perf_counter()
-    with start_broker("jvm"):
-        return time.perf_counter() - began
+def _warm_start(name: str, start: Callable[[], Broker | Cluster], rounds: int) -> Iterator[Result]:
+    figures: list[tuple[float, float, float]] = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        with start() as started:
+            wall = time.perf_counter() - began
+            processes = [psutil.Process(pid) for pid in started.pids()]
+            used = sum(sum(process.cpu_times()[:2]) for process in processes)
+            figures.append((wall, used, sum(process.memory_info().rss for process in processes) / 1e6))
+    for each, unit, values in zip(("", "-cpu", "-memory"), ("s", "s", "MB"), zip(*figures, strict=True), strict=True):
+        yield Result(f"{name}{each}", statistics.median(values), unit, raw={"rounds": list(values)})
 
 
 def _restart(rounds: int) -> Result:
+    with start_cluster(backend="shared") as cluster:
+
+        def restart() -> float:
+            began = time.perf_counter()
+            cluster.nodes[0].restart()
+            return time.perf_counter() - began
+
+        restart()  # the first one loads what only a restart needs
+        return _timed("restart-1", restart, rounds)
+
+
+def _restart_killed(rounds: int) -> Result:
     with start_broker("jvm") as broker:
 
         def restart() -> float:
@@ -48,7 +77,7 @@ def _restart(rounds: int) -> Result:
             broker.restart()
             return time.perf_counter() - began
 
-        return _timed("restart-1", restart, rounds)
+        return _timed("restart-killed", restart, rounds)
 
 
 def _cold_start() -> float:

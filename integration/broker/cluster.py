@@ -317,6 +317,4 @@ def _common_settings(voters: Sequence[str]) -> dict[str, str]:
         "transaction.state.log.min.isr": str(majority),
         "share.coordinator.state.topic.replication.factor": str(copies),
         "share.coordinator.state.topic.min.isr": str(majority),
-        # by default every 2 s: on a busy machine one late heartbeat would end a session of 3 s and move leaders
-        "broker.heartbeat.interval.ms": "500",
     }

@@ -81,6 +81,8 @@ def broker_settings(
         "group.min.session.timeout.ms": "500",
         # a killed node may register again after this, not after 9 s
         "broker.session.timeout.ms": "3000",
+        # by default every 2 s: on a busy machine one late heartbeat would end a session of 3 s and move leaders
+        "broker.heartbeat.interval.ms": "500",
         # the default of 128 MB is half of this heap: nodes were seen to freeze
         "log.cleaner.dedupe.buffer.size": "2097152",
         "controlled.shutdown.max.retries": "1",
