@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
@@ -14,8 +14,8 @@ from kafka.errors import FencedInstanceIdError
 from .errors import ConfigError
 
 _NEEDED = (
-    *("_handle_heartbeat_response", "reset_generation", "_async_commit_fenced", "rejoining"),
-    *("_subscription", "_assignors", "_rebalance_protocol"),
+    *("_handle_heartbeat_response", "reset_generation", "_do_join_and_sync_async", "_async_commit_fenced"),
+    *("rejoining", "_subscription", "_assignors", "_rebalance_protocol"),
 )
 
 
@@ -51,7 +51,7 @@ def guard(consumer: Any) -> None:
             f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(missing)}; the guard is made "
             "for kafka-python 3.0.12 and consumers with a group_id"
         )
-    for name, wrap in (("_handle_heartbeat_response", _stopping), ("reset_generation", _losing)):
+    for name, wrap in _WRAPS.items():
         method = getattr(coordinator, name)
         if not hasattr(method, "__wrapped__"):
             setattr(coordinator, name, wrap(method))
@@ -74,6 +74,23 @@ def _stopping(handle: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def _joining(join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """A fenced member doesn't join: it would fence the one that has its instance id now.
+
+    A poll that had asked the latch just before would, as who is out must join again. Heartbeats are answered and joins
+    are begun on one thread, so here it is known.
+    """
+
+    @functools.wraps(join)
+    async def guarded() -> Any:
+        coordinator = join.__self__  # type: ignore[attr-defined]
+        if coordinator._async_commit_fenced:
+            raise FencedInstanceIdError(f"another process has the group_instance_id {coordinator.group_instance_id}")
+        return await join()
+
+    return guarded
+
+
 def _losing(reset: Callable[..., Any]) -> Callable[..., Any]:
     """A member that is out, and in the middle of a join, has lost what it holds before it joins again."""
 
@@ -92,3 +109,10 @@ def _losing(reset: Callable[..., Any]) -> Callable[..., Any]:
         return answer
 
     return guarded
+
+
+_WRAPS: Mapping[str, Callable[..., Any]] = {
+    "_handle_heartbeat_response": _stopping,
+    "_do_join_and_sync_async": _joining,
+    "reset_generation": _losing,
+}

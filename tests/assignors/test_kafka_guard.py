@@ -88,6 +88,18 @@ def test_a_fenced_consumer_polls_and_commits_no_more(consumer: Make) -> None:
     assert listener.lost == {TopicPartition("t", 0), TopicPartition("t", 1)}
 
 
+def test_a_fenced_consumer_does_not_join_again_and_fence_the_other(consumer: Make) -> None:
+    """Its poll may have asked the latch just before the heartbeat was answered."""
+    fenced = consumer(RangePartitionAssignor)
+    guard(fenced)
+    with pytest.raises(FencedInstanceIdError):
+        heartbeat(fenced, FENCED)
+    assert fenced._coordinator.need_rejoin()
+
+    with pytest.raises(FencedInstanceIdError, match="another process has the group_instance_id i"):
+        fenced._coordinator._net.run(fenced._coordinator._do_join_and_sync_async)
+
+
 @pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py _do_heartbeat")
 def test_one_without_the_guard_holds_on(consumer: Make) -> None:
     fenced = consumer(RangePartitionAssignor)
