@@ -47,14 +47,17 @@ def test_generations_are_counted_by_who_led_them(tmp_path: Path) -> None:
 @pytest.mark.invented
 def test_a_difference_is_told_with_both_answers_unless_the_test_made_it(tmp_path: Path) -> None:
     bad = swapped("sticky").write(tmp_path / "test_bad0")
-    churn("sticky").drop("assign_begin", nth=0).write(tmp_path / "test_blind0")
+    churn("sticky").change("assign_begin", lambda data: data.update(generation=99), nth=0).write(
+        tmp_path / "test_blind0"
+    )
+    churn("sticky").drop("assign_begin", nth=0).write(tmp_path / "test_cut0")
 
-    differs, *_, gap, unseen = replay_all(tmp_path).wrong
+    differs, *_, unseen = replay_all(tmp_path).wrong
 
     assert differs.startswith(str(bad))
     assert ", the replay " in differs
-    assert "seq" in gap
-    assert "is missing" in unseen
+    assert "test_blind0: A1: what " in unseen
+    assert "test_cut0" not in "".join(replay_all(tmp_path).wrong)
     for folder in (bad, tmp_path / "test_blind0"):
         (folder / INVENTED).touch()
     assert replay_all(tmp_path).wrong == []
