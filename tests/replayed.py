@@ -73,7 +73,7 @@ def replay_all(below: Path) -> Replayed:
             numbers = {generation.number: generation for generation in record.generations}
             found.generations += len(numbers)
             found.wrong += [f"{folder}: {violation.message}" for violation in said.violations]
-            # Of a harness that was killed, as in some tests, not all is known; what is known must be equal all the same.
+            # Of a harness that was killed, as in some tests, not all is known; what is known must still be equal.
             found.wrong += [f"{folder}: {reason}" for reason in said.unknown if not history.problems]
             differing = {violation.witnesses[0].data["generation"] for violation in said.violations}
             for number, generation in numbers.items():
