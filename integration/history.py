@@ -56,7 +56,7 @@ class History:
         return cls(events, facts, problems)
 
 
-_WRITERS = ("member", "harness", "coordlog", "producer")
+_WRITERS = ("member", "harness", "coordlog", "producer", "proxy")
 
 
 def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]) -> Event | None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from kafka import KafkaProducer
 
 from integration.broker import Broker, start_broker
 from integration.broker.cluster import Cluster
-from integration.errors import HarnessError, NotOver, NotSupported, PortTaken
+from integration.checker import check
+from integration.errors import HarnessError, NotSupported, PortTaken
 from integration.group import MemberGroup
 from integration.history import History
 from integration.play import play
-from integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
+from integration.proxy import Cut, FaultProxy
 from integration.report import GroupResult
 from integration.scenario import Step, scenario
 from kafka_assignors.errors import ConfigError
@@ -29,7 +27,6 @@ from kafka_assignors.errors import ConfigError
 from .test_member import gone, until
 
 pytestmark = pytest.mark.broker
-MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 
 
@@ -114,75 +111,20 @@ def test_all_connections_of_a_member_pass_the_proxy_also_to_leaders_and_coordina
         group.wait_stable()
 
 
-@pytest.fixture
-def proxy(kafka_broker: Broker, tmp_path: Path) -> Any:
-    with FaultProxy(kafka_broker.routes, tmp_path, "run") as proxy:
-        yield proxy
+def test_the_example_of_the_page(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "harness.md").read_text("utf-8")
+    _, _, below = page.partition("### Faults of one member's network")
+    example = below.split("```python\n")[1].split("```")[0]
+    given = {"broker": kafka_broker, "folder": tmp_path, "run_id": "run", "MemberGroup": MemberGroup}
+
+    exec(example.replace('"orders"', repr(kafka_topic(partitions=4))), given)
+
+    assert check(History.load(tmp_path)).value is True
+    assert [fault for kind, fault, *_ in faults_of(tmp_path) if kind == "fault_end"] == ["cut", "reset"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "late_s"),
-    [
-        (Delay("p", 700, "Produce", times=1), 0.7),
-        (Drop("p", "Produce", "request"), 1.4),
-        (Drop("p", "Produce"), 1.4),
-        (Reset("p", "Produce", "answer", times=2), 0),
-        (Cut("p", for_ms=600), 0.6),
-    ],
-)
-def test_a_producers_requests_are_hit_by_their_api(
-    fault: NetworkFault, late_s: float, proxy: FaultProxy, kafka_topic: MakeTopic, tmp_path: Path
-) -> None:
-    """It isn't a member: the fault is told under its client id. A lost answer's record is there twice or once."""
-    topic = kafka_topic()
-    producer = KafkaProducer(
-        bootstrap_servers=proxy.bootstrap, client_id="p", acks="all", retries=20, retry_backoff_ms=20,
-        request_timeout_ms=1500, metrics_enabled=False,
-    )  # fmt: skip
-    try:
-        first = producer.send(topic, b"before").get(timeout=20)
-        applied = proxy.apply(fault)
-        second = producer.send(topic, b"after").get(timeout=30)
-        applied.wait()
-    finally:
-        producer.close()
-
-    assert second.offset > first.offset
-    begin, end = (e for e in History.load(tmp_path).events if e.src == "proxy")
-    assert (begin.kind, end.kind, begin.member, begin.data["target"]) == ("fault_begin", "fault_end", None, "p")
-    assert begin.data["params"] == fault.params
-    assert (end.mono_ns - begin.mono_ns) / 1e9 >= late_s
-    assert end.data["hits"] == applied.times == (fault.limit or 0)
-
-
-def test_a_fault_that_hits_nothing_is_told_and_not_in_the_history(proxy: FaultProxy, tmp_path: Path) -> None:
-    applied = proxy.apply(Drop("nobody", "SyncGroup"))
-
-    with pytest.raises(NotOver, match="it has never hit; is the member started via the proxy"):
-        applied.wait(0.2)
-    with pytest.raises(ConfigError, match="lasts until it is healed"):
-        proxy.apply(Cut("nobody")).wait()
-    assert len(proxy.in_force) == 2
-    proxy.heal()
-    until(lambda: not proxy.in_force, "they are over")
-    assert faults_of(tmp_path) == []
-
-
-def test_what_is_not_kafka_is_refused_and_told(proxy: FaultProxy, kafka_broker: Broker, tmp_path: Path) -> None:
-    (route,) = kafka_broker.routes
-    with socket.create_connection(("127.0.0.1", route.advertised), timeout=10) as client:
-        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        with pytest.raises(ConnectionResetError):
-            client.recv(1)
-
-    def told() -> list[str]:
-        return [e.data["message"] for e in History.load(tmp_path).events if e.kind == "error"]
-
-    until(told, "the refusal is in the history")
-    assert "does the client speak TLS, or no Kafka at all?" in told()[0]
-
-
-def test_what_cannot_be(proxy: FaultProxy, kafka_broker: Broker, tmp_path: Path) -> None:
+def test_what_cannot_be(kafka_broker: Broker, tmp_path: Path) -> None:
+    proxy = FaultProxy(kafka_broker.routes, tmp_path, "run")
     with pytest.raises(PortTaken, match="one proxy at a time stands in front of a broker"):
         FaultProxy(kafka_broker.routes, tmp_path, "run")
     with (
