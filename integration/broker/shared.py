@@ -6,7 +6,9 @@ all write one log, and what ends the JVM ends them all.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,8 +70,10 @@ class SharedNode:
         self._jvm = jvm
         self.java = jvm.java
         self.directory = jvm.gateway.directory / name
+        self._settings: Mapping[str, str] = {}
         self._server: Any = None
         self._started: Any = None
+        self._stopped_at = 0.0
         self._address = ""
 
     @property
@@ -106,6 +110,7 @@ class SharedNode:
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write the properties that the next `launch` reads."""
+        self._settings = settings
         (self.directory / "server.properties").write_text(render(settings))
 
     def launch(self, address: str) -> None:
@@ -119,6 +124,7 @@ class SharedNode:
         self._address = address
         self._require_jvm()
         classes = self._jvm.gateway.classes
+        self._forget_session()
         try:
             properties = classes.org.apache.kafka.common.utils.Utils.loadProps(
                 str(self.directory / "server.properties")
@@ -168,6 +174,7 @@ class SharedNode:
                 self.log_tail(),
             ) from error
         self._server = self._started = None
+        self._stopped_at = time.monotonic()
         return True
 
     def kill(self) -> None:
@@ -192,6 +199,28 @@ class SharedNode:
         """End the JVM with all its nodes; may be called twice."""
         self._server = self._started = None
         self._jvm.gateway.close()
+
+    def _forget_session(self) -> None:
+        """Let the controller take the node again at once: it keeps the session of one that stopped until it expires.
+
+        KafkaAdminClient's ``unregisterBroker``: the data stay, and so does the node's place among the replicas.
+        """
+        session_s = int(self._settings["broker.session.timeout.ms"]) / 1000
+        own = f"{self._settings['node.id']}@"
+        others = [v for v in self._settings["controller.quorum.voters"].split(",") if not v.startswith(own)]
+        if not others or not self._stopped_at or time.monotonic() - self._stopped_at > session_s:
+            return
+        from py4j.protocol import Py4JJavaError
+
+        classes = self._jvm.gateway.classes
+        settings = {"bootstrap.controllers": ",".join(voter.partition("@")[2] for voter in others)}
+        with contextlib.suppress(Py4JJavaError):  # then it waits for the session's end, as without this
+            admin = classes.org.apache.kafka.clients.admin.Admin.create(settings)
+            try:
+                seconds = classes.java.util.concurrent.TimeUnit.SECONDS
+                admin.unregisterBroker(int(self._settings["node.id"])).all().get(int(session_s), seconds)
+            finally:
+                admin.close(classes.java.time.Duration.ZERO)
 
     def _require_jvm(self) -> None:
         if (code := self._jvm.gateway.returncode) is not None:
