@@ -59,7 +59,7 @@ class CoordinatorLog:
         BrokerUnreachable: No broker answers, or the offsets topic doesn't come, within `timeout_s`.
     """
 
-    def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 10) -> None:
+    def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
         self._group, self._writer = group, writer
         self._consumer = _open(bootstrap, group, timeout_s)
         self._changed = threading.Condition()

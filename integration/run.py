@@ -44,7 +44,7 @@ from .scenariofile import read_scenario
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
-_SOAK_MINUTES = 10.0
+_SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
@@ -207,8 +207,9 @@ def run(
             console.print(step_table(step))
 
         with _brokers(what, backend, bootstrap, kafka_version) as broker, console.status("playing"):
-            for_s = None if minutes is None else 60 * minutes
-            result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step, for_s=for_s)
+            # A long run isn't given up for one step that a busy machine makes slow.
+            lasts = {} if minutes is None else {"for_s": 60 * minutes, "timeout_s": _PATIENT_S}
+            result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step, **lasts)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
             if events_topic:
