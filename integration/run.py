@@ -208,7 +208,7 @@ def run(
 
         with _brokers(what, backend, bootstrap, kafka_version) as broker, console.status("playing"):
             # A long run isn't given up for one step that a busy machine makes slow.
-            lasts = {} if minutes is None else {"for_s": 60 * minutes, "timeout_s": _PATIENT_S}
+            lasts: dict[str, Any] = {} if minutes is None else {"for_s": 60 * minutes, "timeout_s": _PATIENT_S}
             result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step, **lasts)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
