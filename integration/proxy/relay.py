@@ -70,6 +70,11 @@ class Armed:
             self._left -= 1
         self._relay.tell(hit=self.number, times=self._times)
 
+    def part(self, client_id: str) -> None:
+        """Another process takes a member's name: for the one before it is over."""
+        if client_id in self._met:
+            self._relay.write("fault_end", client_id, self.fault, hits=self._met.pop(client_id))
+
     def release(self) -> None:
         """One of its effects is over."""
         self._effects -= 1
@@ -90,8 +95,8 @@ class Armed:
         if self.acts or self._effects or self._over:
             return
         self._over = True
-        for client_id, hits in self._met.items():
-            self._relay.write("fault_end", client_id, self.fault, hits=hits)
+        for client_id in tuple(self._met):
+            self.part(client_id)
         self.healed.set()
         self._relay.over(self)
 
@@ -137,6 +142,8 @@ class Relay:
         what = order.pop("do")
         if what == "admit":
             client_id = order["member"]
+            for armed in self._armed:
+                armed.part(client_id)
             self._members[client_id] = order
             for armed in self._armed:
                 if isinstance(armed.fault, Cut) and armed.acts and armed.fault.of(client_id):
@@ -230,10 +237,11 @@ class Connection:
         self._source = {REQUEST: client[0], ANSWER: broker[0]}
         self._sink = {REQUEST: broker[1], ANSWER: client[1]}
         self._flight = InFlight()
-        # frame (None: its end), and what delays it
+        # frame (None: the end), what delays it, and until when on the loop's clock
         self._queues: dict[str, asyncio.Queue[tuple[bytes | None, Armed | None, float]]] = {
             side: asyncio.Queue(_QUEUED) for side in (REQUEST, ANSWER)
         }
+        self._late: list[Armed] = []  # what delays frames, once for each
         self._gone: set[str] = set()  # sides whose source has closed
         self._silent: dict[str, Armed] = {}  # sides on which nothing passes any more
         self._tasks: list[asyncio.Task[None]] = []
@@ -256,13 +264,15 @@ class Connection:
                 task.cancel()
             results = await asyncio.gather(*self._tasks, return_exceptions=True)
             self._clear()
-            if any(isinstance(result, FrameError | ConnectionError) for result in results):
+            if any(isinstance(result, FrameError | OSError) for result in results):
                 self.reset()
             for writer in self._sink.values():
                 writer.close()
         for result in results:
             if isinstance(result, FrameError):
                 self._relay.refuse(self.client_id, result)
+            elif isinstance(result, Exception) and not isinstance(result, OSError):
+                raise result
 
     def reset(self) -> None:
         """End it with a TCP reset at both ends."""
@@ -277,19 +287,17 @@ class Connection:
             self.reset()
 
     async def _read(self, side: str) -> None:
-        frames, queue = Frames(), self._queues[side]
+        frames = Frames()
         while data := await self._source[side].read(_BLOCK_BYTES):
             for frame in frames.feed(data):
-                await self._take(side, frame, queue)
+                await self._take(side, frame)
         self._gone.add(side)
         if side not in self._silent:
-            await queue.put((None, None, 0))
+            await self._queues[side].put((None, None, 0))
         elif side == REQUEST:
             self.reset()  # the member has given it up
 
-    async def _take(
-        self, side: str, frame: bytes, queue: asyncio.Queue[tuple[bytes | None, Armed | None, float]]
-    ) -> None:
+    async def _take(self, side: str, frame: bytes) -> None:
         if side == REQUEST:
             request = request_of(frame)
             self.client_id = request.client_id
@@ -310,7 +318,8 @@ class Connection:
                 return
             assert isinstance(armed.fault, Delay)
             due = asyncio.get_running_loop().time() + armed.fault.ms / 1000
-        await queue.put((frame, armed, due))
+            self._late.append(armed)
+        await self._queues[side].put((frame, armed, due))
 
     async def _write(self, side: str) -> None:
         queue, sink = self._queues[side], self._sink[side]
@@ -320,6 +329,7 @@ class Connection:
                 await _either(armed.healed, due - asyncio.get_running_loop().time())
             held = await self._gate()
             if armed is not None:
+                self._late.remove(armed)
                 armed.release()
             if frame is None or (held and side in self._gone):
                 return
@@ -331,18 +341,15 @@ class Connection:
         held = False
         while (cut := self._relay.cut_off(self.client_id or "")) is not None:
             held = True
+            cut.begin(self.client_id or "")
             await cut.healed.wait()
         return held
 
     def _clear(self) -> None:
         """What it held back is lost with it; the faults that did so have no more effect here."""
-        for queue in self._queues.values():
-            while not queue.empty():
-                _, armed, _ = queue.get_nowait()
-                if armed is not None:
-                    armed.release()
-        for armed in self._silent.values():
+        for armed in (*self._late, *self._silent.values()):
             armed.release()
+        self._late.clear()
         self._silent.clear()
 
 

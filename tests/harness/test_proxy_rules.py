@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +112,45 @@ def test_what_is_healed_goes_on_at_once(
     assert time.monotonic() - began < 30
     until(lambda: applied.over, "the proxy tells that it is over")
     assert [e.kind for e in told_of(folder, client_id)] == ["fault_begin", "fault_end"]
+
+
+def test_one_that_comes_during_a_cut_is_cut_off_too(proxy: FaultProxy, topic: str, folder: Path) -> None:
+    applied = proxy.apply(Cut("newcomer", for_ms=400))
+    producer = producer_of(proxy, "newcomer")
+    try:
+        producer.send(topic, b"once it may").get(timeout=20)
+    finally:
+        producer.close()
+
+    applied.wait()
+    assert [e.kind for e in told_of(folder, "newcomer")] == ["fault_begin", "fault_end"]
+
+
+def test_a_process_that_takes_a_members_name_meets_the_fault_anew(proxy: FaultProxy, folder: Path) -> None:
+    proxy.admit("again", "g", 0)
+    with proxy.apply(Cut("again")):
+        assert proxy.cuts_off("again")
+        proxy.admit("again", "g", 1)
+
+    until(lambda: not proxy.cuts_off("again"), "it is over")
+    events = [(e.kind, e.group, e.member, e.incarnation) for e in told_of(folder, "again")]
+    assert events == [(kind, "g", "again", i) for i in (0, 1) for kind in ("fault_begin", "fault_end")]
+
+
+def test_what_is_held_back_is_lost_with_its_connection(proxy: FaultProxy, kafka_broker: Broker, folder: Path) -> None:
+    """A frame is late by a minute, and its connection reset meanwhile: then the delay is over too."""
+    (route,) = kafka_broker.routes
+    request = struct.pack(">ihhih", 14, 18, 0, 7, 4) + b"torn"  # ApiVersions v0
+    with socket.create_connection(("127.0.0.1", route.advertised), timeout=20) as client:
+        late = proxy.apply(Delay("torn", 60_000, "ApiVersions", times=1))
+        client.sendall(request)
+        late.wait_hit()
+        proxy.apply(Reset("torn")).wait()
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+
+    late.wait()
+    assert [e.data["fault"] for e in told_of(folder, "torn")] == ["delay", "reset", "reset", "delay"]
 
 
 def test_a_fault_that_hits_nothing_is_told_and_not_in_the_history(proxy: FaultProxy, folder: Path) -> None:
