@@ -1,8 +1,9 @@
 """Build an image for the `docker` backend where no registry can be reached: ``python -m integration.broker.image``.
 
 Debian's base system and its Java from the mirror that apt is configured with (``debootstrap``), and the pinned Kafka
-jars in ``/opt/kafka/libs``, as the official image has them. Needs root, debootstrap and a Docker engine; about a
-minute. An image that was made of the same jars is left as it is.
+jars in ``/opt/kafka/libs``, as the official image has them. It is started as the official one is: ``KAFKA_A_B=c`` in
+the environment is the property ``a.b=c``, so that ``docker-compose.yml`` takes either. Needs root, debootstrap and a
+Docker engine; about a minute. An image that was made of the same parts is left as it is.
 """
 
 from __future__ import annotations
@@ -28,8 +29,32 @@ from .docker import docker_problem
 DEFAULT_NAME = "kafka-assignors-broker"
 _PACKAGES = "default-jre-headless,ca-certificates"
 _LABEL = "kafka-assignors.content"
+_ENTRYPOINT = "/opt/kafka/docker/run"
 # nothing that a broker reads
 _LEFT_OUT = ("./var/cache/apt", "./var/lib/apt/lists", "./usr/share/doc", "./usr/share/man", "./usr/share/locale")
+
+# The official image's rule for names: ___ is a dash, __ an underscore, _ a dot.
+_RUN = r"""#!/bin/sh
+set -e
+properties=/tmp/server.properties
+awk 'BEGIN {
+    for (name in ENVIRON) {
+        if (name !~ /^KAFKA_/ || name ~ /^KAFKA_(VERSION|(.*_)?OPTS|(TOOLS_)?LOG4J_.*|JMX_.*)$/) continue
+        key = tolower(substr(name, 7))
+        gsub(/___/, "-", key); gsub(/__/, "\001", key); gsub(/_/, ".", key); gsub(/\001/, "_", key)
+        value = ENVIRON[name]
+        gsub(/\\/, "\\\\", value)
+        print key "=" value
+    }
+}' > "$properties"
+set -- ${KAFKA_HEAP_OPTS:--Xmx512m} ${KAFKA_JVM_PERFORMANCE_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC} $KAFKA_OPTS
+set -- "$@" -cp '/opt/kafka/libs/*'
+data=$(sed -n 's/^log\.dirs=//p' "$properties")
+if [ ! -f "${data%%,*}/meta.properties" ]; then
+    java "$@" kafka.tools.StorageTool format -t "${CLUSTER_ID:?name the cluster by CLUSTER_ID}" -c "$properties"
+fi
+exec java "$@" kafka.Kafka "$properties"
+"""
 
 
 def build(name: str, version: str = KAFKA_VERSION) -> str:
@@ -43,7 +68,8 @@ def build(name: str, version: str = KAFKA_VERSION) -> str:
     if problem := docker_problem():
         raise DockerUnavailable(f"{problem}; start an engine to build {tag}")
     jars = kafka_jars(version)
-    content = hashlib.sha256("\n".join([_PACKAGES, *(jar.name for jar in jars)]).encode()).hexdigest()
+    parts = [_PACKAGES, *(jar.name for jar in jars), _RUN]
+    content = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     if _label(tag) == content:
         print(f"{tag} is here already", file=sys.stderr)
         return tag
@@ -63,8 +89,12 @@ def build(name: str, version: str = KAFKA_VERSION) -> str:
         libs.mkdir(parents=True)
         for jar in jars:
             shutil.copy(jar, libs)
+        entrypoint = root / _ENTRYPOINT.lstrip("/")
+        entrypoint.parent.mkdir()
+        entrypoint.write_text(_RUN)
+        entrypoint.chmod(0o755)
         left_out = " ".join(f"--exclude={path}/*" for path in _LEFT_OUT)
-        change = f"--change 'LABEL {_LABEL}={content}'"
+        change = f"--change 'LABEL {_LABEL}={content}' --change 'ENTRYPOINT [\"{_ENTRYPOINT}\"]'"
         _step(
             f"image {tag}",
             ["sh", "-c", f'set -e; tar -C "$0" {left_out} -c . | docker import {change} - "$1"', str(root), tag],

@@ -1,18 +1,21 @@
-"""docker-compose.yml: three nodes that fit together, on paper and as containers."""
+"""docker-compose.yml: three nodes that fit together, on paper and brought up."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from integration.broker.docker import _SCRIPT, image_name
+from integration.broker import KAFKA_VERSION
+from integration.broker.docker import IMAGE_ENV, image_name
 from integration.broker.ready import await_ready, nodes
-from integration.broker.settings import JVM_FLAGS, render
+from integration.errors import BrokerUnreachable
 
 FILE = Path(__file__).parents[2] / "docker-compose.yml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]
@@ -45,7 +48,9 @@ def test_three_nodes_with_ids_racks_and_one_cluster():
     assert [p["node.id"] for p in found.values()] == ["1", "2", "3"]
     assert [p["broker.rack"] for p in found.values()] == ["a", "b", "c"]
     assert len({service["environment"]["CLUSTER_ID"] for service in SERVICES.values()}) == 1
-    assert {service["image"] for service in SERVICES.values()} == {"apache/kafka:4.3.0"}
+    assert {service["image"] for service in SERVICES.values()} == {
+        f"${{KAFKA_ASSIGNORS_IMAGE:-apache/kafka:{KAFKA_VERSION}}}"
+    }
 
 
 def test_the_voters_are_the_nodes_at_their_controller_listeners():
@@ -77,48 +82,59 @@ def all_properties() -> list[tuple[str, dict[str, str]]]:
     return [(name, properties(name)) for name in SERVICES]
 
 
+def compose_command() -> list[str]:
+    """Docker's plugin, or the program that was before it."""
+    known: list[list[str]] = [["docker", "compose"], ["docker-compose"]]
+    for command in known:
+        if shutil.which(command[0]) and subprocess.run([*command, "version"], capture_output=True).returncode == 0:
+            return command
+    problem = (
+        "neither `docker compose` nor `docker-compose` is on this machine; on Debian: apt-get install docker-compose"
+    )
+    if os.environ.get("REQUIRE_DOCKER") == "1":
+        pytest.fail(problem, pytrace=False)
+    pytest.skip(problem)
+
+
 @pytest.fixture
-def cluster() -> Iterator[list[str]]:
-    """The file's services as containers, with their settings, ports and names; gives their bootstrap addresses."""
-    import docker
+def up() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """The file itself, brought up with the image that the docker tests use; gives what runs a command of compose."""
+    command = [*compose_command(), "--project-name", f"kafka-compose-{os.getpid()}", "--file", str(FILE)]
 
-    client = docker.from_env()
-    network = client.networks.create(f"kafka-compose-{os.getpid()}")
-    started = []
+    def compose(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *arguments], env={**os.environ, IMAGE_ENV: image_name()}, capture_output=True, text=True,
+            timeout=200, check=False,
+        )  # fmt: skip
+
     try:
-        for name, p in all_properties():
-            container = client.containers.create(
-                image_name(), ["-c", _SCRIPT.replace("/tmp/broker/data", p["log.dirs"])], entrypoint=["sh"],
-                hostname=name, ports={f"{client_port(p)}/tcp": ("127.0.0.1", client_port(p))},
-                environment={
-                    "BROKER_PROPERTIES": render(p),
-                    "BROKER_CLUSTER_ID": SERVICES[name]["environment"]["CLUSTER_ID"],
-                    "BROKER_JVM_FLAGS": " ".join(JVM_FLAGS),
-                },
-                networking_config={network.name: docker.types.EndpointConfig("1.41", aliases=[name])},
-                network=network.name,
-            )  # fmt: skip
-            started.append(container)
-            container.start()
-        yield [f"127.0.0.1:{client_port(p)}" for _, p in all_properties()]
+        done = compose("up", "--detach")
+        assert done.returncode == 0, done.stderr
+        yield compose
     finally:
-        for container in started:
-            container.remove(force=True, v=True)
-        network.remove()
-        client.close()
-
-
-def client_port(settings: dict[str, str]) -> int:
-    return listeners(settings["advertised.listeners"])["CLIENT"][1]
+        done = compose("down", "--volumes", "--timeout", "0")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.broker
 @pytest.mark.docker
-def test_the_three_nodes_form_one_cluster_over_three_racks(cluster):
-    """The file's settings in real containers: every node names all three, with their racks, at reachable addresses."""
-    for bootstrap in cluster:
-        await_ready(bootstrap, 90, brokers=3)
+@pytest.mark.timeout(400)
+def test_the_file_brings_up_one_cluster_over_three_racks(up):
+    """Every node names all three, with their racks, at addresses that are reached from here, and thinks itself well."""
+    cluster = [f"127.0.0.1:{listeners(p['advertised.listeners'])['CLIENT'][1]}" for _, p in all_properties()]
+    try:
+        for bootstrap in cluster:
+            await_ready(bootstrap, 240, brokers=3)
+    except BrokerUnreachable as error:
+        pytest.fail(f"{error}\n{up('logs', '--tail', '20').stdout}", pytrace=False)
     seen = [sorted((n.node_id, f"{n.host}:{n.port}", n.rack) for n in nodes(bootstrap)) for bootstrap in cluster]
 
     expected = [(i + 1, bootstrap, "abc"[i]) for i, bootstrap in enumerate(cluster)]
     assert seen == [expected] * 3
+    service = next(iter(SERVICES))
+    kind, *check = SERVICES[service]["healthcheck"]["test"]
+    assert kind == "CMD"
+    asked = up("exec", "-T", service, *(word.replace("$$", "$") for word in check))
+    assert asked.returncode == 0, asked.stderr
+    nobody = up("exec", "-T", service, *(word.replace("$$", "$").replace("9092", "9099") for word in check))
+    assert nobody.returncode != 0, "the check is well with a port where nothing listens"
