@@ -10,7 +10,7 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from integration.broker import Broker, start_broker
+from integration.broker import KAFKA_VERSION, Broker, start_broker
 from integration.broker.ready import nodes
 from integration.errors import NotSupported
 
@@ -19,10 +19,21 @@ pytestmark = pytest.mark.broker
 RACK = "rack-7"
 
 
-@pytest.fixture(scope="module", params=["jvm", "shared", pytest.param("docker", marks=pytest.mark.docker), "external"])
+BACKENDS = [
+    "jvm",
+    "shared",
+    pytest.param("docker", marks=pytest.mark.docker),
+    "external",
+    pytest.param("jvm 3.9.1", marks=pytest.mark.long),
+    "shared 3.9.1",
+]
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    if request.param != "external":
-        with start_broker(request.param, rack=RACK) as started:
+    backend, _, version = request.param.partition(" ")
+    if backend != "external":
+        with start_broker(backend, rack=RACK, version=version or KAFKA_VERSION) as started:
             yield started
         return
     with start_broker("jvm", rack=RACK) as served, start_broker("external", bootstrap=served.bootstrap) as named:
