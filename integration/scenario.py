@@ -289,8 +289,8 @@ _SCENARIOS = (
             Step("it comes back again", (RestoreNodes(),)),
         ),
         topics={"orders": 6},
-        session_timeout_ms=12_000,
-        gap_ms=40_000,
+        session_timeout_ms=6000,
+        gap_ms=30_000,
         nodes=3,
     ),
     Scenario(
