@@ -65,7 +65,7 @@ def test_a_group_outlives_its_brokers(cluster: Cluster, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_eager_group_with_a_short_session_outlives_them_too(cluster: Cluster, tmp_path: Path) -> None:
-    """A session of 2 s is over before a killed node is missed (3 s); but the next coordinator gives a whole one anew."""
+    """A session of 2 s is over before a killed node is missed (3 s), but the next coordinator gives a whole one."""
     what = replace(own(scenario("nodes"), tmp_path), session_timeout_ms=2000, assignors=("sticky",))
 
     result = play(what, cluster, tmp_path, "run", group=f"short-{tmp_path.name}", timeout_s=120)
