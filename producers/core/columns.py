@@ -99,6 +99,7 @@ def partitions_columns(
     hashed: dict[Any, Hashes] = {}
     tries = list(tries)
     jumps: dict[int, NDArray[np.uint32]] = {}
+    dividends: dict[str, Hashes] = {}
     for preset, n in tries:
         known = preset_named(preset)
         check_count(n)
@@ -108,19 +109,27 @@ def partitions_columns(
         if of_keys not in hashed:
             hashed[of_keys] = of_keys(data, offsets)
         h = hashed[of_keys]
-        if known.like_java or preset == "sarama-reference":
-            placed = (h & np.uint32(0x7FFFFFFF)) % np.uint32(n)
-        elif preset == "librdkafka":
-            placed = h % np.uint32(n)
-        elif known is PRESETS["consistent"]:
+        if known is PRESETS["consistent"]:
             jumps = jumps or jump_columns(h, (n for preset, n in tries if PRESETS[preset] is known))
             placed = jumps[n]
         else:
-            placed = np.where(h & np.uint32(0x80000000), np.uint32(0) - h, h) % np.uint32(n)
+            if preset not in dividends:
+                dividends[preset] = _dividend(preset, h)
+            placed = dividends[preset] % np.uint32(n)
         result: NDArray[np.int32] = placed.astype(np.int32)
         if known.empty_is_null:
             result[offsets[1:] == offsets[:-1]] = -1
         yield result
+
+
+def _dividend(preset: str, h: Hashes) -> Hashes:
+    """What of a hash is divided by the number of partitions."""
+    if preset == "librdkafka":
+        return h
+    if PRESETS[preset].like_java or preset == "sarama-reference":
+        positive: Hashes = h & np.uint32(0x7FFFFFFF)
+        return positive
+    return np.where(h & np.uint32(0x80000000), np.uint32(0) - h, h)
 
 
 def _hash_of(preset: str) -> Callable[[NDArray[np.uint8], NDArray[Any]], Hashes]:
@@ -137,17 +146,23 @@ def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.
     All hashes still below the number take the next step at once.
     """
     bucket = np.zeros(len(hashes), np.uint32)
-    h, following = hashes.astype(np.uint64), np.zeros(len(hashes), np.int64)
+    h, following = hashes.astype(np.uint64), np.zeros(len(hashes))  # whole numbers, as floats: no casts on the way
     found = {}
     for n in sorted(set(counts)):
         going = np.flatnonzero(following < n)
+        state, at = np.take(h, going), np.take(following, going)
         while len(going):
-            bucket[going] = at = following[going]
-            # NumPy's uint64 wraps, which is the mask of the scalar form
-            h[going] = next_ = h[going] * np.uint64(JUMP_STEP) + np.uint64(1)
-            after = ((at + 1) * (float(1 << 31) / ((next_ >> np.uint64(33)) + np.uint64(1)))).astype(np.int64)
-            following[going] = after
-            going = going[after < n]
+            bucket[going] = at
+            state *= np.uint64(JUMP_STEP)  # NumPy's uint64 wraps, which is the mask of the scalar form
+            state += np.uint64(1)
+            high = (state >> np.uint64(33)).view(np.int64)
+            high += 1
+            at += 1
+            at *= float(1 << 31) / high
+            np.floor(at, out=at)
+            h[going], following[going] = state, at
+            more = np.flatnonzero(at < n)
+            going, state, at = np.take(going, more), np.take(state, more), np.take(at, more)
         found[n] = bucket.copy()
     return found
 
