@@ -28,7 +28,7 @@ from kafka_assignors.aiokafka import Assignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.events import EventWriter, partitions_json
 
-from .member import MemberConfig, record_size, runs
+from .member import CLOSE_MS, MemberConfig, record_size, runs
 from .names import is_ours, options_of
 from .orders import Orders
 
@@ -124,7 +124,10 @@ class AioMember(ConsumerRebalanceListener):
             # here on this member touches no record.
             self.write("stop")
         finally:
-            await self._consumer.stop()
+            try:
+                await asyncio.wait_for(self._consumer.stop(), CLOSE_MS / 1000)
+            except asyncio.TimeoutError:
+                logging.warning("member %s: aiokafka didn't stop within %d ms", self._config.member, CLOSE_MS)
 
     @property
     def joined_generation(self) -> int:
