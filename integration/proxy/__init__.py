@@ -95,7 +95,7 @@ class FaultProxy:
         PortTaken: Another proxy stands in front of this broker, or its port was taken meanwhile.
         HarnessError: The process doesn't come up.
 
-    Cost: a process of about 30 MB; it adds about 0.3 ms to a request and its answer.
+    Cost: a process of 37 MB; 0.25 ms of CPU time for a request and its answer, 0.1 ms of delay on an idle machine.
     """
 
     def __init__(self, routes: Sequence[Route], folder: Path, run: str) -> None:

@@ -82,6 +82,18 @@ def consume(bootstrap: str, topic: str, count: int, partitions: int) -> list[byt
         consumer.close()
 
 
+def test_its_second_listener_names_the_proxys_port_alone(broker):
+    """Who comes in there is told the address that a fault proxy has; who comes in directly never hears of it."""
+    if broker.backend == "external":
+        with pytest.raises(NotSupported, match=r"external broker at .* has no listener for a fault proxy"):
+            broker.routes  # noqa: B018
+        return
+    (route,) = broker.routes
+
+    assert [node.port for node in nodes(f"127.0.0.1:{route.behind}")] == [route.advertised]
+    assert route.advertised not in [node.port for node in nodes(broker.bootstrap)]
+
+
 def test_a_started_broker_answers_metadata_with_its_own_address_and_rack(broker):
     """Ready means: Metadata names a live broker, at the address that clients were given."""
     (node,) = nodes(broker.bootstrap)

@@ -19,7 +19,8 @@ from integration.errors import HarnessError, NotSupported, PortTaken
 from integration.group import MemberGroup
 from integration.history import History
 from integration.play import play
-from integration.proxy import Cut, FaultProxy
+from integration.proxy import Cut, FaultProxy, Reset
+from integration.records import Sender
 from integration.report import GroupResult
 from integration.scenario import Step, scenario
 from kafka_assignors.errors import ConfigError
@@ -109,6 +110,39 @@ def test_all_connections_of_a_member_pass_the_proxy_also_to_leaders_and_coordina
             group.stop("m1")
         assert faults_of(tmp_path) == [("fault_begin", "cut", "m1", 0), ("fault_end", "cut", "m1", 0)]
         group.wait_stable()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("client", "assignor"),
+    [("java", "cooperative-sticky"), ("confluent", "cooperative-sticky"), ("aiokafka", "sticky")],
+)
+def test_members_of_other_clients_are_hit_too(
+    client: str, assignor: str, kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """Cut off beyond its session, back, then reset time after time: nothing is lost or owned twice."""
+    topic = kafka_topic(partitions=6)
+    with (
+        FaultProxy(kafka_broker.routes, tmp_path, "run") as proxy,
+        MemberGroup(kafka_broker.bootstrap, f"g-{topic}", tmp_path, "run", session_timeout_ms=6000) as group,
+        Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 50),
+    ):
+        group.start("x1", [topic], [assignor], client=client, via=proxy)
+        group.start("m1", [topic], [assignor], via=proxy)
+        group.wait_stable(timeout_s=60)
+        with proxy.apply(Cut("x1")):
+            assert sorted(group.wait_stable(timeout_s=60).owned) == ["m1"]
+        assert sorted(group.wait_stable(timeout_s=60).owned) == ["m1", "x1"]
+        proxy.apply(Reset("x1", times=5, every_ms=1000)).wait()
+        group.wait_stable(timeout_s=60)
+        group.drain(60)
+
+    verdict = check(History.load(tmp_path))
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    assert min(verdict.checked[law] for law in ("O1", "C1", "C3", "T1")) > 0
+    # librdkafka counts its session itself, and may give up what it has before the coordinator does.
+    assert {i.member for i in verdict.intervals if i.zombie_ms} <= {"x1"}
 
 
 def test_the_example_of_the_page(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
