@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,7 +18,16 @@ from integration.broker.ready import nodes
 
 pytestmark = [pytest.mark.broker, pytest.mark.docker]
 
+ROOT = Path(__file__).parents[2]
 DEADLINE_S = 90
+OWNER = """
+import signal
+from integration.broker.cluster import start_cluster
+cluster = start_cluster(1, backend="docker", timeout_s=150)
+cluster.nodes[0].pause()
+print(cluster.nodes[0]._place._containers.network.name, *cluster.pids(), flush=True)
+signal.pause()
+"""
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -99,3 +111,22 @@ def test_close_leaves_no_container_and_no_network(cluster):
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
     with closing(docker.from_env()) as client:
         assert client.networks.list(names=[network]) == []
+
+
+def test_sigkill_of_the_owner_leaves_no_container_and_no_network():
+    """SIGKILL runs no handler; the reaper removes even a frozen node, and then the network."""
+    import docker
+
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
+        try:
+            assert owner.stdout is not None
+            network, *pids = owner.stdout.readline().split()
+            left = [psutil.Process(int(pid)) for pid in pids]
+            assert len(left) == 2, "a reaper and a node"
+        finally:
+            owner.kill()
+
+    assert psutil.wait_procs(left, timeout=15)[1] == []
+    with closing(docker.from_env()) as client:
+        assert client.networks.list(names=[network]) == []
+        assert client.containers.list(all=True, filters={"label": f"kafka-assignors.run={network[6:]}"}) == []
