@@ -209,7 +209,9 @@ def events(parsed: DataFrame) -> DataFrame:
         "detail": detail,
     }
     columns = (computed.get(name, event[name]).alias(name) for name in schema.EVENTS.names)
-    return schema.conform(parsed.where(sf.col("reason").isNull()).select(*columns), schema.EVENTS, strict=False)
+    # An ``end`` is its file's, and nothing that happened; `integration.history` leaves it out as well.
+    told = parsed.where(sf.col("reason").isNull() & (event["kind"] != "end"))
+    return schema.conform(told.select(*columns), schema.EVENTS, strict=False)
 
 
 def rejected(parsed: DataFrame, run: str) -> DataFrame:
