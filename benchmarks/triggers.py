@@ -22,7 +22,7 @@ def triggers(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
     """Median, and p95 where it differs, of each measure.
 
     Args:
-        rows: Of a results file.
+        rows: Of results files; the runs of all of them count.
         measures: For each of these a table of rows over triggers; none: for each trigger a table of all measures.
 
     Raises:
@@ -30,15 +30,18 @@ def triggers(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
     """
     if unknown := [measure for measure in measures if measure not in MEASURES]:
         raise ValueError(f"no measure {', '.join(unknown)}; there are: {', '.join(MEASURES)}")
-    cells: dict[tuple[str, str, str], str] = {}
+    values: dict[tuple[str, str], dict[str, list[float]]] = {}
     names: dict[str, str] = {}
     for row in rows:
         name, _, trigger = row["name"].rpartition("/")
         client, _, assignor = name.partition("/")
         names[name] = f"{client} `{assignor}`"
         if trigger in TRIGGERS:
+            found = values.setdefault((name, trigger), {measure: [] for measure in MEASURES})
             for measure in MEASURES:
-                cells[name, trigger, measure] = _cell(row, measure)
+                found[measure] += row["raw"][measure]
+    cells = {(*of, measure): _cell(found[measure]) for of, found in values.items() for measure in MEASURES}
+    runs = sorted(len(found["ms"]) for found in values.values())
     out: list[str] = []
     if measures:
         for measure in measures:
@@ -48,7 +51,7 @@ def triggers(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
         for trigger in TRIGGERS:
             out += [f"**{trigger}**: median (p95)", ""]
             out += _lines([*_HEADS.values()], {names[n]: [cells[n, trigger, m] for m in _HEADS] for n in names})
-    return "\n".join(out)
+    return "\n".join([*out, f"{runs[0]} to {runs[-1]} runs a cell."])
 
 
 def _lines(heads: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]:
@@ -56,6 +59,5 @@ def _lines(heads: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]
     return [f"| | {' | '.join(heads)} |", rule, *(f"| {n} | {' | '.join(cells)} |" for n, cells in rows.items()), ""]
 
 
-def _cell(row: Mapping[str, Any], measure: str) -> str:
-    values = row["raw"][measure]
-    return spread(values) if values else f"n/a: {row['note']}"
+def _cell(values: Sequence[float]) -> str:
+    return spread(values) if values else "n/a: no run without an eviction"

@@ -14,7 +14,7 @@ from .picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, Picture
 # Okabe-Ito: told apart by colour-blind readers, on light and dark ground.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
 RED, AMBER = "#d7263d", "#f2b701"
-"""Nobody owns it, or two do; a fault, and what a fault excuses."""
+"""Nobody owns it, or two do; a fault."""
 _LABEL_PX, _PLOT_PX, _SIDE_PX = 118, 760, 86
 WIDTH_PX = _LABEL_PX + _PLOT_PX + 2 * (_SIDE_PX + 14) + 4
 _LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
@@ -63,11 +63,14 @@ def svg(picture: Picture, name: str) -> Markup:
             look = f'fill="{colour_of[bar.member]}" rx="2"'
         elif bar.kind == ZOMBIE:
             look = f'fill="url(#{name}-{_id(picture, bar.member)})" rx="2"'
+        elif bar.kind == SHARED:
+            look = f'fill="{colour_of[bar.member]}" class="shared"'
         else:
             look = f'class="{bar.kind}"'
-        inset = 2 if bar.kind in (OWNED, ZOMBIE) else 1
+        inset = 1 if bar.kind in (GAP, OVERLAP) else 2
+        height = row_px // 2 - inset if bar.kind == SHARED else row_px - 2 * inset  # the zombie's half stays to be seen
         out.append(
-            f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{row_px - 2 * inset}" {look}>'
+            f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{height}" {look}>'
             f"<title>{escape(bar.title)}</title></rect>"
         )
     out += _marks(picture.steps, x, 12 + _LANE_PX, bottom, "mark")
@@ -109,9 +112,12 @@ def png(picture: Picture, path: Path, title: str) -> None:
             plot.barh(**where, height=0.76, color=colour_of[bar.member])
         elif bar.kind == ZOMBIE:
             plot.barh(**where, height=0.76, color="white", edgecolor=colour_of[bar.member], hatch="/////", lw=0.5)
+        elif bar.kind == SHARED:
+            plot.barh(**{**where, "y": bar.row - 0.19}, height=0.38, color=colour_of[bar.member])
         else:
-            plot.barh(**where, height=0.9, color={GAP: RED, OVERLAP: "#000000", SHARED: AMBER}[bar.kind],
-                      alpha=0.35 if bar.kind == GAP else 1)  # fmt: skip
+            plot.barh(
+                **where, height=0.9, color=RED, alpha=0.35 if bar.kind == GAP else 1, ec="black", lw=bar.kind == OVERLAP
+            )
     for step in picture.steps:
         plot.axvline(step.at_s, color="#444444", lw=0.8, ls=(0, (3, 3)))
     for generation in picture.generations:
@@ -129,7 +135,7 @@ def png(picture: Picture, path: Path, title: str) -> None:
     named += [
         Patch(facecolor="white", edgecolor="#555555", hatch="/////", label="zombie"),
         Patch(color=RED, alpha=0.35, label="nobody"),
-        Patch(color="#000000", label="two owners"),
+        Patch(facecolor=RED, edgecolor="black", label="two owners"),
         Patch(color=AMBER, alpha=0.4, label="fault"),
     ]
     figure.legend(handles=named, loc="outside lower center", ncols=min(len(named), 12), fontsize=8, frameon=False)

@@ -27,7 +27,7 @@ class Bar:
     Args:
         row: Index into `Picture.rows`.
         kind: One of the kinds above.
-        member: Whose it is; empty for a gap and an overlap.
+        member: Whose it is, for `SHARED` the owner's that is no zombie; empty for a gap and an overlap.
         start_s: From the picture's begin.
         end_s: From the picture's begin.
         title: What to read when one points at it.
@@ -150,10 +150,13 @@ def _row(its: list[Span]) -> list[tuple[str, str, int, int, str]]:
             found.append((GAP, "", latest.interval.end_ns, interval.start_ns, title))
         if latest is not None and interval.overlap_prev_ms:
             shared = interval.start_ns, min(interval.end_ns, latest.interval.end_ns)
-            excused = latest.excuses(*shared) or span.excuses(*shared)
+            zombie = latest if latest.excuses(*shared) else span if span.excuses(*shared) else None
             names = f"{latest.interval.member} and {interval.member}"
             title = f"{_named(span.tp)} is owned by {names}: {(shared[1] - shared[0]) / 1e6:.1f} ms"
-            found.append((SHARED if excused else OVERLAP, "", *shared, title))
+            if zombie is None:
+                found.append((OVERLAP, "", *shared, title))
+            else:
+                found.append((SHARED, (span if zombie is latest else latest).interval.member, *shared, title))
         if latest is None or interval.end_ns >= latest.interval.end_ns:
             latest = span
     return found
