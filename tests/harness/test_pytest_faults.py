@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from integration.actions import Heal
+from integration.broker import Broker
 from integration.chaos import DRAWN, named
 from integration.fixtures import pytest_configure
 from integration.history import History
 from integration.proxy import Cut, Delay, Drop, Reset
+from integration.run import COULD_NOT_RUN, app
 from integration.scenario import Scenario
 from integration.scenariofile import problems
 from kafka_assignors.errors import ConfigError, UnknownName
@@ -136,3 +139,26 @@ def test_only_what_is_drawn_takes_a_seed() -> None:
     with pytest.raises(UnknownName, match=r"unknown scenario 'caos'.*chaos"):
         named("caos", 3)
     assert named("churn").name == "churn"
+
+
+def test_a_drawn_scenario_that_could_not_be_played_tells_how_to_draw_it_again(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("an older run")
+    given = ["--assignor", "sticky", "--out", str(tmp_path)]
+
+    done = CliRunner().invoke(app, ["run", "chaos", "--seed", "7", *given])
+    other = CliRunner().invoke(app, ["run", "churn", *given])
+
+    assert done.exit_code == other.exit_code == COULD_NOT_RUN
+    assert "run it again: python -m integration run chaos --seed 7 --assignor sticky\n" in done.output
+    assert "run it again" not in other.output
+
+
+@pytest.mark.broker
+def test_network_faults_need_a_broker_of_ones_own(kafka_broker: Broker, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["run", "proxy-faults", "--bootstrap", kafka_broker.bootstrap, "--out", str(tmp_path / "out")]
+    )
+
+    assert done.exit_code == COULD_NOT_RUN
+    assert "has no listener for a fault proxy" in done.output
+    assert not list(tmp_path.rglob("*.jsonl")), "nothing was started"
