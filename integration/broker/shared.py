@@ -119,7 +119,7 @@ class SharedNode:
         Raises:
             BrokerNotReady: Kafka refuses its settings or its data, or the JVM has ended.
         """
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JError
 
         self._address = address
         self._require_jvm()
@@ -134,8 +134,9 @@ class SharedNode:
                 config, classes.org.apache.kafka.common.utils.Time.SYSTEM
             )
             self._started = self._jvm.call(self._server, "startup")
-        except Py4JJavaError as error:
+        except Py4JError as error:
             self._server = None
+            self._require_jvm()
             raise self._failed(str(error)) from error
 
     def check_alive(self) -> None:
@@ -146,11 +147,11 @@ class SharedNode:
         """
         self._require_jvm()
         if self._started is not None and self._started.isDone():
-            from py4j.protocol import Py4JJavaError
+            from py4j.protocol import Py4JError
 
             try:
                 self._started.join()
-            except Py4JJavaError as error:
+            except Py4JError as error:
                 self._server = self._started = None
                 raise self._failed(str(error)) from error
 
@@ -162,15 +163,16 @@ class SharedNode:
         """
         if not self.runs:
             return True
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JError
 
         seconds = self._jvm.gateway.classes.java.util.concurrent.TimeUnit.SECONDS
         try:
             self._jvm.call(self._server, "shutdown").get(int(timeout_s), seconds)
-        except Py4JJavaError as error:
+        except Py4JError as error:
+            self._require_jvm()
             raise BrokerNotReady(
                 f"the broker at {self._address} did not stop within {timeout_s:g} s, and what shares its JVM cannot be "
-                f"killed alone ({_first(str(error.java_exception))})",
+                f"killed alone ({_first(str(error))})",
                 self.log_tail(),
             ) from error
         self._server = self._started = None
@@ -210,11 +212,11 @@ class SharedNode:
         others = [v for v in self._settings["controller.quorum.voters"].split(",") if not v.startswith(own)]
         if not others or not self._stopped_at or time.monotonic() - self._stopped_at > session_s:
             return
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JError
 
         classes = self._jvm.gateway.classes
         settings = {"bootstrap.controllers": ",".join(voter.partition("@")[2] for voter in others)}
-        with contextlib.suppress(Py4JJavaError):  # then it waits for the session's end, as without this
+        with contextlib.suppress(Py4JError):  # then it waits for the session's end, as without this
             admin = classes.org.apache.kafka.clients.admin.Admin.create(settings)
             try:
                 seconds = classes.java.util.concurrent.TimeUnit.SECONDS
