@@ -15,6 +15,7 @@ from kafka_assignors.core.strategies import STRATEGIES
 
 from . import (
     coordinator,
+    failures,
     findings,
     keys,
     options,
@@ -98,9 +99,14 @@ def work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, 
 
     Raises:
         ConfigError: The history has no event, or several runs where `run_id` is None; a weights file is none; a group
-            is not in the coordinator's log.
+            is not in the coordinator's log; records went, or brokers, while they were read.
         MachineError: The weights file cannot be written.
     """
+    with failures.explained(bootstrap, sources.topics.partitions, "Run it again: it begins with what is there now"):
+        return _work(spark, bootstrap, sources, wanted, steps)
+
+
+def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, steps: Steps) -> dict[str, Any]:
     out, topics = wanted.out, sources.topics
     with steps("events"):
         parsed, run_id = _parsed(spark, bootstrap, sources, wanted)
@@ -121,18 +127,19 @@ def work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, 
         write(keys.hot(by_key), f"{out}/hot_keys")
     with steps("partitioner_what_if"):
         counts = list(wanted.counts)
-        tried = what_if.partitioners(by_key, topics.partitions, counts) if counts else None
+        tried = what_if.partitioners(by_key, run_id, topics.partitions, counts) if counts else None
         write(_frame(spark, [], "partitioner_what_if") if tried is None else tried, f"{out}/partitioner_what_if")
     with steps("partition_weights"):
         measured = weights.measure(placement, topics.partitions, wanted.target.unit)
         settled, changes = weights.update(measured, wanted.target)
         write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
     with steps("group_timeline"):
-        write(timeline.group_timeline(events), f"{out}/group_timeline")
+        decided = rebalances.collect(events)
+        triggers = spark.createDataFrame(rebalances.triggers(decided), timeline.TRIGGERS)
+        write(timeline.group_timeline(events, triggers), f"{out}/group_timeline")
     owned = written(spark, out, "group_timeline")
     with steps("rebalances"):
-        decided = rebalances.collect(events)
-        rows = rebalances.per_rebalance(decided, rebalances.gaps(owned))
+        rows = rebalances.per_rebalance(decided, rebalances.begun(owned))
         write(_frame(spark, rows, "rebalances"), f"{out}/rebalances")
         replayed = rebalances.what_if(decided, measured.loads, STRATEGIES)
         write(_frame(spark, replayed, "assignor_what_if"), f"{out}/assignor_what_if")

@@ -169,7 +169,10 @@ def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details)
     rebalances = [row for row in said["rebalances"] if row["group"] == name]
     colour = svg.colours(iv.member for iv in intervals)
     marks = [
-        (row["begin_ns"], f"generation {row['generation']}: {row['elected']}, {row['moves']} moved")
+        (
+            row["begin_ns"],
+            f"generation {row['generation']}, after {row['trigger']}: {row['elected']}, {row['moves']} moved",
+        )
         for row in rebalances
     ]
     assignors = [row for row in said["assignors"] if row["group"] == name]

@@ -75,6 +75,8 @@ def connection(bootstrap: str) -> dict[str, str]:
         # A broker that goes away during the job is an error soon, not after the client's minutes.
         "kafka.request.timeout.ms": str(brokers.TIMEOUT_MS),
         "kafka.default.api.timeout.ms": str(2 * brokers.TIMEOUT_MS),
+        "kafkaConsumer.pollTimeoutMs": str(2 * brokers.TIMEOUT_MS),
+        "fetchOffset.numRetries": "1",  # the client has tried for that long already
     }
 
 

@@ -26,6 +26,8 @@ Owners = Mapping[TopicPartition, str]
 """topic-partition -> holder: the instance id of a static member, whose member id changes when it comes back, else the
 member id."""
 
+_TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "step", "admin_change")
+
 _ROUNDS = 3
 """A cooperative group needs two rounds: what is withheld in the first is free in the second."""
 
@@ -36,11 +38,12 @@ class Rebalance:
 
     Args:
         number: Its place among the group's, from 0.
+        trigger: What differs from the rebalance before; see `schema.REBALANCES`.
         begin_ns: When its first generation was committed; monotonic, ns.
-        generations: How many were committed.
-        generation: The last of them.
+        rounds: Its generations, in order.
         protocol: The elected assignor.
         members: (member id, holder, subscription); None where a member's bytes are no subscription.
+        names: holder -> client id, which a run's events call it by.
         partitions: topic -> partition count as the leader saw it; None: nobody's events tell.
         racks: topic -> per partition its replicas' racks as the leader saw them; empty: nobody tells.
         leaders: topic -> per partition its leader's rack, likewise.
@@ -51,16 +54,27 @@ class Rebalance:
     run: str
     group: str
     number: int
+    trigger: str
     begin_ns: int
-    generations: int
-    generation: int
+    rounds: tuple[int, ...]
     protocol: str
     members: tuple[tuple[str, str, Subscription | None], ...]
+    names: Mapping[str, str]
     partitions: Mapping[str, int] | None
     racks: Mapping[str, Sequence[Sequence[str]]]
     leaders: Mapping[str, Sequence[str | None]]
     owners: Owners
     assign_us: int | None
+
+    @property
+    def generation(self) -> int:
+        """The last one."""
+        return self.rounds[-1]
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Who its members are."""
+        return frozenset(holder for _, holder, _ in self.members)
 
     @property
     def known(self) -> bool:
@@ -78,8 +92,9 @@ def collect(events: DataFrame) -> list[Rebalance]:
     """
     detail = sf.col("detail")
     rows = (
-        events.where(sf.col("kind").isin("generation_committed", "assign_begin", "assign_end", "step", "admin_change"))
-        .select("run", "group", "mono_ns", "seq", "kind", "generation", "protocol", "member_id", "duration_us",
+        events.where(sf.col("kind").isin(*_TOLD))
+        .select("run", "group", "mono_ns", "seq", "kind", "generation", "protocol", "member", "member_id", "fault",
+                "duration_us",
                 *(detail[name].alias(name) for name in ("members", "leader", "topics", "racks", "leaders")))
         .orderBy("run", "mono_ns", "seq")
         .collect()
@@ -88,6 +103,7 @@ def collect(events: DataFrame) -> list[Rebalance]:
     views: dict[tuple[object, ...], Any] = {}
     took: dict[tuple[object, ...], int] = {}
     counts: dict[str, list[tuple[int, Mapping[str, int]]]] = defaultdict(list)
+    faults: dict[tuple[str, str], list[tuple[int, str, str]]] = defaultdict(list)
     for row in rows:
         leader = row["run"], row["group"], row["generation"], row["member_id"]
         if row["kind"] == "generation_committed":
@@ -96,13 +112,19 @@ def collect(events: DataFrame) -> list[Rebalance]:
             views[leader] = row
         elif row["kind"] == "assign_end" and row["duration_us"] is not None:
             took[leader] = row["duration_us"]
+        elif row["kind"] == "fault_begin":
+            if row["group"] and row["member"] and row["fault"]:
+                faults[row["run"], row["group"]].append((row["mono_ns"], row["member"], row["fault"]))
         elif row["topics"]:
             counts[row["run"]].append((row["mono_ns"], json.loads(row["topics"])))
     found: list[Rebalance] = []
     for (run, group), log in sorted(committed.items()):
         generations = [_generation(row, views, took, counts[run]) for row in log if json.loads(row["members"] or "[]")]
         rounds = groupby(generations, key=lambda g: (sorted(g.members, key=lambda m: m[0]), g.partitions))
-        found += (_whole(run, group, number, list(same)) for number, (_, same) in enumerate(rounds))
+        before: Rebalance | None = None
+        for number, (_, same) in enumerate(rounds):
+            before = _whole(number, list(same), before, faults[run, group])
+            found.append(before)
     return found
 
 
@@ -113,7 +135,7 @@ def _generation(
     counts: Sequence[tuple[int, Mapping[str, int]]],
 ) -> Rebalance:
     leader = row["run"], row["group"], row["generation"], row["leader"]
-    members, owners = [], {}
+    members, names, owners = [], {}, {}
     for member in json.loads(row["members"]):
         holder = member.get("instance_id") or member["member_id"]
         try:
@@ -123,6 +145,7 @@ def _generation(
         except WireError:
             subscription = None
         members.append((member["member_id"], holder, subscription))
+        names[holder] = member.get("client_id") or holder
         owners.update({TopicPartition(tp["topic"], tp["partition"]): holder for tp in member["assigned"]})
     if view := views.get(leader):
         partitions, racks, leaders = (json.loads(view[name] or "{}") for name in ("topics", "racks", "leaders"))
@@ -130,22 +153,49 @@ def _generation(
         known = [topics for ns, topics in counts if ns <= row["mono_ns"]][-1:] or [topics for _, topics in counts]
         partitions, racks, leaders = known[0] if known else None, {}, {}
     return Rebalance(
-        row["run"], row["group"], 0, row["mono_ns"], 1, row["generation"], row["protocol"] or "", tuple(members),
-        partitions, racks, leaders, owners, took.get(leader),
+        row["run"], row["group"], 0, "", row["mono_ns"], (row["generation"],), row["protocol"] or "", tuple(members),
+        names, partitions, racks, leaders, owners, took.get(leader),
     )  # fmt: skip
 
 
-def _whole(run: str, group: str, number: int, rounds: Sequence[Rebalance]) -> Rebalance:
+def _whole(
+    number: int, rounds: Sequence[Rebalance], before: Rebalance | None, faults: Iterable[tuple[int, str, str]]
+) -> Rebalance:
     times = [g.assign_us for g in rounds if g.assign_us is not None]
     return replace(
         rounds[-1],
-        run=run,
-        group=group,
         number=number,
+        trigger=_trigger(before, rounds[0], faults),
         begin_ns=rounds[0].begin_ns,
-        generations=len(rounds),
+        rounds=tuple(g.generation for g in rounds),
         assign_us=max(times, default=None),
     )
+
+
+def _trigger(before: Rebalance | None, after: Rebalance, faults: Iterable[tuple[int, str, str]]) -> str:
+    """What differs; `faults` are (ns, member, fault) of the group."""
+    if before is None:
+        return "join"
+    lately = {member: fault for ns, member, fault in faults if before.begin_ns < ns <= after.begin_ns}
+    found = {lately.get(before.names[holder], "leave") for holder in before.holders - after.holders}
+    if after.holders - before.holders:
+        found.add("join")
+    if before.partitions != after.partitions:
+        found.add("topic")
+    said, said_before = ({holder: said for _, holder, said in r.members} for r in (after, before))
+    if any(said[holder] != said_before[holder] for holder in said.keys() & said_before.keys()):
+        found.add("subscription")
+    return "+".join(sorted(found)) or "rejoin"
+
+
+def triggers(found: Iterable[Rebalance]) -> list[tuple[str, str, int, str]]:
+    """The trigger of each generation, as `timeline.TRIGGERS`."""
+    # A generation may be written again for a static member that came back: what began it is what was written first.
+    first: dict[tuple[str, str, int], str] = {}
+    for rebalance in found:
+        for generation in rebalance.rounds:
+            first.setdefault((rebalance.run, rebalance.group, generation), rebalance.trigger)
+    return [(*place, trigger) for place, trigger in first.items()]
 
 
 def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int) -> Owners:
@@ -170,7 +220,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
             owned, claimed = tuple(held[holder]), generation if held[holder] else NO_GENERATION
             data = strategies.claiming(protocol, owned, claimed)
             instance_id = holder if holder != member_id else None
-            members.append((member_id, instance_id, replace(said, user_data=data, owned=owned, generation=claimed)))
+            members.append((member_id, instance_id, Subscription(said.topics, data, owned, claimed, said.rack)))
         reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks, rebalance.leaders)
         assigned, _ = strategies.strategy(protocol).answer(reading)
         holders = {member_id: holder for member_id, holder, _ in rebalance.members}
@@ -193,35 +243,41 @@ def _exists(tp: TopicPartition, rebalance: Rebalance) -> bool:
     return wanted and tp.partition < (rebalance.partitions or {}).get(tp.topic, 0)
 
 
-def gaps(timeline: DataFrame) -> list[tuple[str, str, int, float]]:
-    """The (run, group, start_ns, gap_before_ms) of each interval of `schema.GROUP_TIMELINE` that begins after a gap."""
-    rows = timeline.where("gap_before_ms > 0").select("run", "group", "start_ns", "gap_before_ms").collect()
-    return [tuple(row) for row in rows]
+def begun(timeline: DataFrame) -> list[tuple[str, str, int, float, bool]]:
+    """The (run, group, start_ns, gap_before_ms, needless) of the intervals of `schema.GROUP_TIMELINE` with either."""
+    rows = timeline.where("gap_before_ms > 0 or needless").select(
+        "run", "group", "start_ns", "gap_before_ms", "needless"
+    )
+    return [tuple(row) for row in rows.collect()]
 
 
-def per_rebalance(found: Iterable[Rebalance], gaps: Iterable[tuple[str, str, int, float]]) -> Iterator[tuple[Any, ...]]:
+def per_rebalance(
+    found: Iterable[Rebalance], begun: Iterable[tuple[str, str, int, float, bool]]
+) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.REBALANCES`.
 
     Args:
         found: What `collect` returns.
-        gaps: What `gaps` returns. A gap belongs to the rebalance that ended it: the last one committed by then.
+        begun: What `begun` returns. An interval belongs to the rebalance that began it: the last one committed by then.
     """
-    waits: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
-    for run, group, start_ns, gap_ms in gaps:
-        waits[run, group].append((start_ns, gap_ms))
+    starts: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
+    for run, group, start_ns, gap_ms, needless in begun:
+        starts[run, group].append((start_ns, gap_ms, needless))
     for (run, group), log in groupby(found, key=lambda r: (r.run, r.group)):
         before: Owners = {}
         generation, rebalances = NO_GENERATION, list(log)
         for rebalance, next_ in zip(rebalances, [*rebalances[1:], None], strict=True):
-            ended = [ms for ns, ms in waits[run, group]
-                     if rebalance.begin_ns <= ns and (next_ is None or ns < next_.begin_ns)]  # fmt: skip
+            mine = [start for start in starts[run, group]
+                    if rebalance.begin_ns <= start[0] and (next_ is None or start[0] < next_.begin_ns)]  # fmt: skip
+            gaps = [gap_ms for _, gap_ms, _ in mine]
             fewest = None
             if rebalance.known:
                 fewest = len(moves(before, answer("sticky", rebalance, before, generation)))
             yield (
-                run, group, rebalance.number, rebalance.generation, rebalance.generations, rebalance.begin_ns,
+                run, group, rebalance.number, rebalance.generation, len(rebalance.rounds), rebalance.begin_ns,
                 rebalance.protocol, len(rebalance.members), len(moves(before, rebalance.owners)), fewest,
-                max(ended, default=0.0), sum(ended, 0.0), rebalance.assign_us,
+                max(gaps, default=0.0), sum(gaps, 0.0), rebalance.assign_us, rebalance.trigger,
+                sum(needless for _, _, needless in mine),
             )  # fmt: skip
             before, generation = rebalance.owners, rebalance.generation
 

@@ -150,11 +150,24 @@ def show(said: dict[str, Any]) -> None:
     )
     table(
         "Rebalances",
-        ("group", "generation", "elected", "members", "moves", "fewest", "longest stop ms", "downtime ms", "assign us"),
+        (
+            "group",
+            "generation",
+            "after",
+            "elected",
+            "members",
+            "moves",
+            "fewest",
+            "given back",
+            "longest stop ms",
+            "downtime ms",
+            "assign us",
+        ),
         [
             (
-                *(row[name] for name in ("group", "generation", "elected", "members", "moves")),
+                *(row[name] for name in ("group", "generation", "trigger", "elected", "members", "moves")),
                 _known(row["min_moves"]),
+                row["needless"],
                 f"{row['stop_ms']:.1f}",
                 f"{row['tp_downtime_ms']:.1f}",
                 _known(row["assign_us"]),

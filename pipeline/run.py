@@ -24,7 +24,7 @@ import pyspark
 import typer
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PythonException
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -33,6 +33,7 @@ from kafka_assignors.jvm import spark_jars, spark_java_home
 from producers import PRESETS
 
 from . import brokers, charts, options, page, report, stream
+from .failures import cause, origin
 from .job import TABLES, Sources, Wanted, work, written
 from .steps import Steps
 
@@ -234,7 +235,7 @@ def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, Spar
         try:
             return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException as error:
-            said = _cause(error)  # while there is a JVM to ask
+            said = cause(error)  # while there is a JVM to ask
             _end(gateway)
             raise MachineError(f"Spark did not start: {said}") from error
 
@@ -285,24 +286,8 @@ def _plain_errors(log: Path | None = None) -> Iterator[None]:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
             shutil.copyfile(log, kept)
             last = kept.read_text(errors="replace").split("\n")[-2:-1]  # what a JVM that did not start died of
-            where = f" (all of it: {kept})" if _origin(error) else f" {''.join(last)} (all of it: {kept})"
-        raise MachineError(f"Spark failed: {_cause(error)}{where}") from error
-
-
-def _cause(error: BaseException) -> str:
-    if isinstance(error, PythonException):  # our own code in a worker: its traceback's last line
-        lines = str(error).partition("Traceback (most recent")[2].splitlines()[1:]
-        return next((line for line in lines if line[:1].strip()), str(error).splitlines()[0])[:500]
-    cause = _origin(error)
-    while cause is not None and cause.getCause() is not None:
-        cause = cause.getCause()
-    said = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}" if cause is not None else str(error)
-    return said.strip().splitlines()[0][:500] if said.strip() else type(error).__name__
-
-
-def _origin(error: BaseException) -> Any:
-    """The Java exception behind one of py4j or of pyspark; None if the JVM threw nothing."""
-    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+            where = f" (all of it: {kept})" if origin(error) else f" {''.join(last)} (all of it: {kept})"
+        raise MachineError(f"Spark failed: {cause(error)}{where}") from error
 
 
 @contextlib.contextmanager

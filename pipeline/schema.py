@@ -203,11 +203,18 @@ GROUP_TIMELINE = _table(
     ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before
     ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 when lawful
     ("moved", BOOLEAN, NEVER),  # the interval before was another process's
+    ("needless", BOOLEAN, NEVER),  # the interval before was the same process's, and revoked: taken to be given back
+    (
+        "zombie_ms",
+        DOUBLE,
+        OR_NULL,
+    ),  # of it the process stood still (a fault of the harness), or had not noticed yet what
+    # it lost meanwhile; null: the coordinator's log, which tells of no such thing
+    ("trigger", STRING, OR_NULL),  # of the rebalance that began it, as in rebalances; null: its generation isn't known
 )
 """One row per ownership interval: who held a topic-partition from when to when.
 
-What a rebalance cost is in `rebalances`. `trigger`, `needless`, `zombie_ms` and the columns about consumed records have
-no place here yet; the harness's checker knows them.
+What a rebalance cost is in `rebalances`; the records that a member consumed are judged by the harness's checker.
 """
 
 REBALANCES = _table(
@@ -224,6 +231,9 @@ REBALANCES = _table(
     ("stop_ms", DOUBLE, NEVER),  # longest time that a topic-partition had no owner before this gave it one
     ("tp_downtime_ms", DOUBLE, NEVER),  # sum of those times
     ("assign_us", LONG, OR_NULL),  # µs that the leader took to assign, the longest round; null: it tells nothing
+    ("trigger", STRING, NEVER),  # what differs from the rebalance before: join, leave (or the fault of who is gone:
+    # kill, pause, …), topic (partition counts), subscription; several joined by +; rejoin: nothing of that
+    ("needless", INT, NEVER),  # topic-partitions that were taken from their process and given back to it
 )
 """One row per rebalance, from the coordinator log; times without an owner are those of group_timeline."""
 

@@ -7,17 +7,14 @@ in memory is one batch: `max_records` at most.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.errors import ConfigError
-
-from . import keys, read, report, schema
+from . import failures, keys, read, report, schema
 from .brokers import Topics
 from .findings import printable
 
@@ -58,8 +55,8 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
         to: Where to.
 
     Raises:
-        ConfigError: Records are gone that were not read yet, and that is not allowed.
-        StreamingQueryException: The brokers are gone, or there is no place to write.
+        ConfigError: Records are gone that were not read yet, and that is not allowed; the brokers answer no more.
+        StreamingQueryException: There is no place to write.
 
     Cost: one job of a few shuffles per `max_records` records; memory of one batch.
     """
@@ -87,16 +84,10 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
         .trigger(availableNow=True)
         .start()
     )
+    remedy = "--allow-loss goes on behind them; another --out and --checkpoint begin anew"
     try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        if not re.search(r"KAFKA_DATA_LOSS|data may have been (lost|missed)", str(error)):
-            raise
-        raise ConfigError(
-            f"--topics: records of {', '.join(topics.partitions)} are gone that were not read yet: retention deleted "
-            "them, or the topic was made anew, or is not that of the checkpoint. --allow-loss goes on behind them; "
-            "another --out and --checkpoint begin anew"
-        ) from None
+        with failures.explained(bootstrap, topics.partitions, remedy):
+            query.awaitTermination()
     finally:
         query.stop()
 

@@ -9,12 +9,21 @@ from pyspark.sql import functions as sf
 
 from . import schema
 
+STANDS_STILL = ("pause", "stall", "assign_stall")
+"""Faults of a process that can't know what it loses meanwhile."""
 
-def group_timeline(events: DataFrame) -> DataFrame:
+ZOMBIE_MS = 5000
+"""A process that goes on again must notice within this time what it has lost."""
+
+TRIGGERS = "run string, group string, generation int, trigger string"
+
+
+def group_timeline(events: DataFrame, triggers: DataFrame) -> DataFrame:
     """The members' own callbacks where a group's events have them, else what the coordinator committed.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.
+        triggers: `TRIGGERS`: what made the group begin each generation, as `rebalances.triggers` tells it.
 
     Returns:
         `schema.GROUP_TIMELINE`.
@@ -23,8 +32,11 @@ def group_timeline(events: DataFrame) -> DataFrame:
     """
     told = from_callbacks(events)
     silent = events.join(told.select("run", "group").distinct(), ["run", "group"], "left_anti")
+    of_start = triggers.withColumnRenamed("generation", "generation_start")
+    both = told.unionByName(from_coordinator(silent))
+    known = both.join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
     # A union forgets what is never null.
-    return schema.conform(told.unionByName(from_coordinator(silent)), schema.GROUP_TIMELINE, strict=False)
+    return schema.conform(known, schema.GROUP_TIMELINE, strict=False)
 
 
 _STARTS = {"assigned_begin": "assigned"}
@@ -44,9 +56,9 @@ def from_callbacks(events: DataFrame) -> DataFrame:
         events: `schema.EVENTS`, of one or more runs.
 
     Returns:
-        `schema.GROUP_TIMELINE`.
+        `schema.GROUP_TIMELINE` without its trigger.
 
-    Cost: lazy; four shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
+    Cost: lazy; five shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
     generations.
     Source: the rule of integration/timeline.py, in windows instead of a loop; the tests hold one against the other.
     """
@@ -70,6 +82,8 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     )
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
     last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
+    inside = sf.filter("pauses", lambda p: (p["begin_ns"] >= sf.col("start_ns")) & (p["begin_ns"] < sf.col("end_ns")))
+    pause = sf.get(inside, sf.lit(0))
     return _placed(
         rows.withColumn("end", sf.first(sf.when(~starts, ending), ignorenulls=True).over(later))
         .withColumn("held_already", sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)))
@@ -82,6 +96,51 @@ def from_callbacks(events: DataFrame) -> DataFrame:
         .withColumn("start_kind", _renamed(_STARTS))
         .withColumn("end_kind", sf.coalesce("end.kind", sf.lit("open")))
         .withColumn("source", sf.lit("callback"))
+        .join(sf.broadcast(_pauses(of_process, process)), process, "left")
+        .withColumn("zombie_ms", (sf.least(pause["end_ns"], "end_ns") - pause["begin_ns"]) / 1e6)
+        .fillna(0.0, "zombie_ms")
+    )
+
+
+def _pauses(of_process: DataFrame, process: list[str]) -> DataFrame:
+    """When a process could not know what it had lost: ``pauses``, an array of (begin_ns, end_ns) in time.
+
+    From its `fault_begin` (`STANDS_STILL`) to its first callback after the `fault_end`, `ZOMBIE_MS` later at most.
+    """
+    fault = sf.when(
+        sf.col("fault").isin(*STANDS_STILL) & sf.col("kind").isin("fault_begin", "fault_end"),
+        sf.struct("kind", sf.col("mono_ns").alias("ns")),
+    )
+    in_time = Window.partitionBy(*process).orderBy("mono_ns", "src", "seq")
+    before, later = (
+        in_time.rowsBetween(Window.unboundedPreceding, -1),
+        in_time.rowsBetween(1, Window.unboundedFollowing),
+    )
+    begins, ends = sf.col("fault.kind") == "fault_begin", sf.col("fault.kind") == "fault_end"
+    noticed = sf.col("kind").isin(*_STARTS, *_OWN_ENDS)
+    goes_on = ends & (sf.col("fault_before.kind") == "fault_begin")
+    rows = (
+        of_process.withColumn("fault", fault)
+        .where(noticed | sf.col("fault").isNotNull())
+        .withColumn("fault_before", sf.last("fault", ignorenulls=True).over(before))
+        .withColumn("fault_after", sf.first("fault", ignorenulls=True).over(later))
+        .withColumn("goes_on", goes_on)
+    )
+    stop = sf.when(noticed | sf.col("goes_on"), sf.struct("kind", sf.col("mono_ns").alias("ns")))
+    latest = sf.col("mono_ns") + ZOMBIE_MS * 1_000_000
+    # Going on twice without a callback in between is one pause, the later one.
+    closed = sf.col("goes_on") & (sf.col("next.kind").isNull() | (sf.col("next.kind") != "fault_end"))
+    still = begins & sf.col("fault_after").isNull()
+    return (
+        rows.withColumn("next", sf.first(stop, ignorenulls=True).over(later))
+        .where(closed | still)
+        .select(
+            *process,
+            sf.when(still, sf.col("mono_ns")).otherwise(sf.col("fault_before.ns")).alias("begin_ns"),
+            sf.when(still, sf.lit(2**63 - 1)).otherwise(sf.least(latest, "next.ns")).alias("end_ns"),
+        )
+        .groupBy(*process)
+        .agg(sf.array_sort(sf.collect_list(sf.struct("begin_ns", "end_ns"))).alias("pauses"))
     )
 
 
@@ -99,7 +158,7 @@ def from_coordinator(events: DataFrame) -> DataFrame:
         events: `schema.EVENTS`, of one or more runs.
 
     Returns:
-        `schema.GROUP_TIMELINE`; `member` is the instance id, else the member id.
+        `schema.GROUP_TIMELINE` without its trigger; `member` is the instance id, else the member id.
 
     Cost: lazy; three shuffles of (generation, topic-partition) rows.
     """
@@ -135,14 +194,16 @@ def from_coordinator(events: DataFrame) -> DataFrame:
         .withColumn("start_kind", sf.lit("assigned"))
         .withColumn("incarnation", sf.lit(0))
         .withColumn("source", sf.lit("coordlog"))
+        .withColumn("zombie_ms", sf.lit(None).cast("double"))
     )
 
 
 def _placed(intervals: DataFrame) -> DataFrame:
-    """Intervals beside the ones before them: gaps, overlaps, moves."""
+    """Intervals beside the ones before them: gaps, overlaps, moves, what was taken and given back."""
     order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
     until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
-    before = sf.lag(sf.struct("member", "incarnation")).over(order)
+    owner = sf.struct("member", "incarnation")
+    before, ended = sf.lag(owner).over(order), sf.lag("end_kind").over(order)
     zero = sf.lit(0)
     return schema.conform(
         intervals.withColumns(
@@ -151,10 +212,11 @@ def _placed(intervals: DataFrame) -> DataFrame:
                 # greatest() passes over nulls, and the first row has no gap, rather than one of 0
                 "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
                 "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
-                "moved": sf.coalesce(before != sf.struct("member", "incarnation"), sf.lit(False)),
+                "moved": sf.coalesce(before != owner, sf.lit(False)),
+                "needless": sf.coalesce((before == owner) & ended.isin("revoked", "reassigned"), sf.lit(False)),
             }
         ),
-        schema.GROUP_TIMELINE,
+        schema.without(schema.GROUP_TIMELINE, "trigger"),
     )
 
 

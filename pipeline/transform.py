@@ -15,8 +15,7 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
 
     Args:
         keys: `schema.KEYS`.
-        partitions: topic -> partition count, for the mean over all partitions. A topic that has records beyond its
-            count (it grew in between) counts up to its highest partition.
+        partitions: topic -> partition count, for the mean over all partitions.
         disorder: What `keys.disorder` returns; None: no record has an order to keep.
 
     Returns:
@@ -52,7 +51,6 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
         rows = rows.fillna(0, "order_violations")
     topic = Window.partitionBy("run", "topic", "window_start")
     seconds = sf.unix_micros(sf.col("window_end")) / 1e6 - sf.unix_micros(sf.col("window_start")) / 1e6
-    count = _partition_count(partitions, sf.max("partition").over(topic))
     topic_bytes = sf.sum("bytes").over(topic)
     return schema.conform(
         rows.select(
@@ -72,7 +70,7 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
             sf.coalesce(sf.col("top.records") / sf.col("records"), sf.lit(0.0)).alias("top_key_share"),
             "moved_keys",
             (sf.col("records") / sf.sum("records").over(topic)).alias("share"),
-            _ratio(sf.col("bytes") * count, topic_bytes).alias("skew"),
+            _ratio(sf.col("bytes") * of_topic(partitions), topic_bytes).alias("skew"),
             "first_ts",
             "last_ts",
             "tombstones",
@@ -102,7 +100,6 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
         sf.sum("records").alias("records"),
         sf.sum("bytes").alias("bytes"),
         sf.array_sort(sf.collect_list("bytes")).alias("loads"),
-        sf.max("partition").alias("highest"),
     )
     n, empty, mean = sf.col("n"), sf.col("n") - sf.size("loads"), sf.col("bytes") / sf.col("n")
     # Empty partitions are not in `loads`; they come first in ascending order, and add nothing to the sum.
@@ -113,7 +110,7 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
         return sf.aggregate(array, sf.lit(0.0), lambda sum_, x: sum_ + x)
 
     return schema.conform(
-        topics.withColumn("n", _partition_count(partitions, sf.col("highest"))).select(
+        topics.withColumn("n", of_topic(partitions)).select(
             "run",
             "topic",
             n.alias("partitions"),
@@ -132,6 +129,6 @@ def _ratio(part: Column, whole: Column) -> Column:
     return sf.when(whole > 0, part / whole).otherwise(0.0)
 
 
-def _partition_count(partitions: Mapping[str, int], highest: Column) -> Column:
-    counts = sf.create_map(*(sf.lit(x) for item in partitions.items() for x in item))
-    return sf.greatest(sf.try_element_at(counts, sf.col("topic")), highest + 1)
+def of_topic(values: Mapping[str, int]) -> Column:
+    """The value of each row's topic."""
+    return sf.create_map(*(sf.lit(x) for item in values.items() for x in item))[sf.col("topic")]

@@ -100,9 +100,7 @@ def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "re
     rates: dict[str, tuple[float, ...]] = {}
     samples: dict[str, tuple[int, ...]] = {}
     for topic, count in partitions.items():
-        # A topic that grew in between has records beyond its count.
-        highest = max((partition for name, partition in loads if name == topic), default=-1)
-        found = [loads.get((topic, partition)) for partition in range(max(count, highest + 1))]
+        found = [loads.get((topic, partition)) for partition in range(count)]
         rates[topic] = tuple(row["load"] / seconds if row else 0.0 for row in found)
         samples[topic] = tuple(row["samples"] if row else 0 for row in found)
     return Measured(unit, _utc(begin), _utc(end), rates, samples)

@@ -17,10 +17,10 @@ from integration.broker import Broker
 from integration.group import MemberGroup
 from integration.history import History
 from integration.records import Record, send
-from integration.timeline import intervals
+from integration.timeline import Interval, intervals
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
-from pipeline import brokers, schema, weights
+from pipeline import brokers, weights
 from pipeline.job import Sources, Wanted, work, written
 from pipeline.steps import Steps
 from producers import partition_for_key
@@ -61,7 +61,7 @@ def publish(broker: Broker, topic: str, folder: Path) -> None:
 
 
 def timeline_is_the_checkers(spark: SparkSession, folder: Path) -> None:
-    names = sorted(set(schema.GROUP_TIMELINE.names) - {"run", "dt", "source"})
+    names = sorted(Interval.__dataclass_fields__)
     place = ("group", "topic", "partition", "start_ns", "member", "incarnation")
     rows = [
         {name: row[name] for name in names} for row in written(spark, str(folder / "out"), "group_timeline").collect()

@@ -74,7 +74,7 @@ def much() -> tuple[dict[str, Any], page.Details]:
     rebalance = {
         "run": "r", "group": NASTY, "rebalance": 0, "generation": 1, "generations": 1, "begin_ns": 0,
         "elected": "range", "members": 40, "moves": 3, "min_moves": None, "stop_ms": 0.0,
-        "tp_downtime_ms": 0.0, "assign_us": None,
+        "tp_downtime_ms": 0.0, "assign_us": None, "trigger": "join+kill", "needless": 4,
     }  # fmt: skip
     assignor = {"run": "r", "group": NASTY, "assignor": "range", "elected": True, "moves": 0,
                 "max_partitions": 25, "max_over_mean": 1.0, "rebalances": 1}  # fmt: skip
@@ -104,6 +104,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_shows_all() -> None:
     assert "17 are not" in found.text
     assert "2026-01-02 00:00:00 to 2026-01-05 11:19:00 UTC" in found.text
     assert "keys not looked at" in found.text
+    assert "join+kill" in found.text
     assert len(text) < 400_000  # 2,000 intervals and 1,000 partitions
 
 

@@ -141,7 +141,7 @@ def test_the_coordinators_records_become_lines(spark: SparkSession) -> None:
     """Bytes of a real broker: a generation, a commit, another group's, a tombstone, and what cannot be read."""
     columns = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
     at = datetime(2026, 1, 2, tzinfo=timezone.utc)
-    log = [(GROUP_KEY, GENERATION), (GROUP_KEY, None), (GROUP_KEY, b"\x00\x63"), (b"\x00\x03\x00", b"x"), (None, b"")]
+    log = [(GROUP_KEY, GENERATION), (GROUP_KEY, None), (GROUP_KEY, b"\x00\x63"), (b"\x00\x7f\x00", b"x"), (None, b"")]
     frame = spark.createDataFrame([(k, v, "__consumer_offsets", 4, i, at) for i, (k, v) in enumerate(log)], columns)
 
     lines = coordinator.lines(frame, ["golden"], {"orders": 3}, "r")

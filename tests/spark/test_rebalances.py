@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,8 +42,9 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
     frame = events(spark, tmp_path, {name: story.events for name, story in stories.items()}).persist()
 
     found = rebalances.collect(frame)
-    gaps = rebalances.gaps(timeline.group_timeline(frame))
-    told = [dict(zip(schema.REBALANCES.names, row, strict=True)) for row in rebalances.per_rebalance(found, gaps)]
+    triggers = spark.createDataFrame(rebalances.triggers(found), timeline.TRIGGERS)
+    begun = rebalances.begun(timeline.group_timeline(frame, triggers))
+    told = [dict(zip(schema.REBALANCES.names, row, strict=True)) for row in rebalances.per_rebalance(found, begun)]
     loads = {TopicPartition("t", 0): 10.0, TopicPartition("u", 2): 2.0}
     replayed = rebalances.what_if(found, loads, STRATEGIES)
     predicted = [dict(zip(schema.ASSIGNOR_WHAT_IF.names, row, strict=True)) for row in replayed]
@@ -65,6 +67,17 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
         waits = [iv.gap_before_ms or 0 for iv in intervals(story.history)]
         assert sum(row["tp_downtime_ms"] for row in recorded) == pytest.approx(sum(waits))
         assert max(row["stop_ms"] for row in recorded) == max(waits)
+        assert [row["trigger"] for row in recorded] == [
+            "join",
+            "join",
+            "leave",
+            "kill" + "+subscription" * (name == "damaged"),
+        ]
+        if name == "cooperative-sticky":
+            assert [row["needless"] for row in recorded] == [0] * 4
+        else:  # what its member keeps, an eager assignor takes and gives back
+            kept = [len(a.items() & b.items()) for a, b in itertools.pairwise(owners)]
+            assert [row["needless"] for row in recorded] == [0, *kept], name
 
         elected = [row for row in predicted if row["run"] == name and row["elected"]]
         known = recorded[:-1] if name == "damaged" else recorded
@@ -86,19 +99,16 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
     assert {row["max_load"] for row in predicted if row["members"] == 4} <= {10.0, 12.0}
     assert {row["max_partitions"] for row in predicted if row["members"] == 4 and row["assignor"] == "sticky"} == {2}
 
-
-def test_the_prediction_is_the_committed_assignment_partition_by_partition(spark: SparkSession, tmp_path: Path) -> None:
-    found = rebalances.collect(events(spark, tmp_path, {name: churn(name).events for name in STRATEGIES}))
-
+    # The prediction is the committed assignment, partition by partition.
     compared = 0
     for run in STRATEGIES:
-        before: rebalances.Owners = {}
+        held: rebalances.Owners = {}
         generation = NO_GENERATION
         for rebalance in (r for r in found if r.run == run):
-            before = rebalances.answer(run, rebalance, before, generation)
-            assert before == rebalance.owners, (run, rebalance.number)
+            held = rebalances.answer(run, rebalance, held, generation)
+            assert held == rebalance.owners, (run, rebalance.number)
             generation = rebalance.generation
-            compared += len(before)
+            compared += len(held)
     assert compared == len(STRATEGIES) * 4 * 7
 
 

@@ -48,7 +48,9 @@ def kill_in_its_batches(arguments: list[str], out: Path, commits: int) -> int:
 
 
 @pytest.mark.timeout(600)  # three starts of Spark
-def test_a_killed_stream_loses_and_doubles_nothing(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
+def test_a_killed_stream_loses_and_doubles_nothing(
+    kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path: Path
+) -> None:
     topic, out = kafka_topic(partitions=3), tmp_path / "out"
     names = [b"hot" if i % 4 == 0 else b"key-%d" % (i % 97) if i % 5 else None for i in range(3000)]
     sent = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, key) for key in names])
@@ -80,8 +82,9 @@ def test_a_killed_stream_loses_and_doubles_nothing(kafka_broker: Broker, kafka_t
     assert sum(row["null_key_records"] for row in rows) == names.count(None)
 
     more = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, b"later")] * 10)
-    again = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=True)
-    (found,) = json.loads(again.stdout)["topics"]
+    to = stream.Streamed(str(out), str(out / "checkpoint"), "1 minute", 500, "stream")
+    stream.follow(spark, kafka_broker.bootstrap, brokers.topics(kafka_broker.bootstrap, [topic]), to)
+    (found,) = stream.summary(spark, str(out))["topics"]
     assert found["records"] == 3000 + more.acked
 
 
@@ -106,9 +109,16 @@ def test_records_that_went_before_they_were_read_are_told(
     more(20)
     kafka_admin.delete_records({TopicPartition(topic, 0): 40})  # as retention does
 
-    with pytest.raises(ConfigError, match=r"are gone that were not read yet.*--allow-loss"):
+    with pytest.raises(ConfigError, match=r"are gone that were to be read.*--allow-loss"):
         follow(to)
     follow(replace(to, allow_loss=True))
 
-    (load,) = stream.summary(spark, to.out)["topics"][0]["loads"]
+    kafka_admin.create_partitions({topic: 2})
+    kafka_admin.wait_for_topics([topic])
+    late = [Record(topic, b"k", 1)] * 5
+    assert send(kafka_broker.bootstrap, tmp_path / "history", "r", "explicit", late).acked == 5
+    follow(to)  # of a topic that grew, the new partition from its first record on
+
+    load, new = stream.summary(spark, to.out)["topics"][0]["loads"]
     assert (load["records"], load["first_offset"], load["last_offset"], load["missing"]) == (40, 0, 49, 10)
+    assert (new["partition"], new["records"], new["first_offset"]) == (1, 5, 0)

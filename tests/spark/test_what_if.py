@@ -45,7 +45,7 @@ def test_every_rule_and_count_equals_a_loop_over_the_records(
             rows.append(("r", topic, home, key, rng.randint(0, 300), 1))
     frame = spark.createDataFrame(rows, ROWS).repartition(3)
 
-    predicted = what_if.partitioners(frame, {"t": 5, "u": 3}, [4, 5, 16])
+    predicted = what_if.partitioners(frame, "r", {"t": 5, "u": 3}, [4, 5, 16])
 
     assertSchemaEqual(predicted.schema, schema.PARTITIONER_WHAT_IF)
     found = {(row["topic"], row["rule"], row["partitions"]): row for row in predicted.collect()}
@@ -101,7 +101,7 @@ def test_the_prediction_is_what_a_topic_with_more_partitions_shows(
     there = read.records(spark, kafka_broker.bootstrap, found, "r")
 
     rows = what_if.partitioners(
-        keys.by_key(there, "1 minute", found.partitions, None), found.partitions, [12]
+        keys.by_key(there, "1 minute", found.partitions, None), "r", found.partitions, [12]
     ).collect()
 
     row = {(row["topic"], row["rule"], row["partitions"]): row for row in rows}
