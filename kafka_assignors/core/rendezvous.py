@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
+from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
@@ -57,13 +58,23 @@ class Affinity:
         """`of`, by keys."""
         return _number(_mixed(keys ^ self._members[members]))
 
-    def best(self, positions: Ints, members: Ints) -> Floats:
-        """Of each position the highest number that one of the members, at least one, has with it."""
-        keys, names = self.keys(positions), self._members[members][:, None]
+    def best(self, positions: Ints, members: Ints, begin: Ints, count: Ints) -> Floats:
+        """Of each position the highest number that one of its ``members[begin : begin + count]``, at least one, has."""
+        keys, names = self.keys(positions), self._members[members]
         best = np.empty_like(keys)
-        step = max(1, _BLOCK // len(members))
-        for low in range(0, len(keys), step):
-            best[low : low + step] = _mixed(keys[low : low + step] ^ names).max(axis=0)
+        if len(begin) and (begin == begin[0]).all():  # all ask the same ones, as in a group that subscribes alike
+            names = names[begin[0] : begin[0] + count[0], None]
+            step = max(1, _BLOCK // len(names))
+            for low in range(0, len(keys), step):
+                best[low : low + step] = _mixed(keys[low : low + step] ^ names).max(axis=0)
+            return _number(best)
+        end = np.cumsum(count)
+        cuts = np.searchsorted(end, np.arange(0, count.sum(), _BLOCK), side="right").tolist()
+        for low, high in pairwise([*dict.fromkeys(cuts), len(keys)]):
+            pairs, first = count[low:high], end[low:high] - count[low:high]
+            first = first - first[0]
+            member = np.arange(int(pairs.sum())) + np.repeat(begin[low:high] - first, pairs)
+            best[low:high] = np.maximum.reduceat(_mixed(np.repeat(keys[low:high], pairs) ^ names[member]), first)
         return _number(best)
 
     @cached_property

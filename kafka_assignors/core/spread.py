@@ -40,12 +40,20 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
 
     loose = np.flatnonzero((owner == FREE) & (group != FREE))
     loose = loose[np.argsort(group[loose], kind="stable")]
-    bounds = [*np.flatnonzero(np.diff(group[loose], prepend=-1)).tolist(), len(loose)]
-    for begin, end in pairwise(bounds):
-        g = group[loose[begin]]
-        low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
-        _deal(loose[begin:end], dealt_member[low:high], dealt_units[low:high], affinity, owner, topic, indexed.first)
     run = group[loose] * len(indexed.topics) + topic[loose]  # what it costs no spread to exchange
+    begin = np.flatnonzero(np.diff(run, prepend=-1))
+    whole = np.diff(begin, append=len(loose)) == np.diff(indexed.first)[topic[loose[begin]]]
+    of = group[loose[begin]]
+    head = np.flatnonzero(np.diff(of, prepend=-1))
+    low, high = np.searchsorted(dealt_class, of[head]), np.searchsorted(dealt_class, of[head], side="right")
+    new = np.logical_and.reduceat(whole, head) if len(head) else whole
+    begin = np.append(begin, len(loose))
+    parts = zip(
+        head.tolist(), np.append(head, len(of))[1:].tolist(), new.tolist(), low.tolist(), high.tolist(), strict=True
+    )
+    for start, stop, is_new, few, many in parts:
+        bounds = begin[start : stop + 1]
+        _deal(loose, bounds.tolist(), is_new, dealt_member[few:many], dealt_units[few:many], affinity, owner, indexed)
     owner[loose] = matched(affinity, loose, run, owner[loose])
     return owner
 
@@ -146,53 +154,66 @@ def _gain(
     affinity: Affinity, positions: Ints, group: Ints, owner: Ints, dealt_class: Ints, dealt_member: Ints
 ) -> Floats:
     """How much better each position goes with one of those who get new units of its class than with its owner."""
+    begin = np.searchsorted(dealt_class, group)
+    takers = np.searchsorted(dealt_class, group, side="right") - begin
     gain = np.zeros(len(positions))
-    order = np.argsort(group, kind="stable")
-    bounds = [*np.flatnonzero(np.diff(group[order], prepend=-1)).tolist(), len(order)]
-    for begin, end in pairwise(bounds):
-        here = order[begin:end]
-        low, high = np.searchsorted(dealt_class, (group[here[0]], group[here[0]] + 1)).tolist()
-        if low < high:
-            gain[here] = affinity.best(positions[here], dealt_member[low:high])
-    asked = np.flatnonzero(gain)
+    asked = np.flatnonzero(takers)
+    gain[asked] = affinity.best(positions[asked], dealt_member, begin[asked], takers[asked])
     gain[asked] -= affinity.of(positions[asked], owner[asked])
     return gain
 
 
-def _deal(loose: Ints, members: Ints, units: Ints, affinity: Affinity, owner: Ints, topic: Ints, first: Ints) -> None:
+def _deal(
+    loose: Ints,
+    bounds: list[int],
+    whole: bool,
+    members: Ints,
+    units: Ints,
+    affinity: Affinity,
+    owner: Ints,
+    indexed: Indexed,
+) -> None:
     """Give the loose partitions of a class to members with that much room, topic by topic.
 
     Each goes to the member with room that has the fewest of the topic, in a circle that goes on from topic to topic;
     where topics are new to all, names decide who gets more of which.
+
+    Args:
+        loose: int[], what is to be given out, of all classes.
+        bounds: Where in it each topic of this class begins, and the end.
+        whole: Whether that is all there is of these topics.
+        members: Who gets some, ascending.
+        units: How many.
+        affinity: Of the group.
+        owner: int[P], changed in place.
+        indexed: The group as integers.
     """
     if len(members) == 1:
-        owner[loose] = members[0]
+        owner[loose[bounds[0] : bounds[-1]]] = members[0]
         return
-    start = np.flatnonzero(np.diff(topic[loose], prepend=-1))
-    bounds = [*start.tolist(), len(loose)]
-    whole = np.diff(bounds) == np.diff(first)[topic[loose[start]]]
-    if whole.all() and units.max() - units.min() <= 1:
+    if whole and units.max() - units.min() <= 1:
         # Nobody has anything of these topics.
-        if len(start) > 1:
-            given = shares(affinity, loose[start], np.diff(bounds), members, units)
+        if len(bounds) > 2:
+            given = shares(affinity, loose[bounds[:-1]], np.diff(bounds), members, units)
             if given is not None:
-                owner[loose] = np.repeat(np.tile(members, len(given)), given.ravel())
+                owner[loose[bounds[0] : bounds[-1]]] = np.repeat(np.tile(members, len(given)), given.ravel())
                 return
         slot = np.repeat(members, units)
         lap = np.arange(len(slot)) - np.repeat(np.cumsum(units) - units, units)
-        owner[loose] = slot[np.lexsort((slot, lap))]
+        owner[loose[bounds[0] : bounds[-1]]] = slot[np.lexsort((slot, lap))]
         return
-    room = units.tolist()
+    names, room = members.tolist(), units.tolist()
     turn = 0
     for begin, end in pairwise(bounds):
-        t = topic[loose[begin]]
-        having = owner[first[t] : first[t + 1]]
-        have = np.bincount(having[having != FREE], minlength=int(members[-1]) + 1)[members].tolist()
+        positions = loose[begin:end].tolist()
+        t = np.searchsorted(indexed.first, positions[0], side="right")
+        having = owner[indexed.first[t - 1] : indexed.first[t]]
+        have = np.bincount(having[having != FREE], minlength=names[-1] + 1)[members].tolist()
         queue = [(have[i], (i - turn) % len(room), i) for i, left in enumerate(room) if left]
         heapify(queue)
-        for position in loose[begin:end].tolist():
+        for position in positions:
             count, place, i = queue[0]
-            owner[position] = members[i]
+            owner[position] = names[i]
             room[i] -= 1
             turn = i + 1
             if room[i]:
