@@ -14,7 +14,7 @@ STATIC = frozenset(MEMBERS[-2:])
 FEWEST = 4
 """Members that always stay."""
 PARTITIONS = 64
-_SESSION_MS, _POLL_INTERVAL_MS = 6000, 8000
+_SESSION_MS, _POLL_INTERVAL_MS, _BUSY_MS = 6000, 8000, 20_000
 _MOST_STEPS = 5000
 
 
@@ -30,8 +30,8 @@ def soak(seed: int) -> Scenario:
         tuple(islice(_steps(random.Random(seed)), _MOST_STEPS)),
         topics={"soak-orders": PARTITIONS // 2, "soak-payments": PARTITIONS // 4, "soak-audit": PARTITIONS // 4},
         session_timeout_ms=_SESSION_MS,
-        # a session, the way back of all the others, and a machine that has other things to do
-        gap_ms=_SESSION_MS + 14_000,
+        # a session, the others' wait for one that stands still in the middle of a join, and a machine that is busy
+        gap_ms=_SESSION_MS + _POLL_INTERVAL_MS + _BUSY_MS,
         consumer={"max_poll_interval_ms": _POLL_INTERVAL_MS},
     )
 
