@@ -15,9 +15,8 @@ import pytest
 
 from integration.broker import Broker
 
-from .test_member import gone
+from .test_member import GONE_S, gone
 
-WITHIN_S = 5
 SUITE = """
 import signal
 
@@ -55,7 +54,7 @@ def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker
 
             os.killpg(run.pid, how)
 
-            left = psutil.wait_procs(started, timeout=WITHIN_S)[1]
+            left = psutil.wait_procs(started, timeout=GONE_S)[1]
             assert [process for process in left if not gone(process.pid)] == []
         finally:
             run.kill()
@@ -90,7 +89,7 @@ def test_members_that_wait_for_others_do_not_outlive_their_harness(
         (still,) = [member for member in members if member.status() == psutil.STATUS_STOPPED]
         harness.kill()
     try:
-        left = psutil.wait_procs([member for member in members if member != still], timeout=WITHIN_S)[1]
+        left = psutil.wait_procs([member for member in members if member != still], timeout=GONE_S)[1]
         assert [member for member in left if not gone(member.pid)] == []
     finally:
         still.kill()

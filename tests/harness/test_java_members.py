@@ -26,7 +26,7 @@ from integration.verifiable import Telling
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from .story import seal
-from .test_member import gone, until
+from .test_member import GONE_S, gone, until
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
@@ -274,4 +274,4 @@ def test_no_java_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: 
         watchdogs = [psutil.Process(pid).ppid() for pid in jvms]
         os.kill(harness.pid, signal.SIGKILL)
 
-    until(lambda: all(gone(pid) for pid in jvms + watchdogs), "the JVMs of a dead harness end")
+    until(lambda: all(gone(pid) for pid in jvms + watchdogs), "the JVMs of a dead harness end", GONE_S)

@@ -31,6 +31,8 @@ MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
 DEADLINE_S = 20
+GONE_S = 5
+"""Nobody lives longer after the end of who started it."""
 
 
 def gone(pid: int) -> bool:
@@ -41,10 +43,10 @@ def gone(pid: int) -> bool:
         return True
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+def until(condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
+    deadline = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
         time.sleep(0.02)
 
 
@@ -292,7 +294,7 @@ def test_no_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeT
         assert not any(gone(pid) for pid in pids)
         os.kill(harness.pid, signal.SIGKILL)
 
-    until(lambda: all(gone(pid) for pid in pids), "the members of a dead harness end")
+    until(lambda: all(gone(pid) for pid in pids), "the members of a dead harness end", GONE_S)
     kinds = [e.kind for e in History.load(tmp_path).events if e.src == "member"]
     assert kinds.count("stop") == 2
 

@@ -21,7 +21,7 @@ from integration.report import GroupResult
 from integration.scenario import Heal, Join, Kill, Pause, Resume, Step, scenario
 from kafka_assignors.errors import ConfigError
 
-from .test_member import gone, until
+from .test_member import GONE_S, gone, until
 
 broker = pytest.mark.broker
 
@@ -160,7 +160,7 @@ def test_no_paused_member_outlives_its_harness(
         finally:
             harness.kill()
 
-    until(lambda: gone(pid), "the paused member of a dead harness ends")
+    until(lambda: gone(pid), "the paused member of a dead harness ends", GONE_S)
 
 
 def test_who_is_in_the_group_after_a_step() -> None:
