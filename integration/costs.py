@@ -62,13 +62,19 @@ def costs(record: GroupRecord) -> list[Cost]:
         (0 if change.rest is None else change.rest.mono_ns) if step is None else step.mono_ns
         for change, step in zip(found, named, strict=True)
     ]
+    # Also those that never came to rest: what happens then isn't the step's before.
+    edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
+
+    def begin_of(at_ns: int) -> int:
+        return edges[max(0, bisect_right(edges, at_ns) - 1)] if edges else 0
+
     stops: dict[int, list[float]] = defaultdict(list)
     for span in record.spans:
         if span.interval.gap_before_ms:
-            stops[bisect_right(begins, span.interval.start_ns) - 1].append(span.interval.gap_before_ms)
+            stops[begin_of(span.interval.start_ns)].append(span.interval.gap_before_ms)
     again: dict[int, int] = defaultdict(int)
     for at_ns, records in _read_again(record):
-        again[bisect_right(begins, at_ns) - 1] += records
+        again[begin_of(at_ns)] += records
     return [
         Cost(
             group=record.group,
@@ -76,14 +82,14 @@ def costs(record: GroupRecord) -> list[Cost]:
             generation=change.after.number,
             generations=len({g.number for g in change.generations}),
             ms=None if step is None else max(0.0, (change.end.data["adopted_ns"] - step.mono_ns) / 1e6),
-            stop_ms=max(stops[i], default=0.0),
-            downtime_ms=sum(stops[i]),
+            stop_ms=max(stops[begin], default=0.0),
+            downtime_ms=sum(stops[begin]),
             moves=len(moves({} if change.before is None else _owners(change.before), _owners(change.after))),
-            needless=_needless(change, begins[i]),
-            duplicates=again[i],
+            needless=_needless(change, begin),
+            duplicates=again[begin],
             asked=change.asked,
         )
-        for i, (change, step) in enumerate(zip(found, named, strict=True))
+        for change, step, begin in zip(found, named, begins, strict=True)
     ]
 
 

@@ -109,3 +109,13 @@ def test_a_generation_that_a_static_restart_writes_again_is_no_round_of_the_chan
     assert cost(story, "b joins").generations == 1
     verdict = check(story.history)
     assert (verdict.violations, verdict.checked["R5"]) == ((), 1)
+
+
+def test_what_happens_in_a_step_that_never_rests_counts_to_no_other() -> None:
+    story = joins("range")
+    before = cost(story, "a joins")
+    story.tell("step", name="a leaves")
+    story.stop("a").round(stable=False)
+
+    assert len(gaps(story)) > 4
+    assert cost(story, "a joins") == before
