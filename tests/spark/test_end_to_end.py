@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from integration.broker import Broker
 from integration.group import MemberGroup
 from integration.history import History
+from integration.publish import publish
 from integration.records import Record, send
 from integration.timeline import Interval, intervals
 from kafka_assignors.core.assignment import moves
@@ -50,16 +51,6 @@ def job(
     return work(spark, broker.bootstrap, sources, want, Steps())
 
 
-def publish(broker: Broker, topic: str, folder: Path) -> None:
-    """Every line of a history to a topic; the last one of each file twice, as producers do that heard of no success."""
-    with KafkaProducer(bootstrap_servers=broker.bootstrap, metrics_enabled=False) as producer:
-        for file in folder.rglob("*.jsonl"):
-            lines = file.read_bytes().splitlines()
-            for line in (*lines, *lines[-1:]):
-                producer.send(topic, line)
-        producer.flush(30)
-
-
 def timeline_is_the_checkers(spark: SparkSession, folder: Path) -> None:
     names = sorted(Interval.__dataclass_fields__)
     place = ("group", "topic", "partition", "start_ns", "member", "incarnation")
@@ -91,7 +82,8 @@ def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTop
         group.wait_stable()
 
     told = kafka_topic(partitions=2, name="events")
-    publish(kafka_broker, told, history)
+    for _ in range(2):  # as a producer repeats what it heard of no success of
+        publish(kafka_broker.bootstrap, told, history)
 
     said = job(spark, kafka_broker, topic, tmp_path, events=told, counts=(12, 24))
 
