@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from integration.broker import Broker
+from integration.chaos import DRAWN
+from integration.scenario import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -53,6 +55,14 @@ def test_the_example_of_the_pytest_plugin(kafka_broker: Broker, tmp_path: Path) 
     assert "1 passed" in said.splitlines()[-1]
 
 
+def test_every_scenario_that_the_readme_names_is_there() -> None:
+    """Each is played by a test of the harness; the file is the reader's own."""
+    names = set(re.findall(r"(?:integration |`)run ([a-z][\w.-]+)", README))
+
+    assert len(names) >= 8
+    assert names - {*SCENARIOS, *DRAWN} == {"mine.json"}
+
+
 def test_every_test_that_the_page_names_is_there() -> None:
     named = re.findall(r"`((?:\w+/)?\w+\.py)(?:::(\w+))?`", PAGE.partition("## What is promised")[2])
     assert len(named) > 20
@@ -68,7 +78,10 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -
     lines = re.findall(
         r"^\.venv/bin/python -m (integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$", README, re.MULTILINE
     )
-    play, judge, watch = (line.split() for line in lines[:3])
+    play, judge, watch = (
+        next(line.split() for line in lines if line.startswith(f"integration {verb} "))
+        for verb in ("run", "judge", "watch")
+    )
     out = tmp_path / "out"
 
     python = [sys.executable, "-m"]
