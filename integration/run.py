@@ -110,7 +110,7 @@ def _brokers(what: Scenario, backend: str, bootstrap: str | None, version: str) 
         return _broker(backend, bootstrap, version=version)
     if bootstrap or backend == "external":
         raise ConfigError(
-            f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave --backend and --bootstrap"
+            f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave out --bootstrap and --backend external"
         )
     return start_cluster(what.nodes, backend=backend, version=version)
 

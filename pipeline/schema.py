@@ -372,7 +372,8 @@ def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> Data
 
     def column(field: StructField) -> Column:
         if field.nullable:
-            return sf.col(field.name)
+            # A column that happens to have no null here has some elsewhere: all files of a table are alike.
+            return sf.when(sf.col(field.name).isNotNull(), sf.col(field.name)).alias(field.name)
         # The literal is never reached, but without it Spark would call every computed column nullable.
         literal = _literal(field.dataType)
         null = [sf.raise_error(sf.lit(f"column {field.name} has a null")).cast(field.dataType)] if strict else []
