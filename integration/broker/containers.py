@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, NotSupported
-from . import Broker
 from .docker import docker_problem, image_name, require_image
+from .place import PlacedBroker
 from .ports import free_ports, require_free
-from .ready import await_ready
 from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, render, uuid_base64
 
 _LABEL = "kafka-assignors.run"
 _CONTROLLER_PORT, _INTERNAL_PORT = 9093, 9092  # inside a container, where nothing else listens
-_STOP_TIMEOUT_S = 15
 _KILLED = 137  # exit code after SIGKILL
 
 # The container's only process is the JVM in the end (exec), so that signals reach it. A second start of the same
@@ -239,8 +237,10 @@ class ContainerNode:
         return dict(self._container.attrs["State"])
 
 
-class DockerBroker(Broker):
+class DockerBroker(PlacedBroker):
     """One KRaft node in a container, which is removed with this process; see `start_broker` for the arguments."""
+
+    _node: ContainerNode
 
     def __init__(
         self, *, port: int | None, rack: str, version: str, timeout_s: float, settings: Mapping[str, str]
@@ -264,38 +264,8 @@ class DockerBroker(Broker):
             self.close()
             raise
 
-    @property
-    def routes(self) -> tuple[Route, ...]:
-        """As every broker's."""
-        return (self._route,)
-
-    def pids(self) -> list[int]:
-        """The container's JVM, as this machine sees it, and the reaper."""
-        return self._node.pids()
-
-    def log_tail(self, lines: int = 40) -> str:
-        """The last lines that the container wrote."""
-        return self._node.log_tail(lines)
-
-    def kill(self) -> None:
-        """SIGKILL to the container's JVM."""
-        self._node.kill()
-
-    def restart(self) -> None:
-        """A clean stop if it runs, then the same container again."""
-        self._node.stop(_STOP_TIMEOUT_S)
-        self._start()
-
-    def close(self) -> None:
-        """Remove the container with its data."""
-        self._node.close()
-
-    def _start(self) -> None:
-        self._node.launch(self.bootstrap)
-        try:
-            await_ready(self.bootstrap, self._timeout_s, self._node.check_alive)
-        except BrokerUnreachable as error:
-            raise BrokerNotReady(f"{error} (container {self._node.id[:12]})", self.log_tail()) from error
+    def _silent(self, error: BrokerUnreachable) -> BrokerNotReady:
+        return BrokerNotReady(f"{error} (container {self._node.id[:12]})", self.log_tail())
 
 
 def _container(containers: Containers, name: str, ports: Iterable[int], properties: str, cluster_id: str) -> Any:

@@ -1,12 +1,18 @@
-"""What one node of a cluster runs in: a JVM of its own, one that several share, or a container."""
+"""What one node runs in: a JVM of its own, one that several share, or a container; and a broker that is such a node."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from ..errors import BrokerNotReady, BrokerUnreachable
+from . import Broker
+from .ready import await_ready
 from .settings import Route
+
+_STOP_TIMEOUT_S = 15
 
 
 class Place(Protocol):
@@ -65,3 +71,48 @@ class Place(Protocol):
 
     def close(self) -> None:
         """End it and remove its data; may be called twice."""
+
+
+class PlacedBroker(Broker):
+    """A broker that is one node in a `Place`. A subclass sets these three before `_start`."""
+
+    _node: Place
+    _route: Route
+    _timeout_s: float
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """As every broker's."""
+        return (self._route,)
+
+    def pids(self) -> list[int]:
+        """The processes of its place."""
+        return self._node.pids()
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of its log."""
+        return self._node.log_tail(lines)
+
+    def kill(self) -> None:
+        """SIGKILL to the JVM; refused where it is shared."""
+        self._node.kill()
+
+    def restart(self) -> None:
+        """A clean stop if it runs, then a new JVM. After `kill` it waits for its old session to end first (3 s)."""
+        self._node.stop(_STOP_TIMEOUT_S)
+        self._start()
+
+    def close(self) -> None:
+        """SIGKILL to the JVM: nothing needs a clean end, as Kafka recovers its log."""
+        self._node.close()
+
+    def _start(self) -> None:
+        self._node.launch(self.bootstrap)
+        try:
+            await_ready(self.bootstrap, self._timeout_s, self._node.check_alive)
+        except BrokerUnreachable as error:
+            raise self._silent(error) from error
+
+    @abstractmethod
+    def _silent(self, error: BrokerUnreachable) -> BrokerNotReady:
+        """It runs and does not answer in time: say where to look."""

@@ -6,20 +6,22 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer
 
 from integration.broker.cluster import Cluster, Node, start_cluster
 from integration.broker.ready import nodes
 from integration.errors import BrokerNotReady
 from kafka_assignors.errors import ConfigError
+
+from ..waiting import until
+from .readback import read
 
 pytestmark = pytest.mark.broker
 
@@ -33,15 +35,6 @@ cluster.nodes[0].pause()
 print(*cluster.pids(), flush=True)
 signal.pause()
 """
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for something true; what it was at the deadline is in the message."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} within {DEADLINE_S} s; last: {found!r}"
-        time.sleep(0.05)
-    return found
 
 
 def partitions(node: Node, topic: str) -> list[dict[str, Any]]:
@@ -91,22 +84,24 @@ def test_one_node_less_and_the_others_lead_and_serve_until_it_is_back(cluster, k
         send(producer, topic, range(60))
         getattr(node, fault)()
         during = [producer.send(topic, b"%d" % i, partition=i % 3) for i in range(60, 120)]
-        until(lambda: len(nodes(witness.bootstrap)) == 2, f"node {victim} is missed")
+        until(lambda: len(nodes(witness.bootstrap)) == 2, f"node {victim} is missed", DEADLINE_S)
         others = {1, 2, 3} - {victim}
         until(
             lambda: all(p["leader_id"] in others for p in partitions(witness, topic)),
             f"nodes {others} lead what node {victim} led",
+            DEADLINE_S,
         )
         for future in during:
             future.get(DEADLINE_S)
         send(producer, topic, range(120, 180))
-    assert read(witness.bootstrap, topic, 3) >= {b"%d" % i for i in range(180)}
+    assert read(witness.bootstrap, topic, 3, DEADLINE_S) >= {b"%d" % i for i in range(180)}
 
     cluster.restore()
 
     until(
         lambda: all(sorted(p["isr_nodes"]) == [1, 2, 3] for p in partitions(node, topic)),
         f"node {victim} is in sync again",
+        DEADLINE_S,
     )
     assert node.runs
     assert not node.paused
@@ -115,22 +110,6 @@ def test_one_node_less_and_the_others_lead_and_serve_until_it_is_back(cluster, k
 def send(producer: KafkaProducer, topic: str, numbers: range) -> None:
     for future in [producer.send(topic, b"%d" % i, partition=i % 3) for i in numbers]:
         future.get(DEADLINE_S)
-
-
-def read(bootstrap: str, topic: str, count: int) -> set[bytes]:
-    """Every value from the start to the end offsets of now."""
-    with closing(KafkaConsumer(bootstrap_servers=bootstrap, metrics_enabled=False)) as consumer:
-        tps = [TopicPartition(topic, p) for p in range(count)]
-        consumer.assign(tps)
-        ends = consumer.end_offsets(tps)
-        consumer.seek_to_beginning(*tps)
-        found: set[bytes] = set()
-        deadline = time.monotonic() + DEADLINE_S
-        while any(consumer.position(tp) < end for tp, end in ends.items()):
-            assert time.monotonic() < deadline, f"{topic} was not read to its end within {DEADLINE_S} s"
-            for records in consumer.poll(timeout_ms=500).values():
-                found |= {record.value for record in records}
-        return found
 
 
 def test_a_restart_is_a_new_process_with_the_old_data(cluster, kafka_cluster_topic):
@@ -144,8 +123,12 @@ def test_a_restart_is_a_new_process_with_the_old_data(cluster, kafka_cluster_top
 
     assert node.pids()
     assert not set(node.pids()) & set(before)
-    until(lambda: [p["leader_id"] for p in partitions(node, topic)] == [node.node_id], "the only replica leads")
-    assert read(node.bootstrap, topic, 1) == {b"kept"}
+    until(
+        lambda: [p["leader_id"] for p in partitions(node, topic)] == [node.node_id],
+        "the only replica leads",
+        DEADLINE_S,
+    )
+    assert read(node.bootstrap, topic, 1, DEADLINE_S) == {b"kept"}
 
 
 def test_close_leaves_nothing_of_a_paused_node():

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer
 
 from integration.broker.cluster import Cluster, start_cluster
 from integration.broker.ready import nodes
+
+from ..waiting import until
+from .readback import read
 
 pytestmark = [pytest.mark.broker, pytest.mark.docker]
 
@@ -28,13 +30,6 @@ cluster.nodes[0].pause()
 print(cluster.nodes[0]._place._containers.network.name, *cluster.pids(), flush=True)
 signal.pause()
 """
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S} s"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +66,7 @@ def test_one_node_less_and_the_others_serve_until_it_is_back(cluster):
 
         getattr(cluster.node(victim), fault)()
 
-        until(lambda w=witness: len(nodes(w.bootstrap)) == 2, f"{fault} of node {victim} is noticed")
+        until(lambda w=witness: len(nodes(w.bootstrap)) == 2, f"{fault} of node {victim} is noticed", DEADLINE_S)
         settings = {"acks": "all", "request_timeout_ms": 4000, "retry_backoff_ms": 100}
         with closing(KafkaProducer(bootstrap_servers=witness.bootstrap, **settings)) as producer:
             values = [b"%s %d" % (fault.encode(), i) for i in range(30)]
@@ -81,22 +76,8 @@ def test_one_node_less_and_the_others_serve_until_it_is_back(cluster):
         cluster.restore()
         assert len(nodes(cluster.node(victim).bootstrap)) == 3
     # A node that was cut off serves before it has heard who leads now: until then it tells its own, older ends.
-    until(lambda: read(cluster.bootstrap) >= sent, "every record that was promised is read")
-
-
-def read(bootstrap: str) -> set[bytes]:
-    with closing(KafkaConsumer(bootstrap_servers=bootstrap, metrics_enabled=False)) as consumer:
-        tps = [TopicPartition("kept", p) for p in range(3)]
-        consumer.assign(tps)
-        ends = consumer.end_offsets(tps)
-        consumer.seek_to_beginning(*tps)
-        found: set[bytes] = set()
-        deadline = time.monotonic() + DEADLINE_S
-        while any(consumer.position(tp) < end for tp, end in ends.items()):
-            assert time.monotonic() < deadline, f"not read to the end within {DEADLINE_S} s"
-            for records in consumer.poll(timeout_ms=500).values():
-                found |= {record.value for record in records}
-        return found
+    promised = "every record that was promised is read"
+    until(lambda: read(cluster.bootstrap, "kept", 3, DEADLINE_S) >= sent, promised, DEADLINE_S)
 
 
 def test_close_leaves_no_container_and_no_network(cluster):

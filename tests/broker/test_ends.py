@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+
+from ..waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -29,12 +29,8 @@ with start_broker(sys.argv[1]) as broker:
 BACKENDS = ["jvm", "shared", pytest.param("docker", marks=pytest.mark.docker)]
 
 
-def until(condition: Callable[[], bool], timeout_s: float) -> float:
-    """Wait for a condition; returns the seconds that it took, or `timeout_s` when it never came true."""
-    began = time.monotonic()
-    while not condition() and time.monotonic() - began < timeout_s:
-        time.sleep(0.02)
-    return min(timeout_s, time.monotonic() - began) if not condition() else time.monotonic() - began
+def gone(pids: list[int]) -> bool:
+    return not any(psutil.pid_exists(pid) for pid in pids)
 
 
 @pytest.fixture
@@ -80,8 +76,7 @@ def test_sigkill_of_the_owner_leaves_no_broker(owner, backend):
 
     process.kill()
 
-    took = until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 5)
-    assert took < 5, f"{[psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]} survived"
+    until(lambda: gone(pids), "the broker of a killed owner ends", 5)
     assert not any(folder.exists() for folder in folders)
 
 
@@ -92,7 +87,7 @@ def test_sigkill_of_the_owner_of_a_killed_broker_leaves_nothing_of_it(owner):
 
     process.kill()
 
-    assert until(lambda: not folder.exists() and not any(psutil.pid_exists(pid) for pid in pids), 5) < 5
+    until(lambda: gone(pids) and not folder.exists(), "nothing is left of a killed broker", 5)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -103,7 +98,7 @@ def test_ctrl_c_leaves_no_broker(owner, backend):
     os.killpg(process.pid, signal.SIGINT)
 
     assert process.wait(timeout=20) in (-signal.SIGINT, 130, 1)
-    assert until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 5) < 5
+    until(lambda: gone(pids), "the broker ends", 5)
 
 
 def test_ctrl_c_while_the_broker_starts_leaves_none(tmp_path):
@@ -122,11 +117,11 @@ def test_ctrl_c_while_the_broker_starts_leaves_none(tmp_path):
         except psutil.NoSuchProcess:  # `java -version` came and went
             return False
 
-    assert until(jvm_runs, 20) < 20
+    until(jvm_runs, "the JVM runs", 20)
 
     os.killpg(process.pid, signal.SIGINT)
 
     _, said = process.communicate(timeout=20)
     assert "KeyboardInterrupt" in said
-    assert until(lambda: not any(child.is_running() for child in children), 5) < 5
+    until(lambda: not any(child.is_running() for child in children), "what it started ends", 5)
     assert list(tmp_path.iterdir()) == []

@@ -1,10 +1,8 @@
-"""Consumers that are polled on threads of this process, and conditions waited for."""
+"""Consumers that are polled on threads of this process."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer
@@ -12,14 +10,6 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 from integration.broker import Broker
 
 DEADLINE_S = 30
-
-
-def until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    """Wait for a condition; fail by saying what did not come."""
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {deadline_s:.0f} s: {what}"
-        threading.Event().wait(0.05)
 
 
 class Polling(threading.Thread):

@@ -16,7 +16,8 @@ from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.errors import ConfigError
 
-from .polling import DEADLINE_S, until
+from ..waiting import until
+from .polling import DEADLINE_S
 
 pytestmark = pytest.mark.broker
 PARTITIONS = 6

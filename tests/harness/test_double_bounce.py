@@ -12,7 +12,8 @@ from kafka.admin import KafkaAdminClient
 from integration.broker import Broker
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 
-from .polling import Polling, until
+from ..waiting import until
+from .polling import Polling
 
 PARTITIONS = 6
 BOUNCES = [[RangeAssignor], [CooperativeStickyAssignor, RangeAssignor], [CooperativeStickyAssignor]]

@@ -25,7 +25,7 @@ from integration.scenario import scenario
 from integration.timeline import FENCED_MS
 from kafka_assignors.errors import ConfigError
 
-from .polling import until
+from ..waiting import until
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]
@@ -157,8 +157,8 @@ def test_our_fenced_static_member_stops(kafka_broker: Broker, tmp_path: Path) ->
     assert after.generation == before.generation
     assert after.owned["twin"] == before.owned["m2"]
     assert result.verdict.checked["S2"] == 1
-    until = [i for i in result.intervals if i.member == "m2" and i.end_ns > after.mono_ns]
-    assert {(i.topic, i.partition): i.end_kind for i in until} == {
+    fenced = [i for i in result.intervals if i.member == "m2" and i.end_ns > after.mono_ns]
+    assert {(i.topic, i.partition): i.end_kind for i in fenced} == {
         (topic, p): "lost" for topic, held in before.owned["m2"].items() for p in held
     }
     said = [e for e in History.load(tmp_path).events if e.kind == "error"]

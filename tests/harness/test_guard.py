@@ -15,7 +15,8 @@ from kafka.structs import MemberState
 from integration.broker import Broker
 from kafka_assignors import RangeAssignor
 
-from .polling import Polling, until
+from ..waiting import until
+from .polling import Polling
 
 POLL_MS = 100
 

@@ -25,8 +25,9 @@ from integration.records import Sender
 from integration.verifiable import Telling
 from kafka_assignors.errors import ConfigError, UnknownName
 
+from ..waiting import until
 from .story import seal
-from .test_member import GONE_S, gone, until
+from .test_member import GONE_S, gone
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]

@@ -21,7 +21,8 @@ from integration.history import History
 from integration.records import Sender
 from kafka_assignors.events import EventWriter
 
-from .test_member import DEADLINE_S, until
+from ..waiting import until
+from .test_member import DEADLINE_S
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
@@ -60,7 +61,11 @@ def test_what_a_killed_writer_leaves_is_whole_but_for_its_last_line(tmp_path: Pa
         try:
             for i, pid in enumerate(pids):
                 effects = tmp_path / f"{i}.effects"
-                until(lambda effects=effects: effects.exists() and effects.stat().st_size > 0, f"{effects} is written")
+                until(
+                    lambda effects=effects: effects.exists() and effects.stat().st_size > 0,
+                    f"{effects} is written",
+                    DEADLINE_S,
+                )
                 threading.Event().wait(rng.uniform(0, 0.02))
                 os.kill(pid, signal.SIGKILL)
         finally:
@@ -97,7 +102,9 @@ def test_members_that_are_killed_at_any_moment_of_their_lives(
             file = tmp_path / f"{group.group}.{name}.0.jsonl"
             said = f'"kind":"{milestone}"'
             until(
-                lambda file=file, said=said: file.exists() and said in file.read_text("utf-8"), f"{name}: {milestone}"
+                lambda file=file, said=said: file.exists() and said in file.read_text("utf-8"),
+                f"{name}: {milestone}",
+                DEADLINE_S,
             )
             threading.Event().wait(rng.uniform(0, 0.05))
             group.kill(name)

@@ -27,6 +27,8 @@ from integration.publish import publish
 from integration.records import Record, Sender, read_back, send
 from kafka_assignors.errors import ConfigError, UnknownName
 
+from ..waiting import until
+
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
@@ -41,13 +43,6 @@ def gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def until(condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        time.sleep(0.02)
 
 
 def members_of(folder: Path) -> list[int]:

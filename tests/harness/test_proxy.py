@@ -25,7 +25,8 @@ from integration.report import GroupResult
 from integration.scenario import Step, scenario
 from kafka_assignors.errors import ConfigError
 
-from .test_member import gone, until
+from ..waiting import until
+from .test_member import DEADLINE_S, gone
 
 pytestmark = pytest.mark.broker
 MakeTopic = Callable[..., str]
@@ -102,7 +103,11 @@ def test_all_connections_of_a_member_pass_the_proxy_also_to_leaders_and_coordina
     ):
         group.start("m1", [topic], ["cooperative-sticky"], via=proxy)
         group.wait_stable()
-        until(lambda: peers_of(tmp_path, "m1") == advertised, "m1, which has all partitions, is connected to each node")
+        until(
+            lambda: peers_of(tmp_path, "m1") == advertised,
+            "m1, which has all partitions, is connected to each node",
+            DEADLINE_S,
+        )
         group.start("m2", [topic], ["cooperative-sticky"])
         group.wait_stable()
         assert set() < peers_of(tmp_path, "m2") <= direct
@@ -196,4 +201,4 @@ def test_no_proxy_outlives_its_harness(kafka_broker: Broker, tmp_path: Path) -> 
         finally:
             harness.kill()
 
-    until(lambda: gone(pid), "the proxy of a dead harness ends")
+    until(lambda: gone(pid), "the proxy of a dead harness ends", DEADLINE_S)

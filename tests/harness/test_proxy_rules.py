@@ -19,7 +19,8 @@ from integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.events import Event
 
-from .test_member import until
+from ..waiting import until
+from .test_member import DEADLINE_S
 
 pytestmark = pytest.mark.broker
 
@@ -114,7 +115,7 @@ def test_what_is_healed_goes_on_at_once(
         producer.close()
 
     assert time.monotonic() - began < 30
-    until(lambda: applied.over, "the proxy tells that it is over")
+    until(lambda: applied.over, "the proxy tells that it is over", DEADLINE_S)
     assert [e.kind for e in told_of(folder, client_id)] == ["fault_begin", "fault_end"]
 
 
@@ -136,7 +137,7 @@ def test_a_process_that_takes_a_members_name_meets_the_fault_anew(proxy: FaultPr
         assert proxy.cuts_off("again")
         proxy.admit("again", "g", 1)
 
-    until(lambda: not proxy.cuts_off("again"), "it is over")
+    until(lambda: not proxy.cuts_off("again"), "it is over", DEADLINE_S)
     events = [(e.kind, e.group, e.member, e.incarnation) for e in told_of(folder, "again")]
     assert events == [(kind, "g", "again", i) for i in (0, 1) for kind in ("fault_begin", "fault_end")]
 
@@ -166,7 +167,7 @@ def test_a_fault_that_hits_nothing_is_told_and_not_in_the_history(proxy: FaultPr
         proxy.apply(Cut("nobody")).wait()
     assert len(proxy.in_force) == 2
     proxy.heal()
-    until(lambda: not proxy.in_force, "they are over")
+    until(lambda: not proxy.in_force, "they are over", DEADLINE_S)
     assert told_of(folder, "nobody") == []
 
 
@@ -180,5 +181,5 @@ def test_what_is_not_kafka_is_refused_and_told(proxy: FaultProxy, kafka_broker: 
     def told() -> list[str]:
         return [e.data["message"] for e in History.load(folder).events if e.kind == "error"]
 
-    until(told, "the refusal is in the history")
+    until(told, "the refusal is in the history", DEADLINE_S)
     assert "does the client speak TLS, or no Kafka at all?" in told()[0]

@@ -21,13 +21,14 @@ from integration.report import GroupResult
 from integration.scenario import Heal, Join, Kill, Pause, Resume, Step, scenario
 from kafka_assignors.errors import ConfigError
 
-from .test_member import GONE_S, gone, until
+from ..waiting import until
+from .test_member import DEADLINE_S, GONE_S, gone
 
 broker = pytest.mark.broker
 
 
 def stands_still(process: psutil.Process) -> None:
-    until(lambda: process.status() == psutil.STATUS_STOPPED, "the member stands still")
+    until(lambda: process.status() == psutil.STATUS_STOPPED, "the member stands still", DEADLINE_S)
 
 
 def played(name: str, kafka_broker: Broker, folder: Path, *assignors: str) -> GroupResult:

@@ -12,7 +12,8 @@ import pytest
 from integration.broker.cluster import Cluster
 from producers import CheckedPartitioner, GeographicPartitioner, UniformPartitioner, aiokafka, confluent
 
-from .test_cluster_faults import DEADLINE_S, cluster, lie, share, until
+from ..waiting import until
+from .test_cluster_faults import DEADLINE_S, cluster, lie, share
 
 __all__ = ["cluster"]  # a fixture, found by its name here
 pytestmark = pytest.mark.broker
@@ -105,7 +106,7 @@ def test_other_clients_stay_in_the_rack_too_and_go_elsewhere_when_its_leader_die
                 sent += client.send(topic, range(len(sent), len(sent) + 100))
                 return len(set(sent)) > 2
 
-            until(left, f"{name} leaves the rack")
+            until(left, f"{name} leaves the rack", DEADLINE_S)
             after = client.send(topics[name], range(len(sent), len(sent) + 600))
             assert set(after) == set(range(6)), f"{name}: with no leader in rack b all partitions are as good"
             sent += after
@@ -146,7 +147,11 @@ def test_a_stalled_broker_gets_less_through_confluent_too_and_no_produce_waits_f
             client.poll(0)
             if i % 40 == 39:
                 others = {j for j, partition in enumerate(said) if partition not in theirs}
-                until(lambda others=others: client.poll(0.01) >= 0 and others <= placed.keys(), "others acknowledge")
+                until(
+                    lambda others=others: client.poll(0.01) >= 0 and others <= placed.keys(),
+                    "others acknowledge",
+                    DEADLINE_S,
+                )
         return longest
 
     send(range(600))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -25,6 +25,7 @@ from producers import (
     partition_for_key,
 )
 
+from ..waiting import until
 from .reading import read_back
 from .test_broker import producer
 
@@ -51,13 +52,6 @@ def lie(cluster: Cluster, topic: str, placed: list[int]) -> bool:
     """Record i lies on the partition that its acknowledgement named, once."""
     found = sorted((int(value), partition) for partition, _, value in read_back(cluster, topic, len(placed)))
     return found == list(enumerate(placed))
-
-
-def until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.02)
 
 
 def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic):
@@ -102,11 +96,11 @@ def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterward
                 if said[-1] not in theirs:
                     others.append(during[-1])
                 if i % 40 == 39:
-                    until(lambda: all(future.is_done for future in others), "the others acknowledge")
+                    until(lambda: all(future.is_done for future in others), "the others acknowledge", DEADLINE_S)
         finally:
             cluster.nodes[2].resume()  # closing the producer waits for what it has
         placed += [future.get(DEADLINE_S).partition for future in during]
-        until(lambda: all(chooser.pending_bytes(topic, p) == 0 for p in range(6)), "no backlog is left")
+        until(lambda: all(chooser.pending_bytes(topic, p) == 0 for p in range(6)), "no backlog is left", DEADLINE_S)
         placed += send(sending, topic, range(3000, 4200))
 
     assert before > 1 / 6
@@ -139,20 +133,21 @@ def test_a_leader_that_is_late_gets_nothing_until_it_acknowledges_again(cluster,
             until(
                 lambda: all(f.is_done for f, p in zip(sent[begin:], where, strict=True) if p not in theirs),
                 "the others acknowledge",
+                DEADLINE_S,
             )
             return set(where)
 
-        until(lambda: place(60) & theirs, "node 3 gets its share")
+        until(lambda: place(60) & theirs, "node 3 gets its share", DEADLINE_S)
         cluster.nodes[2].pause()
         try:
-            until(lambda: place(60) & theirs, "a record waits for node 3")
+            until(lambda: place(60) & theirs, "a record waits for node 3", DEADLINE_S)
             began = time.monotonic()
-            until(lambda: place(60) and time.monotonic() - began > 0.5, "it is late")
-            until(lambda: not place(60) & theirs, "the stay on its partition ends")
+            until(lambda: place(60) and time.monotonic() - began > 0.5, "it is late", DEADLINE_S)
+            until(lambda: not place(60) & theirs, "the stay on its partition ends", DEADLINE_S)
             assert not place(600) & theirs
         finally:
             cluster.nodes[2].resume()
-        until(lambda: place(60) & theirs, "node 3 is back")
+        until(lambda: place(60) & theirs, "node 3 is back", DEADLINE_S)
         placed = [future.get(DEADLINE_S).partition for future in sent]
     assert lie(cluster, topic, placed)
 
