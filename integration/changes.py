@@ -37,19 +37,26 @@ class Change:
 
     @cached_property
     def trigger(self) -> Event | None:
+        """What happened `alone`, to leaders that saw the topics as they are.
+
+        A leader that didn't (a cold start) must assign again, so it counts as one more thing; of a leader that doesn't
+        tell what it saw, the partitions that it assigned, or left to their claimants, tell.
+        """
+        return self.alone if all(self._seen_whole(g) for g in self.generations) else None
+
+    @cached_property
+    def alone(self) -> Event | None:
         """The one thing that happened; None if there were none or several, or somebody came or went unasked.
 
         One process's ``fault_begin`` (kill), ``stop`` and ``exit`` are one thing. Generations whose members are
-        neither those before nor those after tell of somebody else, such as a member that missed its session. A leader
-        that didn't see the topics as they are (a cold start) must assign again, so it counts as one more thing; of a
-        leader that doesn't tell what it saw, the partitions that it assigned, or left to their claimants, tell.
+        neither those before nor those after tell of somebody else, such as a member that missed its session.
         """
         if self.before is None:
             return None
         of_processes = {(e.member, e.incarnation) for e in self.triggers if e.kind != "admin_change"}
         if len(of_processes) + sum(e.kind == "admin_change" for e in self.triggers) != 1 or not self.asked:
             return None
-        return self.triggers[0] if all(self._seen_whole(g) for g in self.generations) else None
+        return self.triggers[0]
 
     @cached_property
     def asked(self) -> bool:

@@ -24,7 +24,7 @@ S1    a static member that is back within its session has its partitions, and no
 S2    a fenced static member consumes and commits nothing more
 T1    a dead member is missed when its session ends and not before, one that leaves at once
 T2    one that doesn't poll is missed when its poll interval ends
-T3    a topic that came, grew or went is in the assignment when metadata may be that old
+T3    a topic that came, grew or went is in the assignment a second after metadata may be that old
 A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
 K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
 K2    order: records of one key from one producer lie in the order in which they were sent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.strategies import STRATEGIES
@@ -20,6 +21,8 @@ ROUNDS = {**dict.fromkeys(STRATEGIES, 1), COOPERATIVE: 2}
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
 """Beside the session: a busy member's last heartbeat may be late, and all others must join again."""
+NOTICED_MS, BEAT_MS = 1000, 300
+"""Beside the metadata's age: what a group with heartbeats of `BEAT_MS` may take to join and assign anew."""
 
 
 def needless_revokes(change: Change, found: Findings) -> None:
@@ -93,7 +96,8 @@ def few_rounds(change: Change, found: Findings) -> None:
     Soon: within the shortest session of the group's members. A coordinator's successor gives each a whole session anew.
 
     A member may rejoin (it gave something up) before another has learned its assignment, which then joins again with
-    what it had before. A generation that a member has so never adopted was no round.
+    what it had before. A generation that a member has so never adopted was no round; nor was one in which a member that
+    subscribes anew still came with what it subscribed to before (a leader that joins again as it met new topics).
     """
     limit = ROUNDS.get(change.protocol or "")
     if limit is None or change.trigger is None or _interrupts(change.trigger):
@@ -102,7 +106,11 @@ def few_rounds(change: Change, found: Findings) -> None:
     found.judged("R5")
     adopted = {(e.member_id, e.data["generation"]) for e in change.record.events["generation"]}
     telling = change.record.processes
-    rounds = [g for g in change.generations if all((m, g.number) in adopted for m in g.assigned if m in telling)]
+    rounds = [
+        g
+        for g in change.generations
+        if _heard(change.trigger, g) and all((m, g.number) in adopted for m in g.assigned if m in telling)
+    ]
     if len(rounds) > limit:
         message = (
             f"one {_told(change.trigger)} took {len(rounds)} generations, {limit} would do: "
@@ -143,22 +151,26 @@ def noticed_in_time(change: Change, found: Findings) -> None:
 
 
 def topics_noticed(change: Change, found: Findings) -> None:
-    """T3: a topic that came, grew or went is in the assignment once its leader's metadata may be that old, and joined.
+    """T3: a topic that came, grew or went is in the assignment once metadata may be that old, and a second later.
 
-    Judged where every member tells how long it believes its metadata. A pattern takes two such ages: its member finds
-    the topic and joins, and the leader may have yet to learn of it.
+    Time runs from the ``admin_change``, which is written before the brokers are asked for the change, to the broker's
+    own stamp of the generation. Judged where every member tells how long it believes its metadata. Two things are
+    granted beside that second, as members learn at a heartbeat that they must join: what the slowest heartbeat has
+    beyond `BEAT_MS`; and, with a pattern, one heartbeat more, as its member joins for a topic that the leader has yet
+    to ask for, and that one then joins again.
     """
-    trigger = change.trigger
+    trigger = change.alone
     if trigger is None or trigger.data.get("change") not in _OF_TOPICS:
         return
     starts = [change.record.start_of(m) for m in change.after.assigned]
-    ages = [s.data.get("config", {}).get("metadata_max_age_ms") for s in starts if s is not None]
-    beats = [s.data.get("config", {}).get("heartbeat_interval_ms", 0) for s in starts if s is not None]
+    configs = [s.data.get("config", {}) for s in starts if s is not None]
+    ages = [config.get("metadata_max_age_ms") for config in configs]
     if len(ages) < len(starts) or None in ages:
         return
     found.judged("T3")
-    patterns = any("pattern" in s.data.get("config", {}) for s in starts if s is not None)
-    latest = max(ages) * (2 if patterns else 1) + max(beats) + LATE_MS
+    beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
+    again = beat if any("pattern" in config for config in configs) else 0
+    latest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
     topics: Mapping[str, int] = trigger.data["topics"]
     try:
         wanted = {topic for m in change.after.assigned for topic in change.after.topics_of(m)}
@@ -209,6 +221,17 @@ def _back_soon(change: Change) -> bool:
         if start is not None
     ]
     return not begun and len(sessions) == len(change.after.assigned) and longest < min(sessions) * MS
+
+
+def _heard(trigger: Event, generation: Generation) -> bool:
+    """Whether a generation may come of what happened: a member that subscribes anew has told so."""
+    topics = trigger.data.get("subscription", {}).get("topics")
+    if topics is None:
+        return True
+    with suppress(WireError):  # bytes that can't be read excuse nothing
+        joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
+        return all(each == frozenset(topics) for each in joined)
+    return True
 
 
 def _interrupts(trigger: Event) -> bool:

@@ -10,38 +10,79 @@ import pytest
 
 from integration.checker import Verdict, check
 from integration.timeline import FENCED_MS
+from kafka_assignors.core.protocol import decode_subscription, encode_subscription
 
 from .story import HEARTBEAT_MS, SESSION_MS, Story
 
 COOPERATIVE = "cooperative-sticky"
-AGE_MS = 1000
+AGE_MS, BEAT_MS = 1000, 300
+NOTICED_MS = AGE_MS + 1000  # what law T3 grants, with heartbeats of BEAT_MS at most
 
 
 def broken(verdict: Verdict) -> set[str]:
     return {violation.law for violation in verdict.violations}
 
 
-def aged(protocol: str = "sticky") -> Story:
+def aged(protocol: str = "sticky", **config: Any) -> Story:
     """Two members at rest, which tell how old their metadata may be."""
     story = Story(protocol, {"t": 4, "u": 2}).start("a", "b").round()
     for event in story.events:
         if event.kind == "start":
-            event.data["config"]["metadata_max_age_ms"] = AGE_MS  # type: ignore[index]
+            event.data["config"].update(metadata_max_age_ms=AGE_MS, **config)
     return story
 
 
-def changed(change: str, topic: str, count: int, *, after_ms: float = 500, protocol: str = "sticky") -> Story:
-    """A topic gets so many partitions, and the group assigns anew."""
-    story = aged(protocol)
-    story.tell("admin_change", change=change, target=topic, topics={topic: count})
-    story.topics = {t: n for t, n in (story.topics | {topic: count}).items() if n}  # events keep the old one
-    return story.wait(after_ms).round()
+def changed(
+    change: str, topic: str, count: int, *, after_ms: float = 500, protocol: str = "sticky", blind: bool = False,
+    **config: Any,
+) -> Story:  # fmt: skip
+    """A topic gets so many partitions, and the group assigns anew.
+
+    Args:
+        after_ms: Until the generation that has them is committed.
+        blind: The leader first assigns without them, at once.
+    """
+
+    def told(wait_ms: float) -> Story:
+        story = aged(protocol, **config)
+        story.tell("admin_change", change=change, target=topic, topics={topic: count})
+        if blind:
+            story.round(stable=False)
+        story.topics = {t: n for t, n in (story.topics | {topic: count}).items() if n}  # events keep the old one
+        return story.wait(wait_ms).round()
+
+    return told(after_ms - picked_up_ms(told(0), topic, count))
+
+
+def picked_up_ms(story: Story, topic: str, count: int) -> float:
+    """From the change to the first generation with so many partitions of its topic."""
+    begun = next(e for e in story.events if e.kind == "admin_change")
+    for event in story.events:
+        if event.kind == "generation_committed" and event.mono_ns > begun.mono_ns:
+            given = [tp for member in event.data["members"] for tp in member["assigned"] if tp["topic"] == topic]
+            if len(given) == count:
+                return (event.mono_ns - begun.mono_ns) / 1e6
+    raise AssertionError(f"no generation has {count} partitions of {topic}")
 
 
 def moved_for_nothing(data: dict[str, Any]) -> None:
     """Two members swap a partition each of a topic that nothing happened to."""
     mine, other = (member["assigned"] for member in data["members"])
     mine[0], other[0] = other[0], mine[0]
+
+
+def subscribed(*, told: bool) -> Story:
+    """a subscribes to one topic less, and two generations follow; in the first it has told so, or not yet."""
+    story = aged()
+    story.tell("admin_change", member="a", change="subscribe", target="a", subscription={"topics": [*story.topics]})
+    story.round(stable=False).round()
+    return story if told else story.change("generation_committed", with_another_topic, nth=-2)
+
+
+def with_another_topic(data: dict[str, Any]) -> None:
+    row = next(member for member in data["members"] if member["client_id"] == "a")
+    joined = decode_subscription(bytes.fromhex(row["subscription"]))
+    row["subscription"] = encode_subscription(joined._replace(topics=(*joined.topics, "w"))).hex()
 
 
 def outage(ms: float, *, rounds: int = 0, fault: str = "broker_restart") -> Story:
@@ -74,13 +115,22 @@ def fenced(lost_after_ms: float | None) -> Story:
 
 
 BROKEN: dict[str, tuple[str, Callable[[], Story]]] = {
-    "new partitions were assigned late": ("T3", lambda: changed("add_partitions", "t", 7, after_ms=AGE_MS + 5000)),
-    "a topic was gone late": ("T3", lambda: changed("delete_topic", "u", 0, after_ms=AGE_MS + 5000)),
+    "new partitions were assigned late": ("T3", lambda: changed("add_partitions", "t", 7, after_ms=NOTICED_MS + 1)),
+    "a topic was gone late": ("T3", lambda: changed("delete_topic", "u", 0, after_ms=NOTICED_MS + 1)),
+    "a topic came late, as its leader asked late": (
+        "T3", lambda: changed("create_topic", "v", 2, after_ms=NOTICED_MS + 1, blind=True)),
+    "a pattern's topic came late": (
+        "T3", lambda: changed(
+            "create_topic", "v", 2, after_ms=NOTICED_MS + HEARTBEAT_MS + 1, blind=True, pattern="v|t|u")),
+    "new partitions came late, also for a slow heartbeat": (
+        "T3", lambda: changed(
+            "add_partitions", "t", 7, after_ms=NOTICED_MS + 501, heartbeat_interval_ms=BEAT_MS + 500)),
     "an old partition moved as new ones came": (
         "R4", lambda: changed("add_partitions", "t", 6).change("generation_committed", moved_for_nothing)),
     "an old partition moved as another topic went": (
         "R4", lambda: changed("delete_topic", "u", 0).change("generation_committed", moved_for_nothing)),
     "a short restart made a generation": ("R5", lambda: outage(SESSION_MS / 2, rounds=1)),
+    "a subscription took a generation too many": ("R5", lambda: subscribed(told=True)),
     "a fenced member never noticed": ("O1", lambda: fenced(None)),
     "a fenced member noticed late": ("O1", lambda: fenced(2 * HEARTBEAT_MS + FENCED_MS + 100)),
     "what was lost is told as revoked": ("R7", lambda: thrown_out("revoke")),
@@ -109,9 +159,18 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "new partitions": ({"T3": True, "R4": True, "R5": True}, lambda: changed("add_partitions", "t", 7)),
     "new partitions, cooperative": (
         {"T3": True, "R4": True, "R3": True}, lambda: changed("add_partitions", "t", 7, protocol=COOPERATIVE)),
+    "new partitions, just in time": ({"T3": True}, lambda: changed("add_partitions", "t", 7, after_ms=NOTICED_MS)),
+    "a topic went, just in time": ({"T3": True}, lambda: changed("delete_topic", "u", 0, after_ms=NOTICED_MS)),
+    "a pattern's topic, just in time": (
+        {"T3": True, "R4": False},
+        lambda: changed("create_topic", "v", 2, after_ms=NOTICED_MS + HEARTBEAT_MS, blind=True, pattern="v|t|u")),
+    "new partitions, just in time for a slow heartbeat": (
+        {"T3": True},
+        lambda: changed("add_partitions", "t", 7, after_ms=NOTICED_MS + 500, heartbeat_interval_ms=BEAT_MS + 500)),
     "a topic went": ({"T3": True, "R4": True}, lambda: changed("delete_topic", "u", 0)),
     "a new topic": ({"T3": True, "R4": True}, lambda: changed("create_topic", "v", 2)),
     "a change of something else": ({"T3": False}, lambda: changed("alter_config", "t", 7)),
+    "a subscription that came a generation later": ({"R5": True}, lambda: subscribed(told=False)),
     "a short restart": ({"R5": True}, lambda: outage(SESSION_MS / 2)),
     "a long outage": ({"R5": True}, lambda: outage(SESSION_MS * 2)),
     "a fenced member was told in time": ({"O1": True, "S2": True}, lambda: fenced(HEARTBEAT_MS)),
