@@ -46,6 +46,8 @@ SQL_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # NumPy's cost per call is spread over more keys than the default's 10,000; keys of 1 kB make batches of 32 MB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    # Without any limit Spark does not measure each batch anew with each row, a third of the cost of handing it over.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -247,7 +249,12 @@ def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:
         ("spark.jars", ",".join(map(str, spark_jars()))),
         ("spark.driver.host", "127.0.0.1"),
         ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.driver.memory", "2g"),  # it is the workers' too
         ("spark.ui.enabled", "false"),
+        # Kept for a page that nobody sees.
+        ("spark.ui.retainedJobs", "10"),
+        ("spark.ui.retainedStages", "10"),
+        ("spark.sql.ui.retainedExecutions", "10"),
         ("spark.ui.showConsoleProgress", "false"),
         ("spark.local.dir", work),
         ("spark.sql.warehouse.dir", f"{work}/warehouse"),

@@ -8,12 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from . import schema
-
-STANDS_STILL = ("pause", "stall", "assign_stall")
-"""Faults of a process that can't know what it loses meanwhile."""
-
-ZOMBIE_MS = 5000
-"""A process that goes on again must notice within this time what it has lost."""
+from .zombies import PROCESS, zombies
 
 TRIGGERS = "run string, group string, generation int, trigger string"
 
@@ -62,7 +57,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     generations.
     Source: the rule of integration/timeline.py, in windows instead of a loop; the tests hold one against the other.
     """
-    process = ["run", "group", "member", "incarnation"]
+    process = list(PROCESS)
     holding = [*process, "topic", "partition"]
     known = events.where(sf.col("group").isNotNull())
     of_process = known.where(sf.col("member").isNotNull())
@@ -82,8 +77,8 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     )
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
     last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
-    inside = sf.filter("pauses", lambda p: (p["begin_ns"] >= sf.col("start_ns")) & (p["begin_ns"] < sf.col("end_ns")))
-    pause = sf.get(inside, sf.lit(0))
+    begun = sf.filter("zombies", lambda z: (z["begin_ns"] >= sf.col("start_ns")) & (z["begin_ns"] < sf.col("end_ns")))
+    zombie = sf.get(sf.reverse(begun), sf.lit(0))  # what was lost ended the interval, so the last one counts
     return _placed(
         rows.withColumn("end", sf.first(sf.when(~starts, ending), ignorenulls=True).over(later))
         .withColumn("held_already", sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)))
@@ -96,51 +91,9 @@ def from_callbacks(events: DataFrame) -> DataFrame:
         .withColumn("start_kind", _renamed(_STARTS))
         .withColumn("end_kind", sf.coalesce("end.kind", sf.lit("open")))
         .withColumn("source", sf.lit("callback"))
-        .join(sf.broadcast(_pauses(of_process, process)), process, "left")
-        .withColumn("zombie_ms", (sf.least(pause["end_ns"], "end_ns") - pause["begin_ns"]) / 1e6)
+        .join(sf.broadcast(zombies(known)), process, "left")
+        .withColumn("zombie_ms", (sf.least(zombie["end_ns"], "end_ns") - zombie["begin_ns"]) / 1e6)
         .fillna(0.0, "zombie_ms")
-    )
-
-
-def _pauses(of_process: DataFrame, process: list[str]) -> DataFrame:
-    """When a process could not know what it had lost: ``pauses``, an array of (begin_ns, end_ns) in time.
-
-    From its `fault_begin` (`STANDS_STILL`) to its first callback after the `fault_end`, `ZOMBIE_MS` later at most.
-    """
-    fault = sf.when(
-        sf.col("fault").isin(*STANDS_STILL) & sf.col("kind").isin("fault_begin", "fault_end"),
-        sf.struct("kind", sf.col("mono_ns").alias("ns")),
-    )
-    in_time = Window.partitionBy(*process).orderBy("mono_ns", "src", "seq")
-    before, later = (
-        in_time.rowsBetween(Window.unboundedPreceding, -1),
-        in_time.rowsBetween(1, Window.unboundedFollowing),
-    )
-    begins, ends = sf.col("fault.kind") == "fault_begin", sf.col("fault.kind") == "fault_end"
-    noticed = sf.col("kind").isin(*_STARTS, *_OWN_ENDS)
-    goes_on = ends & (sf.col("fault_before.kind") == "fault_begin")
-    rows = (
-        of_process.withColumn("fault", fault)
-        .where(noticed | sf.col("fault").isNotNull())
-        .withColumn("fault_before", sf.last("fault", ignorenulls=True).over(before))
-        .withColumn("fault_after", sf.first("fault", ignorenulls=True).over(later))
-        .withColumn("goes_on", goes_on)
-    )
-    stop = sf.when(noticed | sf.col("goes_on"), sf.struct("kind", sf.col("mono_ns").alias("ns")))
-    latest = sf.col("mono_ns") + ZOMBIE_MS * 1_000_000
-    # Going on twice without a callback in between is one pause, the later one.
-    closed = sf.col("goes_on") & (sf.col("next.kind").isNull() | (sf.col("next.kind") != "fault_end"))
-    still = begins & sf.col("fault_after").isNull()
-    return (
-        rows.withColumn("next", sf.first(stop, ignorenulls=True).over(later))
-        .where(closed | still)
-        .select(
-            *process,
-            sf.when(still, sf.col("mono_ns")).otherwise(sf.col("fault_before.ns")).alias("begin_ns"),
-            sf.when(still, sf.lit(2**63 - 1)).otherwise(sf.least(latest, "next.ns")).alias("end_ns"),
-        )
-        .groupBy(*process)
-        .agg(sf.array_sort(sf.collect_list(sf.struct("begin_ns", "end_ns"))).alias("pauses"))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,11 @@ KEYLESS = "roundrobin"
 _COUNTED = ("records", "bytes", "keys", "moved_keys", "moved_records")
 _PLACED = "topic string, rule string, partitions int, placed int, " + ", ".join(f"{name} long" for name in _COUNTED)
 
+_FOLD = ("java", "librdkafka", "sarama", "sarama-reference")
+"""The rules that take a remainder: what lies where over a multiple of n says what does over n."""
+
 _HELD = 5_000_000  # numbers, 40 MB
+_MOST_CELLS = 1 << 14  # 128 kB, what a processor keeps near itself
 
 Sums = NDArray[np.int64]  # [_COUNTED, 1 + partition]; at 0 what is spread evenly
 
@@ -186,34 +191,94 @@ def _sums(rows: pa.RecordBatch, packing: _Packing, counts: Collection[int]) -> I
     """One topic's keys, placed by every rule over every count."""
     keys = rows.column("key")
     of_row, _, partition, on_two, first = packing.unpacked(rows.column("at").to_numpy())
-    now = partition.astype(np.int32)
     if keys.null_count:
         first = first * ~np.asarray(keys.is_null())  # a key is counted in one of its rows, no key in none
     # As bincount takes them, once. Sums in float64 are exact up to 2**53, far beyond what one batch holds.
     columns = (of_row, rows.column("bytes").to_numpy(), first, first * on_two)
-    records, size, counted, split = (column.astype(np.float64) for column in columns)
-    any_split = split.any()
+    weights = [column.astype(np.float64) for column in columns]
+    everything = [column.sum() for column in weights[:3]]
     for n in counts:
-        yield (KEYLESS, n), np.array([[records.sum()], [size.sum()], [counted.sum()], [0], [0]], np.int64)
-    tries = [(rule, n) for rule in KEYED for n in counts]
-    for (rule, n), placed in zip(tries, partitions_for_tries(keys, tries), strict=True):
-        # Two slots for each partition, here and elsewhere, so that one count answers for both.
+        yield (KEYLESS, n), np.array([[x] for x in (*everything, 0, 0)], np.int64)
+    if not weights[3].any():
+        del weights[3]
+    here = _Here(partition.astype(np.int32), weights)
+    together = _together(counts, _MOST_CELLS // here.width)
+    alone = {n: [n] for n in counts}
+    shares = [(rule, n, share) for rule in KEYED for n, share in (together if rule in _FOLD else alone).items()]
+    places = partitions_for_tries(keys, [(rule, n) for rule, n, _ in shares])
+    for (rule, n, share), placed in zip(shares, places, strict=True):
+        if share == [n]:
+            yield (rule, n), here.by_staying(placed, n)
+        else:
+            found = here.by_partition(placed, n)
+            for count in share:
+                yield (rule, count), here.folded(found, count)
+
+
+def _together(counts: Collection[int], most: int) -> dict[int, list[int]]:
+    """Common multiples, at most `most` unless a count is alone -> the counts that share one: {96: [96, 24, 12]}."""
+    shared: dict[int, list[int]] = {}
+    for n in sorted(counts, reverse=True):
+        multiple = min(shared, key=lambda known: math.lcm(known, n) // known, default=n)
+        wider = math.lcm(multiple, n)
+        if wider <= most:
+            shared[wider] = [*shared.pop(multiple, ()), n]
+        else:
+            shared[n] = [n]
+    return shared
+
+
+class _Here:
+    """Rows of one topic, on the partitions where they are now.
+
+    Args:
+        now: int32[row], the partition.
+        weights: Columns float64[row]: records, bytes, 1 in a key's first row; if any key is on two partitions, 1 in
+            the first row of such a key.
+    """
+
+    def __init__(self, now: NDArray[np.int32], weights: list[NDArray[np.float64]]) -> None:
+        self._now, self._weights = now, weights
+        self.width = int(now.max()) + 1
+
+    def _summed(self, slot: NDArray[np.intp], size: int) -> Iterator[NDArray[np.float64]]:
+        for weights in self._weights:
+            yield np.bincount(slot, weights=weights, minlength=size).astype(np.float64, copy=False)
+
+    def by_partition(self, placed: NDArray[np.int32], n: int) -> list[NDArray[np.float64]]:
+        """Sums of each column, float64[1 + placed, now]."""
+        slot = (placed + 1).astype(np.intp)
+        slot *= self.width
+        slot += self._now
+        return [sums.reshape(-1, self.width) for sums in self._summed(slot, (n + 1) * self.width)]
+
+    def folded(self, found: list[NDArray[np.float64]], n: int) -> Sums:
+        """From `by_partition` of a multiple of n, where a key's place is the remainder of its hash."""
+        both = []
+        for column in found:
+            whole = np.vstack((column[:1], column[1:].reshape(-1, n, self.width).sum(0)))
+            staying = np.zeros(n + 1)
+            same = np.arange(min(n, self.width))
+            staying[1 + same] = whole[1 + same, same]
+            both.append((staying, whole.sum(1) - staying))
+        return self._moved(both)
+
+    def by_staying(self, placed: NDArray[np.int32], n: int) -> Sums:
+        """The same of any placing: two slots for each partition, here and elsewhere."""
         slot = placed.astype(np.intp)
         slot += 1
         slot *= 2
-        slot += placed != now
+        slot += placed != self._now
+        return self._moved([(s[::2], s[1::2]) for s in self._summed(slot, 2 * n + 2)])
 
-        def count(weights: NDArray[np.float64], slot: NDArray[np.intp] = slot, n: int = n) -> NDArray[np.float64]:
-            sums = np.bincount(slot, weights=weights, minlength=2 * n + 2)
-            return sums.astype(np.float64, copy=False).reshape(-1, 2)
-
-        of_records, of_keys = count(records), count(counted)
-        moved_records, moved_keys = of_records[:, 1], of_keys[:, 1]
-        if any_split:  # a key on two partitions is on another than its own in any case
-            moved_keys = moved_keys + count(split)[:, 0]
-        sums = np.stack((of_records.sum(1), count(size).sum(1), of_keys.sum(1), moved_keys, moved_records))
+    @staticmethod
+    def _moved(both: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Sums:
+        """Sums of each column of those that stay, and those that go."""
+        records, size, keys, *split = both
+        moved_keys = keys[1] + split[0][0] if split else keys[1]  # a key on two partitions leaves one in any case
+        sums = np.stack((sum(records), sum(size), sum(keys), moved_keys, records[1]))
         sums[3:, 0] = 0  # what is spread has no place to move from
-        yield (rule, n), sums.astype(np.int64)
+        return sums.astype(np.int64)
 
 
 def _rows(totals: Mapping[tuple[str, str, int], Sums]) -> pa.RecordBatch:

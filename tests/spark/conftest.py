@@ -5,15 +5,30 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.run import Steps, session
 
+LOG = pytest.StashKey[Path]()
+
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # a Python worker must find this checkout
     with session(Steps()) as found:
+        pytestconfig.stash[LOG] = Path(found.conf.get("spark.local.dir") or "") / "spark.log"
         yield found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+    """Show what Spark logged last beside a failure: what its JVM died of is nowhere else."""
+    report = yield
+    log = item.config.stash.get(LOG, None)
+    if report.failed and log is not None and log.exists():
+        report.sections.append(("the end of spark.log", log.read_text(errors="replace")[-5000:]))
+    return report

@@ -6,6 +6,7 @@ import random
 import statistics
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
@@ -84,6 +85,29 @@ def test_every_rule_and_count_equals_a_loop_over_the_records(
         assert row["moved_keys"] == (None if lookless else len(moved))
         assert row["moved_records"] == (None if lookless else elsewhere)
         assert row["moved_key_share"] == (None if lookless else pytest.approx(len(moved) / len(seen)))
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_one_count_tells_of_those_that_divide_it(split: bool) -> None:
+    """Counts below and above the partitions that there are; some hashes are none (-1), some keys on two partitions."""
+    rng = np.random.default_rng(9)
+    size = 2000
+    hashes = rng.integers(0, 1 << 32, size)
+    none = rng.random(size) < 0.1
+    weights = [rng.integers(1, 9, size), rng.integers(0, 300, size), rng.integers(0, 2, size)]
+    if split:
+        weights.append(weights[2] * (rng.random(size) < 0.2))
+    here = what_if._Here(rng.integers(0, 5, size).astype(np.int32), [column.astype(np.float64) for column in weights])
+
+    together = what_if._together([2, 3, 12, 24, 7, 5], 24)
+
+    assert together == {24: [24, 12, 3, 2], 7: [7], 5: [5]}
+    places = {n: np.where(none, -1, hashes % n).astype(np.int32) for n in (2, 3, 5, 12, 24)}
+    for n in together[24]:
+        expected = here.by_staying(places[n], n)
+        assert expected[:3].sum(1).tolist() == [column.sum() for column in weights[:3]]
+        assert 0 < expected[3].sum() < expected[2].sum()
+        np.testing.assert_array_equal(here.folded(here.by_partition(places[24], 24), n), expected)
 
 
 @pytest.mark.broker
