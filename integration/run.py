@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +59,9 @@ Bootstrap = Annotated[str | None, typer.Option(help="host:port of a broker that 
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
 Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
 Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
+EventsTopic = Annotated[
+    str | None, typer.Option(help="Publish the history to this topic, an event a record; with --bootstrap.")
+]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
 
 
@@ -136,9 +139,11 @@ def demo(
     out: Out = None,
     spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
     seed: Annotated[int, typer.Option(help="Decides the records' keys.")] = 7,
+    events_topic: EventsTopic = None,
 ) -> None:
     """Everything once, on a real broker: partitioners, assignors, vote, worked examples, Spark; one HTML page."""
     with _clear_errors():
+        _require_lasting(events_topic, bootstrap)
         console, folder = _console(), _folder(out)
         began = time.monotonic()
         console.rule("Broker", align="left")
@@ -147,7 +152,9 @@ def demo(
                 f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
                 f"ready in {time.monotonic() - began:.1f} s"
             )
-            report = Demo(broker, folder, uuid.uuid4().hex, console, spark=spark, seed=seed).run()
+            played = Demo(broker, folder, uuid.uuid4().hex, console, spark=spark, seed=seed)
+            report = played.run()
+            _publish(console, broker.bootstrap, events_topic, sorted(played.history.iterdir()))
         word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
         console.print(f"Every verdict together: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
         console.print(f"Page: {(folder / 'report.html').resolve()}", soft_wrap=True, highlight=False)
@@ -168,9 +175,7 @@ def run(
     kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
     seed: Seed = None,
-    events_topic: Annotated[
-        str | None, typer.Option(help="Publish the history to this topic, an event a record; with --bootstrap.")
-    ] = None,
+    events_topic: EventsTopic = None,
     minutes: Annotated[
         float | None, typer.Option(min=0.1, help="No step begins later; for a soak 10 unless said.")
     ] = None,
@@ -181,11 +186,7 @@ def run(
     if seed is None and name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
     with _clear_errors(), _rerun(name, seed, assignor or (), minutes):
-        if events_topic and not bootstrap:
-            raise ConfigError(
-                f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
-                "and its topics with it"
-            )
+        _require_lasting(events_topic, bootstrap)
         console = Console(stderr=True, quiet=True) if as_json else _console()
         what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
         if minutes is None and name == "soak":
@@ -212,9 +213,7 @@ def run(
             result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step, **lasts)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
-            if events_topic:
-                sent = publish(broker.bootstrap, events_topic, folder / "history")
-                console.print(f"{sent} events are in topic {events_topic}", highlight=False)
+            _publish(console, broker.bootstrap, events_topic, [folder / "history"])
         told = {**_figures(result.verdict), "harness_growth_mb": round(max(memory_mb) - memory_mb[0], 1)}
         _keep(result, folder, facts)
         _draw(png, (result,))
@@ -293,6 +292,20 @@ def up(
         with _broker(backend, None, port, kafka_version) as broker:
             print(f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}; Ctrl-C ends it", flush=True)
             signal.pause()
+
+
+def _require_lasting(events_topic: str | None, bootstrap: str | None) -> None:
+    if events_topic and not bootstrap:
+        raise ConfigError(
+            f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
+            "and its topics with it"
+        )
+
+
+def _publish(console: Console, bootstrap: str, topic: str | None, histories: Iterable[Path]) -> None:
+    if topic:
+        sent = sum(publish(bootstrap, topic, history) for history in histories)
+        console.print(f"{sent} events are in topic {topic}", highlight=False)
 
 
 def _figures(verdict: Verdict) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import Broker
+from integration.broker import Broker, start_broker
+from tests.partitioners.reading import read_whole
 
 from .story import seal
 
@@ -166,13 +167,18 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
 @pytest.mark.broker
 @pytest.mark.spark
 def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
-    """The main job in a pipe: plain lines, every verdict true, Spark agrees, one self-contained page."""
+    """The main job in a pipe: plain lines, every verdict true, Spark agrees, one self-contained page; all published."""
     out = tmp_path / "out"
-    done = subprocess.run(
-        [sys.executable, "-m", "integration", "demo", "--out", str(out)],
-        capture_output=True, text=True, timeout=280, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    with start_broker() as broker:
+        done = subprocess.run(
+            [sys.executable, "-m", "integration", "demo", "--out", str(out),
+             "--bootstrap", broker.bootstrap, "--events-topic", "rebalances"],
+            capture_output=True, text=True, timeout=280, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        lines = [line for path in (out / "history").rglob("*.jsonl") for line in path.read_bytes().splitlines()]
+        assert sorted(r.value for r in read_whole(broker, "rebalances", len(lines))) == sorted(lines)
+    assert f"{len(lines)} events are in topic rebalances" in done.stdout
     assert "\x1b[" not in done.stdout
     assert done.stdout.count("verdict true") == 9  # placement, 4 assignors, election, 3 worked examples
     assert "placement = read-back: true" in done.stdout
