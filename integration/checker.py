@@ -93,7 +93,9 @@ def _unread(record: GroupRecord) -> list[str]:
     reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
     if record.events["broker_assigned"]:
-        unread.append(f"group {record.group!r} is one of KIP-848: its broker assigns, and no law here judges that")
+        unread.append(
+            f"group {record.group!r} is one of KIP-848: its broker assigns, and of the laws only G1 judges that"
+        )
     return unread
 
 

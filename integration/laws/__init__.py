@@ -5,7 +5,7 @@ O1    one owner in time: intervals of one topic-partition at different processes
 O2    one owner per generation: no committed generation gives a topic-partition to two members
 O3    coverage: a generation that stays holds every partition of the subscribed topics, each at a subscriber
 O4    no topic-partition is without an owner for longer than its step allows
-G1    committed generations grow
+G1    committed generations grow; epochs of KIP-848 never fall
 G2    agreement: what a member adopted is what the coordinator log gave it
 G3    the elected assignor is offered by all members, and is the one that the vote gives
 R1    revoke before assign: the old owner has given a partition up before the new one gets it
@@ -53,6 +53,7 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     generations.coverage,
     ownership.gap,
     generations.generations_grow,
+    generations.epochs_never_fall,
     generations.agreement,
     generations.elected_protocol,
     generations.replay,

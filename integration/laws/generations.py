@@ -20,6 +20,12 @@ from .findings import MS, SHOWN, Findings, all_named
 
 SETTLED_MS = 5000
 """A generation that stood this long, or that the harness found stable, must cover every partition."""
+EPOCHS = {
+    "ConsumerGroupMetadata": "epoch",
+    "ConsumerGroupTargetAssignmentMetadata": "assignmentEpoch",
+    "ConsumerGroupCurrentMemberAssignment": "memberEpoch",
+}
+"""Records of KIP-848 -> their field that never falls."""
 
 
 def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
@@ -59,6 +65,31 @@ def generations_grow(record: GroupRecord, found: Findings) -> None:
         if after.number < before.number:
             message = f"generation {after.number} was committed after generation {before.number}"
             found.broken("G1", message, before.event, after.event)
+
+
+def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
+    """G1 of a KIP-848 group: the epochs of the group, of its target assignment and of each member never fall.
+
+    A record that is deleted (of a member that left, of a group that ended) begins anew; so does a static member that is
+    away, whose epoch the coordinator writes below 0.
+    """
+    before: dict[tuple[str, str | None], Event] = {}
+    for event in sorted(record.events["broker_assigned"], key=lambda e: e.seq):
+        name = EPOCHS.get(event.data["record"])
+        if name is None:
+            continue
+        what, epoch = (event.data["record"], event.member_id), event.data.get("fields", {}).get(name, -1)
+        last = before.pop(what, None)
+        if epoch < 0:
+            continue
+        before[what] = event
+        if last is None:
+            continue
+        found.judged("G1")
+        if epoch < last.data["fields"][name]:
+            whose = "the group" if event.member_id is None else f"member {event.member_id}"
+            message = f"{name} {epoch} of {whose} was committed after {last.data['fields'][name]}"
+            found.broken("G1", message, last, event)
 
 
 def agreement(record: GroupRecord, found: Findings) -> None:
