@@ -1,6 +1,6 @@
 """pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["integration.fixtures"]``.
 
-Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|docker|external``,
+Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|shared|docker|external``,
 ``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-nodes N`` for the cluster,
 ``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for what tests draw: one that fails tells its rerun line.
 Where the machine has no broker to offer (no Java, no jars to be had, no Docker engine) tests are skipped with that

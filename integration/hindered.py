@@ -50,7 +50,7 @@ def hindered(history: History, notice_ms: int) -> dict[tuple[str, str, int], lis
         if event.src == "proxy" and event.kind == "fault_begin":
             each = hit.setdefault(key, _Hindered(event.mono_ns))
             each.faults, each.latest = each.faults + 1, _NEVER
-        elif event.src == "proxy" and event.kind == "fault_end" and key in hit:
+        elif event.src == "proxy" and event.kind == "fault_end" and key in hit and hit[key].faults:
             each = hit[key]
             each.faults -= 1
             each.latest = each.latest if each.faults else event.mono_ns + notice_ms * 1_000_000

@@ -103,9 +103,11 @@ def intervals(history: History) -> list[Interval]:
        = pause, stall, assign_stall) to its first ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the
        ``fault_end``, `ZOMBIE_MS` later at most. A static member is one from the first ``generation`` of a process that
        was started under its instance id while it ran, to its first such callback after that, two heartbeats and
-       `FENCED_MS` later at most. ``zombie_ms`` is the part of that in the interval. No other column depends on it, so
-       the Spark job's timeline, which lacks it, is the same.
+       `FENCED_MS` later at most.
     6. One whose connections a proxy hit is a zombie as `hindered` says: only if the coordinator went on without it.
+    7. ``zombie_ms`` is the part of 5 and 6 in the interval; of several such times, of the last one that begins in it.
+
+    The Spark job computes the same table from the same events.
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """

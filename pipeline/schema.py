@@ -204,12 +204,8 @@ GROUP_TIMELINE = _table(
     ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 when lawful
     ("moved", BOOLEAN, NEVER),  # the interval before was another process's
     ("needless", BOOLEAN, NEVER),  # the interval before was the same process's, and revoked: taken to be given back
-    (
-        "zombie_ms",
-        DOUBLE,
-        OR_NULL,
-    ),  # of it the process stood still (a fault of the harness), or had not noticed yet what
-    # it lost meanwhile; null: the coordinator's log, which tells of no such thing
+    ("zombie_ms", DOUBLE, OR_NULL),  # of it the process could not know what it had lost: it stood still, was fenced, or
+    # was cut off and left out, and had not noticed yet (`zombies.py`); null: of the coordinator's log, which knows none
     ("trigger", STRING, OR_NULL),  # of the rebalance that began it, as in rebalances; null: its generation isn't known
 )
 """One row per ownership interval: who held a topic-partition from when to when.

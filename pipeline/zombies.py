@@ -5,7 +5,7 @@ The rules are those of the harness's checker (integration/timeline.py 5 and 6), 
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 STANDS_STILL = ("pause", "stall", "assign_stall")
@@ -56,7 +56,9 @@ def _noticed_late(of_process: DataFrame) -> DataFrame:
         .select(*PROCESS, "at", "kind", sf.when(faults, sf.struct("kind", "mono_ns")).alias("fault"))
         .unionByName(_fenced(of_process), allowMissingColumns=True)
     )
-    before, later = _around()
+    in_order = Window.partitionBy(*PROCESS).orderBy("at")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    later = in_order.rowsBetween(1, Window.unboundedFollowing)
     fenced = _is("fenced")
     goes_on = fenced | ((sf.col("fault.kind") == "fault_end") & (sf.col("fault_before.kind") == "fault_begin"))
     still = (sf.col("fault.kind") == "fault_begin") & sf.col("fault_after").isNull()
@@ -114,8 +116,8 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
     told, proxied = _is(*_TOLD), _is("fault_begin", "fault_end") & (sf.col("src") == "proxy")
     begins = proxied & _is("fault_begin")
     hit = of_process.where(proxied).select(*PROCESS).distinct()
-    before, _ = _around()
-    until_now = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    in_order = Window.partitionBy(*PROCESS).orderBy("at")
+    until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     step = sf.when(begins, 1).when(proxied, -1).otherwise(0)
     # A callback begins a part of a process's time, and ends the part before it.
     parts = (
@@ -125,19 +127,19 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
         .withColumn("part", sf.count_if(told).over(until_now))
         # An end without a begin ends nothing.
         .withColumn("faults", sf.col("steps") - sf.least(sf.lit(0), sf.min("steps").over(until_now)))
+        .withColumn("acts", begins | (proxied & (sf.lag("faults").over(in_order) > 0)))
         .groupBy(*PROCESS, "part")
         .agg(
             sf.max(sf.when(told, sf.col("at"))).alias("told"),
             sf.max(sf.when(told, sf.col("faults"))).alias("carried"),
             sf.min(sf.when(begins, sf.col("at"))).alias("begun"),
-            sf.max(sf.when(proxied, sf.struct("at", "faults"))).alias("last"),
+            sf.max(sf.when(sf.col("acts"), sf.struct("at", "faults"))).alias("last"),
         )
     )
     latest = sf.when(sf.col("last.faults") == 0, sf.col("last.at.mono_ns") + ZOMBIE_MS * _MS).otherwise(_NEVER)
-    in_time = Window.partitionBy(*PROCESS).orderBy("part")
     hindered = (
         parts.withColumn("since", sf.when(sf.col("carried") > 0, sf.col("told")).otherwise(sf.col("begun")))
-        .withColumn("until", sf.lead("told").over(in_time))
+        .withColumn("until", sf.lead("told").over(Window.partitionBy(*PROCESS).orderBy("part")))
         .where(sf.col("since").isNotNull())
         .withColumn("end_ns", sf.least(latest, "until.mono_ns"))
     )
@@ -160,12 +162,3 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
 
 def _is(*kinds: str) -> Column:
     return sf.col("kind").isin(*kinds)
-
-
-def _around() -> tuple[WindowSpec, WindowSpec]:
-    """What a process told before a row, and what after it."""
-    in_time = Window.partitionBy(*PROCESS).orderBy("at")
-    return (
-        in_time.rowsBetween(Window.unboundedPreceding, -1),
-        in_time.rowsBetween(1, Window.unboundedFollowing),
-    )

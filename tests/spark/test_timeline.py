@@ -15,7 +15,9 @@ from integration.history import History
 from integration.timeline import Interval, intervals
 from kafka_assignors.events import Event
 from pipeline import read, rebalances, schema, timeline
-from tests.harness.story import Story, churn
+from tests.harness.story import HEARTBEAT_MS, Story, churn
+from tests.harness.test_fault_laws import fenced
+from tests.harness.test_hindered import hit
 
 pytestmark = pytest.mark.spark
 
@@ -23,33 +25,61 @@ pytestmark = pytest.mark.spark
 def random_history(rng: random.Random, run: str) -> list[Event]:
     """Callbacks in no sensible order: doubled, out of nothing, after the end, two at one instant."""
     events: list[Event] = []
-    for seq in range(rng.randint(0, 60)):
-        src = rng.choice(["member", "harness"])
-        kind = rng.choice(["assigned_begin"] * 4 + ["revoke_end"] * 3 + [
-            "lost_begin", "stop", "exit", "generation", "revoke_begin", "step",
-            *["fault_begin", "fault_end"] * 3])  # fmt: skip
+    for seq in range(rng.randint(0, 90)):
+        src = rng.choice(["member", "harness", "proxy"])
+        kind = rng.choice(["assigned_begin"] * 4 + ["revoke_end"] * 3 + ["start"] * 2 + ["generation"] * 2 + [
+            "lost_begin", "stop", "exit", "revoke_begin", "step",
+            *["fault_begin", "fault_end", "generation_committed"] * 3])  # fmt: skip
         data: dict[str, object] = {}
         if kind in ("assigned_begin", "revoke_end", "lost_begin", "generation", "revoke_begin"):
             tps = rng.sample([(t, p) for t in "tu" for p in range(3)], rng.randint(0, 4))
             data = {"generation": seq, "partitions": [{"topic": t, "partition": p} for t, p in tps]}
         elif kind in ("fault_begin", "fault_end"):
-            data = {"fault": rng.choice(["kill", "pause", "pause", "stall"])}
-        member = None if kind == "step" else rng.choice(["a", "b"])
+            data = {"fault": rng.choice(["cut", "drop"] if src == "proxy" else ["kill", "pause", "pause", "stall"])}
+        elif kind == "start":
+            data = {"config": {"heartbeat_interval_ms": rng.choice([100, 700])} if rng.random() < 0.8 else {}}
+        elif kind == "generation_committed":
+            there = rng.choice(["", "a", "b", "ab"])
+            members = [{"member_id": m, "client_id": m, "subscription": "", "assigned": []} for m in there]
+            data = {"generation": seq, "protocol": "range", "leader": "a", "members": members}
+        member = None if kind in ("step", "generation_committed") else rng.choice(["a", "b"])
+        # two processes of a member, and members, share instance ids
+        instance = rng.choice([None, "i", "j"]) if kind in ("start", "generation") else None
         now = (seq - (rng.random() < 0.2)) * 500_000_000  # so that a pause may be noticed too late
         group = rng.choice(["g", "h", None] if kind == "step" else ["g", "h"])
-        events.append(Event(kind, run, src, seq, now, now, group, member, rng.randint(0, 1), 1, data=data))
+        incarnation = rng.randint(0, 1)
+        events.append(Event(kind, run, src, seq, now, now, group, member, incarnation, 1, None, instance, data=data))
     return events
 
 
-def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> None:
-    """40 random histories and whole stories, each a run of its own, in one job over the written files."""
-    rng = random.Random(11)
-    histories = {f"random{i}": random_history(rng, f"random{i}") for i in range(40)}
-    for protocol in ("range", "cooperative-sticky"):
-        histories[protocol] = [Event(**{**vars(e), "run": protocol}) for e in churn(protocol).events]
+def zombies() -> dict[str, tuple[Story, set[float]]]:
+    """Members that stand still, are fenced, are cut off: stories, and how long each can't know what it lost (ms)."""
     still = Story("range").start("a", "b").round().pause("a").round().resume("a", notice_ms=40).round()
     still.pause("b", "stall").tell("step", name="later")
-    histories["still"] = [Event(**{**vars(e), "run": "still"}) for e in still.events]
+    stories = {
+        "still": still,  # a goes on and notices, b stands still to the end
+        "fenced": fenced(None),
+        "fenced and told": fenced(HEARTBEAT_MS),
+        "cut off": hit(protocol="range", notice_ms=40),
+        "cut off and told late": hit(protocol="range", notice_ms=checkers.ZOMBIE_MS + 1000),
+    }
+    found = {name: {i.zombie_ms for i in intervals(story.history)} - {0.0} for name, story in stories.items()}
+    assert {name: len(times) for name, times in found.items()} == {name: 1 + (name == "still") for name in stories}
+    assert found["fenced"] == {2 * HEARTBEAT_MS + checkers.FENCED_MS}
+    assert found["fenced and told"] == {HEARTBEAT_MS}
+    (told,), (late,) = found["cut off"], found["cut off and told late"]
+    assert late - told == checkers.ZOMBIE_MS - 40 - 1  # an event takes a millisecond
+    return {name: (story, found[name]) for name, story in stories.items()}
+
+
+def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> None:
+    """100 random histories and whole stories, each a run of its own, in one job over the written files."""
+    rng = random.Random(11)
+    histories = {f"random{i}": random_history(rng, f"random{i}") for i in range(100)}
+    for protocol in ("range", "cooperative-sticky"):
+        histories[protocol] = [Event(**{**vars(e), "run": protocol}) for e in churn(protocol).events]
+    lost = zombies()
+    histories |= {run: [Event(**{**vars(e), "run": run}) for e in story.events] for run, (story, _) in lost.items()}
     for run, events in histories.items():
         (tmp_path / run).mkdir()
         # A file's end comes later than all that happened, and ends no interval.
@@ -81,9 +111,10 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
     assert any(r["overlap_prev_ms"] for r in rows)
     assert any(r["gap_before_ms"] for r in rows)
     assert any(r["moved"] for r in rows)
-    assert timeline.ZOMBIE_MS == checkers.ZOMBIE_MS
-    zombies = {row["zombie_ms"] for row in expected["still"]} - {0.0}
-    assert len(zombies) == 2  # a went on and noticed, b stands still to the end
+    assert {run: {row["zombie_ms"] for row in found[run]} - {0.0} for run in lost} == {
+        r: ms for r, (_, ms) in lost.items()
+    }
+    assert sum(row["zombie_ms"] != 0.0 for row in rows) > 100
     # What an eager assignor takes and gives back: all that its member has before and after; a cooperative one nothing.
     given_back = {run: sum(row["needless"] for row in found[run]) for run in ("range", "cooperative-sticky")}
     kept = 0
