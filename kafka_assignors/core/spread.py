@@ -145,7 +145,8 @@ def _held_by(cells: Ints, indexed: Indexed, group: Ints, owner: Ints) -> tuple[I
 def _of_several_topics(group: Ints, topic: Ints) -> Ints:
     """The classes that have partitions of more than one topic."""
     starts = np.flatnonzero(np.diff(group, prepend=FREE - 1).astype(bool) | np.diff(topic, prepend=-1).astype(bool))
-    pairs = np.unique(np.stack([group[starts], topic[starts]]), axis=1)[0]
+    topics = int(topic.max(initial=0)) + 1
+    pairs = np.unique(group[starts] * topics + topic[starts]) // topics
     several: Ints = pairs[1:][pairs[1:] == pairs[:-1]]
     return several
 
