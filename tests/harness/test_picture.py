@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from integration.draw import png, svg
 from integration.picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Picture, pictures
 from integration.report import Report, law_rows, render_html, told_groups
 
+from ..wellformed import Wellformed
 from .story import Story, churn
 
 
@@ -82,45 +82,13 @@ def test_two_owners_are_an_overlap() -> None:
     assert [bar.row for bar in picture(story).bars if bar.kind == OVERLAP] == [0]
 
 
-class Wellformed(HTMLParser):
-    """Every element that is opened is closed, in order; counts classes, and what would be fetched."""
-
-    VOID = frozenset({"meta", "br", "rect", "line", "link", "img", "script"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.classes: dict[str, int] = {}
-        self.fetched: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        for name, value in attrs:
-            if name == "class":
-                for each in (value or "").split():
-                    self.classes[each] = self.classes.get(each, 0) + 1
-            if name in ("src", "href"):
-                self.fetched.append(value or "")
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in ("meta", "br"):
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 def test_the_page_of_a_kept_history_has_all_of_it_and_fetches_nothing() -> None:
     history = overlapping().history
     verdict = check(history)
 
     page = render_html(Report("kept", "", verdict.value, (), groups=told_groups(history, verdict)))
 
-    parsed = Wellformed()
-    parsed.feed(page)
-    assert parsed.open == []
+    parsed = Wellformed(page)
     assert parsed.fetched == []
     assert parsed.classes["overlap"] == 2  # the legend's, and the one that is there
     assert "a joins" in page

@@ -4,47 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from pipeline import charts, page, svg
+
+from ..wellformed import Wellformed
 
 EMPTY: dict[str, Any] = {
     **{name: [] for name in ("topics", "groups", "rebalances", "assignors", "partitioners", "hot_keys", "findings")},
     "rejected": {},
 }
 NASTY = 'a<script>alert("1")</script>&$x_1$-' + "very.long." * 20
-VOID = {"meta", "rect", "path", "line", "br"}
-
-
-class Structure(HTMLParser):
-    """Fails on tags that are not closed in order, and keeps what a page is made of."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.values: list[str] = []
-        self.text = ""
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.values += [value or "" for _, value in attrs]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.values += [value or "" for _, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def topic(name: str, records: list[int]) -> dict[str, Any]:
@@ -92,7 +63,7 @@ def much() -> tuple[dict[str, Any], page.Details]:
 
 def test_the_page_needs_nothing_from_elsewhere_and_shows_all() -> None:
     text = page.render(*much())
-    found = Structure(text)
+    found = Wellformed(text)
 
     assert not {"script", "link", "img", "iframe", "object"} & set(found.tags)
     assert not re.search(r"https?:|url\(|@import|//", "".join(re.findall(r"<style>.*?</style>", text, re.S)))
@@ -109,7 +80,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_shows_all() -> None:
 
 
 def test_a_page_of_nothing_is_a_page() -> None:
-    found = Structure(page.render(EMPTY, page.Details()))
+    found = Wellformed(page.render(EMPTY, page.Details()))
 
     assert "There was nothing to judge." in found.text
     assert "No records were read." in found.text
