@@ -53,10 +53,12 @@ def cause(error: BaseException) -> str:
     if isinstance(error, PythonException):  # our own code in a worker: its traceback's last line
         lines = str(error).partition("Traceback (most recent")[2].splitlines()[1:]
         return next((line for line in lines if line[:1].strip()), str(error).splitlines()[0])[:500]
-    first = origin(error)
-    while first is not None and first.getCause() is not None:
-        first = first.getCause()
-    said = f"{first.getClass().getSimpleName()}: {first.getMessage()}" if first is not None else str(error)
+    said = ""
+    with suppress(Py4JError, OSError):  # it may be ending
+        first = origin(error)
+        while first is not None and first.getCause() is not None:
+            first = first.getCause()
+        said = f"{first.getClass().getSimpleName()}: {first.getMessage()}" if first is not None else str(error)
     return said.strip().splitlines()[0][:500] if said.strip() else type(error).__name__
 
 

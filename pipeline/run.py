@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -200,7 +201,8 @@ def session(steps: Steps, *, long: bool = False) -> Iterator[SparkSession]:
         MachineError: Spark does not start, or fails at work; says why and where the log is.
     """
     # It would print the JVM's whole stack trace beside our one line.
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
         spark = SparkSession.builder.config(map=SQL_SETTINGS).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
@@ -214,7 +216,7 @@ def session(steps: Steps, *, long: bool = False) -> Iterator[SparkSession]:
             with steps("spark"):
                 gateway, spark = _start(work, log, sink, long)
             try:
-                with _plain_errors(log):
+                with _plain_errors(log, gateway.proc):
                     yield spark
             finally:
                 with contextlib.suppress(Exception):  # it may be what failed
@@ -283,18 +285,30 @@ def _end(gateway: Any) -> None:
 
 
 @contextlib.contextmanager
-def _plain_errors(log: Path | None = None) -> Iterator[None]:
+def _plain_errors(log: Path | None = None, jvm: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
     """Turn an error of the JVM into its first cause, while there is a JVM to ask, and keep the log."""
     try:
         yield
     except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:  # the last two: no JVM
-        where = ""
+        said, where = cause(error), ""
         if log is not None:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
             shutil.copyfile(log, kept)
-            last = kept.read_text(errors="replace").split("\n")[-2:-1]  # what a JVM that did not start died of
-            where = f" (all of it: {kept})" if origin(error) else f" {''.join(last)} (all of it: {kept})"
-        raise MachineError(f"Spark failed: {cause(error)}{where}") from error
+            where = f" (all of it: {kept})"
+            if origin(error) is None:
+                ended = ""
+                if jvm is not None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        ended = f"its JVM ended with exit code {jvm.wait(timeout=5)}: "
+                said = ended + (_last_error(kept, bool(ended)) or said)
+        raise MachineError(f"Spark failed: {said}{where}") from error
+
+
+def _last_error(log: Path, ran: bool) -> str:
+    """The last line that names an error; of a JVM that never ran the last line of all."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    named = [line for line in lines if re.search(r"(Error|Exception)\b", line) and not line.startswith("at ")]
+    return "".join(named[-1:] or ([] if ran else lines[-1:]))[:500]
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -232,6 +233,31 @@ def test_an_error_of_the_jvm_is_its_cause_and_the_log(spark: SparkSession, tmp_p
     kept = Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")"))
     assert kept.read_text() == "all of it"
     kept.unlink()
+
+
+@pytest.mark.parametrize(
+    ("logged", "told"),
+    [
+        (
+            "WARN x\njava.lang.OutOfMemoryError: Java heap space\n\tat y.OtherError.z\nWARN u\n",
+            "java.lang.OutOfMemoryError: J",
+        ),
+        ("WARN x\n", r"\[Errno 111\]"),
+    ],
+)
+def test_a_jvm_that_ended_is_told_by_its_exit_code_and_the_last_error_that_it_logged(
+    tmp_path: Path, logged: str, told: str
+) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text(logged)
+    program = subprocess.Popen([sys.executable, "-c", "raise SystemExit(52)"])
+    with (
+        pytest.raises(MachineError, match="Spark failed: its JVM ended with exit code 52: " + told) as caught,
+        run._plain_errors(log, program),
+        socket.create_connection(("127.0.0.1", *free_ports(1))),
+    ):
+        pass
+    Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")")).unlink()
 
 
 def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_path: Path) -> None:
