@@ -23,51 +23,26 @@ _NEEDED_BYTES = 16_000_000  # for the log of a node that starts, its metadata an
 _FULL_BYTES = 100_000
 
 
-class NodeProcess:
-    """A node's folder and the JVM in it, which ends with this process; a `Place`.
+class LocalNode:
+    """A `Place` on this machine, but for what runs in it: a folder, a log, no network of its own.
 
     Args:
-        version: Kafka's version; it must be pinned.
-        directory: Where data and log go, kept; None: a temporary folder, removed by `close` or with this process.
-        jvm_flags: Options of the JVM, before the class path.
-
-    Raises:
-        MachineError: Java or jars are missing and cannot be fetched, or the disk is full.
+        directory: Its own folder.
+        log_path: Where it logs.
+        checkpoint: What is in a formatted data folder.
     """
 
     host = "127.0.0.1"
 
-    def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
-        jars = kafka_jars(version)
-        self.java = java()
-        self.version = version
-        self._checkpoint = formatted_storage(self.java, jars, version)
-        flags = (*class_data(self.java, jars, version), *jvm_flags, *LOGGER_FLAGS)
-        self._command = [str(self.java.executable), *flags, "-cp", os.pathsep.join(map(str, jars)), "kafka.Kafka"]
-        self._temporary = directory is None
-        require_space(Path(tempfile.gettempdir()) if directory is None else directory)
-        self.directory = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
-        self._jvm: Watched | None = None
+    def __init__(self, directory: Path, log_path: Path, checkpoint: Path) -> None:
+        self.directory, self.log_path = directory, log_path
+        self._checkpoint = checkpoint
         self._address = ""
 
     @property
     def data(self) -> Path:
         """Kafka's ``log.dirs``."""
         return self.directory / "data"
-
-    @property
-    def log_path(self) -> Path:
-        """The log file, of all its JVMs one after the other."""
-        return self.directory / "broker.log"
-
-    @property
-    def runs(self) -> bool:
-        """Whether the JVM is there, paused or not."""
-        return self._jvm is not None and self._jvm.runs
-
-    def pids(self) -> list[int]:
-        """The watchdog and the JVM; empty when they ended."""
-        return [] if self._jvm is None else self._jvm.pids()
 
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of `log_path`."""
@@ -80,9 +55,8 @@ class NodeProcess:
             node_id: Its ``node.id``.
             cluster_id: The nodes of a cluster share one; a new one by default.
         """
-        if (self.data / "meta.properties").exists():
-            return
-        storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
+        if not (self.data / "meta.properties").exists():
+            storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
 
     def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
         """What it listens on beside `broker_settings`: nothing."""
@@ -91,6 +65,48 @@ class NodeProcess:
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write the properties that the next `launch` reads."""
         (self.directory / "server.properties").write_text(render(settings))
+
+    def disconnect(self) -> None:
+        """Refused."""
+        raise NotSupported(f"the broker at {self._address} has no network to be cut off from; use the backend docker")
+
+    def connect(self) -> None:
+        """Nothing: it is never cut off."""
+
+
+class NodeProcess(LocalNode):
+    """A node's folder and the JVM in it, which ends with this process; a `Place`.
+
+    Args:
+        version: Kafka's version; it must be pinned.
+        directory: Where data and log go, kept; None: a temporary folder, removed by `close` or with this process.
+        jvm_flags: Options of the JVM, before the class path.
+
+    Raises:
+        MachineError: Java or jars are missing and cannot be fetched, or the disk is full.
+    """
+
+    def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
+        jars = kafka_jars(version)
+        self.java = java()
+        self.version = version
+        checkpoint = formatted_storage(self.java, jars, version)
+        flags = (*class_data(self.java, jars, version), *jvm_flags, *LOGGER_FLAGS)
+        self._command = [str(self.java.executable), *flags, "-cp", os.pathsep.join(map(str, jars)), "kafka.Kafka"]
+        self._temporary = directory is None
+        require_space(Path(tempfile.gettempdir()) if directory is None else directory)
+        folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
+        super().__init__(folder, folder / "broker.log", checkpoint)
+        self._jvm: Watched | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether the JVM is there, paused or not."""
+        return self._jvm is not None and self._jvm.runs
+
+    def pids(self) -> list[int]:
+        """The watchdog and the JVM; empty when they ended."""
+        return [] if self._jvm is None else self._jvm.pids()
 
     def launch(self, address: str) -> None:
         """Start a JVM on the folder and return at once.
@@ -152,13 +168,6 @@ class NodeProcess:
         if self._jvm is not None:
             self._jvm.signal(signal.SIGCONT)
 
-    def disconnect(self) -> None:
-        """Refused."""
-        raise no_network(self._address)
-
-    def connect(self) -> None:
-        """Nothing: it is never cut off."""
-
     def close(self) -> None:
         """SIGKILL to the JVM, as Kafka recovers its log and nothing needs a clean end; away with a temporary folder."""
         if self._jvm is not None:
@@ -191,8 +200,3 @@ def require_space(folder: Path) -> None:
             f"{folder} has {free} bytes free and a broker needs {_NEEDED_BYTES} to start; make room, or name another "
             "folder (directory=, or TMPDIR)"
         )
-
-
-def no_network(address: str) -> NotSupported:
-    """What a node answers that cannot be cut off."""
-    return NotSupported(f"the broker at {address} has no network to be cut off from; use the backend docker")

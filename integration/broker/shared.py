@@ -16,9 +16,9 @@ from typing import Any
 from kafka_assignors.jvm import Java, java, kafka_jars
 
 from ..errors import BrokerNotReady, NotSupported
-from .node import no_network, require_space, tail
-from .prepared import class_data, formatted_storage, storage
-from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
+from .node import LocalNode, require_space
+from .prepared import class_data, formatted_storage
+from .settings import JVM_FLAGS, LOGGER_FLAGS
 
 _START_TIMEOUT_S = 60
 
@@ -56,7 +56,7 @@ class SharedJvm:
         return self.gateway.classes.java.util.concurrent.CompletableFuture.runAsync(task, self.pool)
 
 
-class SharedNode:
+class SharedNode(LocalNode):
     """One node in it; a `Place`.
 
     Args:
@@ -64,27 +64,14 @@ class SharedNode:
         name: Of its folder.
     """
 
-    host = "127.0.0.1"
-
     def __init__(self, jvm: SharedJvm, name: str) -> None:
+        super().__init__(jvm.gateway.directory / name, jvm.gateway.log_path, jvm.checkpoint)
         self._jvm = jvm
         self.java = jvm.java
-        self.directory = jvm.gateway.directory / name
         self._settings: Mapping[str, str] = {}
         self._server: Any = None
         self._started: Any = None
         self._stopped_at = 0.0
-        self._address = ""
-
-    @property
-    def data(self) -> Path:
-        """Kafka's ``log.dirs``."""
-        return self.directory / "data"
-
-    @property
-    def log_path(self) -> Path:
-        """The log of all nodes."""
-        return self._jvm.gateway.log_path
 
     @property
     def runs(self) -> bool:
@@ -95,23 +82,10 @@ class SharedNode:
         """The JVM and its watchdog, which are all nodes'."""
         return self._jvm.gateway.pids()
 
-    def log_tail(self, lines: int = 40) -> str:
-        """The last lines of `log_path`."""
-        return tail(self.log_path, lines)
-
-    def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
-        """Give the node an empty, formatted data folder unless it has one."""
-        if not (self.data / "meta.properties").exists():
-            storage(self.data, self._jvm.checkpoint, node_id, cluster_id or uuid_base64())
-
-    def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
-        """What it listens on beside `broker_settings`: nothing."""
-        return {}
-
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write the properties that the next `launch` reads."""
+        super().configure(settings)
         self._settings = settings
-        (self.directory / "server.properties").write_text(render(settings))
 
     def launch(self, address: str) -> None:
         """Start the node and return at once.
@@ -189,13 +163,6 @@ class SharedNode:
 
     def resume(self) -> None:
         """Nothing: it is never paused."""
-
-    def disconnect(self) -> None:
-        """Refused."""
-        raise no_network(self._address)
-
-    def connect(self) -> None:
-        """Nothing: it is never cut off."""
 
     def close(self) -> None:
         """End the JVM with all its nodes; may be called twice."""
