@@ -6,9 +6,11 @@ It obeys only who knows a token that it makes itself, and ends with this process
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,11 @@ class Gateway:
     def returncode(self) -> int | None:
         """The JVM's exit code, 128 + n after signal n; None while it runs."""
         return self._jvm.returncode
+
+    def await_end(self, timeout_s: float) -> None:
+        """Return when the JVM has ended, or after `timeout_s`."""
+        with suppress(subprocess.TimeoutExpired):
+            self._jvm.wait(timeout_s)
 
     def array(self, of: Any, items: Sequence[Any]) -> Any:
         """A Java array: ``array(classes.java.lang.String, ["a", "b"])``."""

@@ -20,6 +20,7 @@ from .node import LocalNode, require_space
 from .prepared import class_data, formatted_storage
 from .settings import JVM_FLAGS, LOGGER_FLAGS
 
+_END_S = 2
 _START_TIMEOUT_S = 60
 
 
@@ -110,7 +111,7 @@ class SharedNode(LocalNode):
             self._started = self._jvm.call(self._server, "startup")
         except Py4JError as error:
             self._server = None
-            self._require_jvm()
+            self._require_jvm(error)
             raise self._failed(str(error)) from error
 
     def check_alive(self) -> None:
@@ -139,11 +140,11 @@ class SharedNode(LocalNode):
             return True
         from py4j.protocol import Py4JError
 
-        seconds = self._jvm.gateway.classes.java.util.concurrent.TimeUnit.SECONDS
         try:
+            seconds = self._jvm.gateway.classes.java.util.concurrent.TimeUnit.SECONDS
             self._jvm.call(self._server, "shutdown").get(int(timeout_s), seconds)
         except Py4JError as error:
-            self._require_jvm()
+            self._require_jvm(error)
             raise BrokerNotReady(
                 f"the broker at {self._address} did not stop within {timeout_s:g} s, and what shares its JVM cannot be "
                 f"killed alone ({_first(str(error))})",
@@ -191,7 +192,11 @@ class SharedNode(LocalNode):
             finally:
                 admin.close(classes.java.time.Duration.ZERO)
 
-    def _require_jvm(self) -> None:
+    def _require_jvm(self, error: Exception | None = None) -> None:
+        from py4j.protocol import Py4JNetworkError
+
+        if isinstance(error, Py4JNetworkError):  # its sockets close a moment before its end is known
+            self._jvm.gateway.await_end(_END_S)
         if (code := self._jvm.gateway.returncode) is not None:
             raise BrokerNotReady(
                 f"the JVM that the broker at {self._address} shares ended with exit code {code} ({self.java})",
