@@ -50,6 +50,9 @@ SQL_SETTINGS = {
     # Without any limit Spark does not measure each batch anew with each row, a third of the cost of handing it over.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
+# The second compiler takes half of a short job's CPU; a job that is worth it is one for spark-submit. Alone the first
+# has room for 48 MB of code; a session of many queries fills it, and tasks then fail with a VirtualMachineError.
+_FIRST_COMPILER = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 Bootstrap = Annotated[str, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers.")]
@@ -260,8 +263,7 @@ def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:
         ("spark.ui.showConsoleProgress", "false"),
         ("spark.local.dir", work),
         ("spark.sql.warehouse.dir", f"{work}/warehouse"),
-        # The second compiler takes half of a short job's CPU; a job that is worth it is one for spark-submit.
-        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work}" + ("" if long else " -XX:TieredStopAtLevel=1")),
+        ("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={work}" + ("" if long else _FIRST_COMPILER)),
         *SQL_SETTINGS.items(),
         ("spark.sql.shuffle.partitions", "4"),
         ("spark.sql.adaptive.enabled", "true"),
