@@ -172,18 +172,20 @@ def _parsed(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wante
         lines = lines.unionByName(read.lines(spark, wanted.history))
     if sources.events is not None:
         lines = lines.unionByName(read.published(spark, bootstrap, sources.events))
+    told = read.parse(lines).persist()
     if run_id is None and (kept := wanted.history or sources.events):
-        counts = read.events(read.parse(lines)).groupBy("run").count().collect()
+        counts = read.events(told).groupBy("run").count().collect()
         where = f"--history {kept!r}" if isinstance(kept, str) else f"--events {next(iter(kept.partitions))!r}"
         run_id = options.only_run({row["run"]: row["count"] for row in counts}, where)
     run_id = run_id or f"{datetime.now(timezone.utc):%Y-%m-%dT%H-%M-%S}"
     if log is None:
-        return read.parse(lines).persist(), run_id
+        return told, run_id
     with read.internal_topics(spark):
         rows = read.source(spark, bootstrap, log)
-        lines = lines.unionByName(coordinator.lines(rows, wanted.groups, sources.topics.everywhere, run_id))
-        parsed = read.parse(lines).persist()
+        logged = read.parse(coordinator.lines(rows, wanted.groups, sources.topics.everywhere, run_id))
+        parsed = told.unionByName(logged).persist()
         said = {row["group"] for row in read.events(parsed).select("group").distinct().collect()}
+    told.unpersist()
     options.check_groups(wanted.groups, said)
     return parsed, run_id
 

@@ -174,7 +174,8 @@ def parse(lines: DataFrame) -> DataFrame:
     The same lines pass as in `kafka_assignors.events.Event.from_json`, and two lines run together do not: a killed
     writer can leave a line without its end, and Spark's reader would take the first event and drop the second.
 
-    Cost: lazy; each line is parsed twice, once for the columns and once for the fields that have none.
+    Cost: lazy; persist it, and each line is parsed twice, once for the columns and once for the fields that have none.
+    Otherwise a filter of `events` has Spark parse it anew for each column that the filter reads.
     """
     typed = StructType([*_TYPED.fields, StructField("v", schema.INT), StructField(_BAD, schema.STRING)])
     event, fields = sf.col("event"), sf.col("fields")
@@ -200,10 +201,9 @@ def events(parsed: DataFrame) -> DataFrame:
     """Parsed lines -> `schema.EVENTS`. Lazy."""
     event = sf.col("event")
     # A commit's offsets have another shape than those of consume, which have the column: they stay whole in `detail`.
-    taken = sf.array(*(sf.lit(name) for name in (*_TYPED.names, "v")))
     detail = sf.map_filter(
         "fields",
-        lambda name, _: ~sf.array_contains(taken, name) | ((name == "offsets") & (event["kind"] != "consume")),
+        lambda name, _: ~name.isin(*_TYPED.names, "v") | ((name == "offsets") & (event["kind"] != "consume")),
     )
     computed = {
         "ts": sf.timestamp_micros(sf.expr("event.ts_ns div 1000")),

@@ -25,10 +25,11 @@ def group_timeline(events: DataFrame, triggers: DataFrame) -> DataFrame:
 
     Cost: lazy; as `from_callbacks` and `from_coordinator`.
     """
-    told = from_callbacks(events)
-    silent = events.join(told.select("run", "group").distinct(), ["run", "group"], "left_anti")
+    begun = sf.col("kind").isin(*_STARTS) & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
+    told = events.where(begun).select("run", "group").distinct()
+    silent = events.join(sf.broadcast(told), ["run", "group"], "left_anti")
     of_start = triggers.withColumnRenamed("generation", "generation_start")
-    both = told.unionByName(from_coordinator(silent))
+    both = from_callbacks(events).unionByName(from_coordinator(silent))
     known = both.join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
     # A union forgets what is never null.
     return schema.conform(known, schema.GROUP_TIMELINE, strict=False)
@@ -80,17 +81,25 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     begun = sf.filter("zombies", lambda z: (z["begin_ns"] >= sf.col("start_ns")) & (z["begin_ns"] < sf.col("end_ns")))
     zombie = sf.get(sf.reverse(begun), sf.lit(0))  # what was lost ended the interval, so the last one counts
     return _placed(
-        rows.withColumn("end", sf.first(sf.when(~starts, ending), ignorenulls=True).over(later))
-        .withColumn("held_already", sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)))
+        rows.withColumns(
+            {
+                "end": sf.first(sf.when(~starts, ending), ignorenulls=True).over(later),
+                "held_already": sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)),
+            }
+        )
         .where(starts & ~sf.col("held_already"))
         .join(sf.broadcast(last), ["run", "group"])
-        .withColumn("start_ns", sf.col("mono_ns"))
-        .withColumn("end_ns", sf.coalesce("end.ns", "last_ns"))
-        .withColumn("generation_start", sf.col("generation"))
-        .withColumn("generation_end", sf.col("end.generation"))
-        .withColumn("start_kind", _renamed(_STARTS))
-        .withColumn("end_kind", sf.coalesce("end.kind", sf.lit("open")))
-        .withColumn("source", sf.lit("callback"))
+        .withColumns(
+            {
+                "start_ns": sf.col("mono_ns"),
+                "end_ns": sf.coalesce("end.ns", "last_ns"),
+                "generation_start": sf.col("generation"),
+                "generation_end": sf.col("end.generation"),
+                "start_kind": _renamed(_STARTS),
+                "end_kind": sf.coalesce("end.kind", sf.lit("open")),
+                "source": sf.lit("callback"),
+            }
+        )
         .join(sf.broadcast(zombies(known)), process, "left")
         .withColumn("zombie_ms", (sf.least(zombie["end_ns"], "end_ns") - zombie["begin_ns"]) / 1e6)
         .fillna(0.0, "zombie_ms")
@@ -119,9 +128,13 @@ def from_coordinator(events: DataFrame) -> DataFrame:
     committed = (
         events.where((sf.col("kind") == "generation_committed") & sf.col("group").isNotNull())
         .select("run", "group", "mono_ns", "seq", "ts", "generation", sf.col("detail")["members"].alias("members"))
-        .withColumn("n", sf.row_number().over(in_time))
-        .withColumn("until_ns", sf.lead("mono_ns").over(in_time))
-        .withColumn("until_generation", sf.lead("generation").over(in_time))
+        .withColumns(
+            {
+                "n": sf.row_number().over(in_time),
+                "until_ns": sf.lead("mono_ns").over(in_time),
+                "until_generation": sf.lead("generation").over(in_time),
+            }
+        )
     )
     per_member = committed.select("*", sf.inline(sf.from_json("members", _MEMBERS)))
     held = per_member.select("*", sf.inline("assigned")).withColumn("member", sf.coalesce("instance_id", "member_id"))
@@ -142,12 +155,16 @@ def from_coordinator(events: DataFrame) -> DataFrame:
             sf.max_by("member_id", "n").alias("member_id"),
         )
         .join(sf.broadcast(last), ["run", "group"])
-        .withColumn("end_ns", sf.coalesce("until_ns", "last_ns"))
-        .withColumn("end_kind", sf.when(sf.col("until_ns").isNull(), "open").otherwise("reassigned"))
-        .withColumn("start_kind", sf.lit("assigned"))
-        .withColumn("incarnation", sf.lit(0))
-        .withColumn("source", sf.lit("coordlog"))
-        .withColumn("zombie_ms", sf.lit(None).cast("double"))
+        .withColumns(
+            {
+                "end_ns": sf.coalesce("until_ns", "last_ns"),
+                "end_kind": sf.when(sf.col("until_ns").isNull(), "open").otherwise("reassigned"),
+                "start_kind": sf.lit("assigned"),
+                "incarnation": sf.lit(0),
+                "source": sf.lit("coordlog"),
+                "zombie_ms": sf.lit(None).cast("double"),
+            }
+        )
     )
 
 

@@ -64,8 +64,12 @@ def _noticed_late(of_process: DataFrame) -> DataFrame:
     still = (sf.col("fault.kind") == "fault_begin") & sf.col("fault_after").isNull()
     latest = sf.col("at.mono_ns") + sf.coalesce("grace_ns", sf.lit(ZOMBIE_MS * _MS))
     return (
-        rows.withColumn("fault_before", sf.last("fault", ignorenulls=True).over(before))
-        .withColumn("fault_after", sf.first("fault", ignorenulls=True).over(later))
+        rows.withColumns(
+            {
+                "fault_before": sf.last("fault", ignorenulls=True).over(before),
+                "fault_after": sf.first("fault", ignorenulls=True).over(later),
+            }
+        )
         .withColumn("goes_on", sf.coalesce(goes_on, sf.lit(False)))
         .withColumn(
             "next", sf.first(sf.when(_is(*_TOLD) | sf.col("goes_on"), sf.struct("at", "goes_on")), True).over(later)
@@ -123,8 +127,7 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
     parts = (
         of_process.where(told | proxied)
         .join(sf.broadcast(hit), list(PROCESS), "left_semi")
-        .withColumn("steps", sf.sum(step).over(until_now))
-        .withColumn("part", sf.count_if(told).over(until_now))
+        .withColumns({"steps": sf.sum(step).over(until_now), "part": sf.count_if(told).over(until_now)})
         # An end without a begin ends nothing.
         .withColumn("faults", sf.col("steps") - sf.least(sf.lit(0), sf.min("steps").over(until_now)))
         .withColumn("acts", begins | (proxied & (sf.lag("faults").over(in_order) > 0)))
@@ -138,8 +141,12 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
     )
     latest = sf.when(sf.col("last.faults") == 0, sf.col("last.at.mono_ns") + ZOMBIE_MS * _MS).otherwise(_NEVER)
     hindered = (
-        parts.withColumn("since", sf.when(sf.col("carried") > 0, sf.col("told")).otherwise(sf.col("begun")))
-        .withColumn("until", sf.lead("told").over(Window.partitionBy(*PROCESS).orderBy("part")))
+        parts.withColumns(
+            {
+                "since": sf.when(sf.col("carried") > 0, sf.col("told")).otherwise(sf.col("begun")),
+                "until": sf.lead("told").over(Window.partitionBy(*PROCESS).orderBy("part")),
+            }
+        )
         .where(sf.col("since").isNotNull())
         .withColumn("end_ns", sf.least(latest, "until.mono_ns"))
     )

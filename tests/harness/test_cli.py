@@ -166,6 +166,7 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
 
 @pytest.mark.broker
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
     """The main job in a pipe: plain lines, every verdict true, Spark agrees, one self-contained page; all published."""
     out = tmp_path / "out"
@@ -173,7 +174,7 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "integration", "demo", "--out", str(out),
              "--bootstrap", broker.bootstrap, "--events-topic", "rebalances"],
-            capture_output=True, text=True, timeout=280, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+            capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         lines = [line for path in (out / "history").rglob("*.jsonl") for line in path.read_bytes().splitlines()]

@@ -87,7 +87,8 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
         text = "".join(event.to_json() + "\n" for event in [*events, *ends])
         (tmp_path / run / "events.jsonl").write_text(text)
 
-    frame = read.events(read.parse(read.lines(spark, str(tmp_path)))).persist()
+    parsed = read.parse(read.lines(spark, str(tmp_path))).persist()
+    frame = read.events(parsed)
     triggers = spark.createDataFrame(rebalances.triggers(rebalances.collect(frame)), timeline.TRIGGERS)
     found_intervals = timeline.group_timeline(frame, triggers)
 
@@ -95,7 +96,7 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
     found: dict[str, list[dict[str, object]]] = {run: [] for run in histories}
     for row in found_intervals.collect():
         found[row["run"]].append(row.asDict())
-    frame.unpersist()
+    parsed.unpersist()
     names = sorted(Interval.__dataclass_fields__)
     expected = {
         run: [{k: v for k, v in vars(interval).items() if k in names} for interval in intervals(History(events))]
