@@ -49,7 +49,7 @@ ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 PARTITIONERS = ("default", "roundrobin", "sticky", "random", "explicit")
 RECORDS_PER_TOPIC = 1000
 KEYS = 200
-SPARK_TIMEOUT_S = 240
+SPARK_TIMEOUT_S = 480
 
 
 class Demo:
