@@ -13,6 +13,7 @@ from kafka_assignors.core.group import TopicPartition
 from .costs import costs
 from .history import History
 from .laws import LAWS, Findings, Violation, judge_group, judge_records
+from .laws.findings import SHOWN, all_named
 from .ledger import Generation, GroupRecord, RunRecord
 from .timeline import Interval, intervals
 
@@ -62,7 +63,7 @@ def check(history: History) -> Verdict:
     run = RunRecord.of(history)
     found = Findings(checked=dict.fromkeys(LAWS, 0))
     for record in run.groups.values():
-        found.unknown += _unread(record)
+        found.unknown += [*_unread(record), *_given_up(record)]
         if record.events["generation"] and not record.generations:
             found.unknown.append(f"group {record.group!r} has no generation from the coordinator log")
             continue
@@ -97,6 +98,25 @@ def _unread(record: GroupRecord) -> list[str]:
             f"group {record.group!r} is one of KIP-848: its broker assigns, and of the laws only G1 judges that"
         )
     return unread
+
+
+def _given_up(record: GroupRecord) -> list[str]:
+    """What the harness waited for in vain: the run ended, or went on, without it."""
+    group = f"group {record.group!r}"
+    found = []
+    for event in record.events["not_stable"]:
+        due = "; ".join(event.data["due"][:SHOWN])
+        found.append(f"{group} wasn't at rest after {event.data['waited_s']:g} s; due: {due}")
+    for event in record.events["not_drained"]:
+        left = sum(row["end"] - row["offset"] for row in event.data["left"])
+        places = all_named([TopicPartition(row["topic"], row["partition"]) for row in event.data["left"]])
+        found.append(f"{group} had {left} records left after {event.data['waited_s']:g} s, in {places}")
+    for event in record.events["not_over"]:
+        found.append(f"the harness waited {event.data['waited_s']:g} s in vain: {event.data['awaited']}")
+    for event in record.events["error"]:
+        if event.src == "harness" and event.data.get("fatal"):
+            found.append(f"the harness gave up: {event.data['error']}: {event.data['message']}")
+    return found
 
 
 def _measures(run: RunRecord) -> dict[str, Any]:

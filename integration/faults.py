@@ -146,7 +146,9 @@ class MemberFaults(ABC):
         deadline = time.monotonic() + timeout_s
         while process.returncode is None:
             if time.monotonic() > deadline:
-                raise NotStable(f"member {name!r} of group {self.group!r} still runs after {timeout_s:g} s")
+                raise self._missed(
+                    f"member {name!r} of group {self.group!r} still runs after {timeout_s:g} s", timeout_s
+                )
             self._check_alive()
             time.sleep(_TICK_S)
         self._ended(name, STOP_S)
@@ -182,7 +184,7 @@ class MemberFaults(ABC):
             if condition():
                 return
             if time.monotonic() > deadline:
-                raise NotStable(failure())
+                raise self._missed(failure(), timeout_s)
             time.sleep(_TICK_S)
 
     def _check_alive(self) -> None:
@@ -190,6 +192,10 @@ class MemberFaults(ABC):
             if process.returncode is not None:
                 self._ended(name, STOP_S)
                 raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
+
+    def _missed(self, message: str, timeout_s: float) -> NotStable:
+        self.write("not_over", waited_s=timeout_s, awaited=message)
+        return NotStable(message)
 
     @abstractmethod
     def write(self, kind: str, **data: Any) -> Any:

@@ -73,6 +73,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         self._incarnations: dict[str, int] = {}
         self._owners: dict[TopicPartition, str] = {}
         self._last_ns: int | None = None  # the event that the next `Stable` counts from
+        self._closing = False
         self._writer = EventWriter(folder / f"{group}.harness.jsonl", run, "harness", group=group)
         log_writer = EventWriter(folder / f"{group}.coordlog.jsonl", run, "coordlog", group=group)
         try:
@@ -172,6 +173,8 @@ class MemberGroup(MemberFaults, TopicChanges):
         self._count_from_here()
         process = self._processes[name] = self._spawn(config, self.folder / stem)
         process.via = via
+        if counts := self._counts():
+            self._writer.write("topics", topics=counts)
 
     def stop(self, name: str, timeout_s: float = STOP_S) -> None:
         """Ask a member to leave the group and wait for the end of its process.
@@ -225,6 +228,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             if not left and committed is not None:
                 return self._stable(committed)
             if time.monotonic() > deadline:
+                self._tell_unstable(wanted, left, committed, timeout_s)
                 raise NotStable(self._unstable(left, committed, timeout_s))
 
     def drain(self, timeout_s: float = 30) -> dict[TopicPartition, int]:
@@ -254,7 +258,10 @@ class MemberGroup(MemberFaults, TopicChanges):
             if not left:
                 break
             if time.monotonic() > deadline:
-                behind = ", ".join(f"{tp.topic}-{tp.partition}: {end - offsets.get(tp, 0)}" for tp, end in left.items())
+                reached = [(tp, offsets.get(tp, 0), end) for tp, end in sorted(left.items())]
+                rows = [{"topic": tp.topic, "partition": tp.partition, "offset": at, "end": e} for tp, at, e in reached]
+                self._writer.write("not_drained", waited_s=timeout_s, left=rows)
+                behind = ", ".join(f"{tp.topic}-{tp.partition}: {end - at}" for tp, at, end in reached)
                 raise NotDrained(f"group {self.group!r} has records left after {timeout_s:g} s: {behind}")
             self._log.wait(_TICK_S)
         ends = {tp: end for tp, (_, end) in sorted(held.items())}
@@ -265,6 +272,9 @@ class MemberGroup(MemberFaults, TopicChanges):
     def close(self) -> None:
         """End all members, by terminate and then kill, and the reader of the log. Never raises for what they did."""
         try:
+            if not self._closing:
+                self._closing = True
+                self._writer.write("closing")
             for process in self._processes.values():
                 with suppress(OSError, HarnessError):  # it has ended, or its proxy
                     if process.via is not None:
@@ -326,6 +336,12 @@ class MemberGroup(MemberFaults, TopicChanges):
         topics = {topic for process in running for topic in process.topics}
         return self._topics.counts(topics, {process.pattern for process in running if process.pattern is not None})
 
+    def _counts(self) -> dict[str, int]:
+        """`_partitions` for the history; nothing where no broker answers."""
+        with suppress(KafkaError):
+            return self._partitions()
+        return {}
+
     def _stable(self, committed: GroupCommitted) -> Stable:
         names = names_of(committed, self._processes)
         owned: dict[str, dict[str, list[int]]] = {}
@@ -350,6 +366,16 @@ class MemberGroup(MemberFaults, TopicChanges):
             max(0.0, (adopted_ns - begun_ns) / 1e9),
             begun_ns,
         )
+
+    def _tell_unstable(
+        self, wanted: Collection[str], left: Sequence[str], committed: GroupCommitted | None, timeout_s: float
+    ) -> None:
+        fields: dict[str, Any] = {"members": sorted(wanted), "due": list(left)}
+        if committed is not None:
+            fields["generation"] = committed.generation
+        if counts := self._counts():
+            fields["topics"] = counts
+        self._writer.write("not_stable", waited_s=timeout_s, **fields)
 
     def _unstable(self, left: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
         said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"

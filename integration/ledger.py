@@ -16,6 +16,9 @@ from .history import History
 from .names import COOPERATIVE, is_ours
 from .timeline import Span, spans
 
+_COUNTING = ("admin_change", "step", "topics", "not_stable")
+"""Events that tell partition counts."""
+
 
 @dataclass(frozen=True)
 class Generation:
@@ -194,7 +197,7 @@ class RunRecord:
             elif event.kind == "step" and event.data["name"] == "read_back":
                 passes.append((event, reading))
                 reading = {}
-            if event.kind in ("admin_change", "step") and "topics" in event.data:
+            if event.kind in _COUNTING and "topics" in event.data:
                 counts.append((event.mono_ns, event.data["topics"]))
         for span in spans(history):
             groups[span.interval.group].spans.append(span)

@@ -9,6 +9,7 @@ from typing import Any
 from kafka_assignors.core.coordlog import COORDINATOR_TOPIC, partition_of
 from kafka_assignors.core.group import TopicPartition
 
+from .errors import NotStable
 from .topics import Topics
 
 
@@ -64,7 +65,11 @@ class TopicChanges(ABC):
         Raises:
             NotStable: Not by the deadline.
         """
-        self._topics.wait_in_sync([*self._partitions(), COORDINATOR_TOPIC], timeout_s)
+        try:
+            self._topics.wait_in_sync([*self._partitions(), COORDINATOR_TOPIC], timeout_s)
+        except NotStable as error:
+            self.write("not_over", waited_s=timeout_s, awaited=str(error))
+            raise
 
     def _change(self, change: str, topic: str, partitions: int) -> None:
         self._count_from_here()

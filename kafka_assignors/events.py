@@ -19,7 +19,7 @@ lost_begin lost_end          member  generation partitions[]
 consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
 commit_begin                 member  offsets[{topic partition offset}]
 commit_ok commit_fail        member  offsets[{topic partition offset}] error?
-error                        any     error fatal message
+error                        any     error fatal message   (of the harness: it gave up, and why)
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
                                      of a broker: fault=broker_kill|stop|pause|restart target (node N) coordinator
                              member  fault=stall target (it stops polling, and polls again), or assign_stall
@@ -31,6 +31,13 @@ step                         harness name gap_ms? (a named step of a scenario: j
                                      topic-partition may be without an owner in it); also
                                      stable: generation topics{topic: count} adopted_ns
                                      drained, read_back: offsets[{topic partition offset}] (ends)
+topics                       harness topics{topic: count} (of a member's subscription, as the brokers tell at its start)
+not_stable                   harness waited_s members[str] due[str] generation? topics{topic: count}? (the group wasn't
+                                     at rest by the deadline: who was to be in it, and what was still to happen)
+not_drained                  harness waited_s left[{topic partition offset end}] (by the deadline the group had consumed
+                                     no further than offset, of end)
+not_over                     harness waited_s awaited (another condition that didn't come by its deadline)
+closing                      harness (from here on members are told to end: what they give up then is no loss)
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
                                      subscription assigned[] assignment owned[]}]  (raw bytes as hex)
 offset_committed             coordlog topic partition offset

@@ -334,3 +334,15 @@ def churn(protocol: str = "range") -> Story:
     story.wait(300).tell("step", name="c is killed", gap_ms=2000)
     story.kill("c").round().records(35)
     return story.drain().read_back()
+
+
+def given_up(protocol: str = "range") -> Story:
+    """A run whose harness waited in vain for everything that it can wait for, and then ended its members."""
+    story = Story(protocol).start("a", "b").round().records(7)
+    story.tell("topics", topics=story.topics)
+    due = ["nobody owns t[0]"]
+    story.tell("not_stable", waited_s=40, members=["a", "b"], due=due, generation=1, topics=story.topics)
+    story.tell("not_drained", waited_s=40, left=[{"topic": "t", "partition": 0, "offset": 1, "end": 3}])
+    story.tell("not_over", waited_s=15.5, awaited="member 'a' stands still")
+    story.tell("closing")
+    return story.stop("a").stop("b")

@@ -15,7 +15,7 @@ from integration.checker import Verdict, check
 from integration.history import History
 from kafka_assignors.core.protocol import Subscription, encode_subscription
 
-from .story import Story, churn
+from .story import Story, churn, given_up
 
 PROTOCOLS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 NOT_JUDGED = {
@@ -324,3 +324,22 @@ def test_a_hundred_thousand_events_are_judged_in_two_seconds() -> None:
 
     assert verdict.value is True
     assert seconds <= 2.0
+
+
+@pytest.mark.parametrize("kind", ["not_stable", "not_drained", "not_over"])
+def test_what_the_harness_gave_up_on_is_never_true(kind: str) -> None:
+    story = given_up()
+    story.events = [e for e in story.events if e.kind == kind or not e.kind.startswith("not_")]
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.violations) == (None, ())
+    assert len(verdict.unknown) == 1
+
+
+def test_what_the_harness_waited_for_is_told() -> None:
+    assert check(given_up().history).unknown == (
+        "group 'g' wasn't at rest after 40 s; due: nobody owns t[0]",
+        "group 'g' had 2 records left after 40 s, in t-0",
+        "the harness waited 15.5 s in vain: member 'a' stands still",
+    )

@@ -119,7 +119,11 @@ def test_changes_that_can_not_be(unjudged_group: MakeGroup, kafka_topic: MakeTop
         group.wait_end("m1", timeout_s=0.2)
     with pytest.raises(NotStable, match=r"not committing after 0.2 s in group .*: m1"):
         group.wait_committing(timeout_s=0.2)
-    assert not [e for e in History.load(group.folder).events if e.kind == "admin_change"], "nothing was changed"
+    events = History.load(group.folder).events
+    assert not [e for e in events if e.kind == "admin_change"], "nothing was changed"
+    missed = [(e.data["waited_s"], e.data["awaited"]) for e in events if e.kind == "not_over"]
+    assert [seconds for seconds, _ in missed] == [0.2, 0.2, 0.2]
+    assert "wasn't asked to assign within 0.2 s" in missed[0][1]
 
 
 # ------------------------------------------------------------------------------------------------------------- fenced

@@ -16,7 +16,7 @@ from integration.group import MemberGroup
 from integration.records import Record, read_back, send
 from kafka_assignors import events
 
-from .story import Story, churn
+from .story import Story, churn, given_up
 
 SCHEMA: dict[str, Any] = json.loads(files("integration").joinpath("history.schema.json").read_text("utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -57,7 +57,9 @@ def test_what_a_real_run_writes_fits(
     assert kinds >= {"fault_begin", "exit", "step", "generation_committed", "offset_committed", "ack", "read_back"}
 
 
-@pytest.mark.parametrize("story", [churn(), churn("cooperative-sticky"), Story().start("a").round().pause("a")])
+@pytest.mark.parametrize(
+    "story", [churn(), churn("cooperative-sticky"), Story().start("a").round().pause("a"), given_up()]
+)
 def test_what_the_tests_tell_fits_too(story: Story) -> None:
     assert [found for event in story.events if (found := faults(event.to_json()))] == []
 
@@ -75,10 +77,15 @@ def test_what_the_tests_tell_fits_too(story: Story) -> None:
         ("generation", {"partitions": ["t-0"]}),
         ("generation_committed", {"members": [{"member_id": "a"}]}),
         ("start", {"assignors": "range"}),
+        ("not_stable", {"due": "everything"}),
+        ("not_drained", {"left": [{"topic": "t", "partition": 0, "offset": 1}]}),
+        ("not_over", {"awaited": None}),
+        ("topics", {"topics": {"t": -1}}),
+        ("closing", {"src": "member"}),
     ],
 )
 def test_what_is_none_is_refused(kind: str, damage: dict[str, Any]) -> None:
-    row = json.loads(next(e for e in churn().events if e.kind == kind).to_json())
+    row = json.loads(next(e for e in [*churn().events, *given_up().events] if e.kind == kind).to_json())
     assert faults(json.dumps(row)) == []
 
     assert faults(json.dumps(row | damage)) != []

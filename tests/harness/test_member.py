@@ -163,8 +163,9 @@ def test_an_assignor_that_raises_is_told_with_its_member(unjudged_group: MakeGro
 
 @needs_broker
 def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
-    unjudged_group: MakeGroup, kafka_topic: MakeTopic
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
+    """By its error and in the history, so that a kept history is never true."""
     topic, group = kafka_topic(partitions=2), unjudged_group()
     group.start("m1", [topic], ["tests.harness.planted:Dropping"])
     group.wait_stable(complete=False)
@@ -178,6 +179,22 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
     assert f"nobody owns {topic}[0]" in message
     assert "isn't stable after 0.5 s" in message
     assert f"m1: generation 2, holds {topic}[1]" in message or f"m1: generation 1, holds {topic}[1]" in message
+    group.close()
+    history = History.load(tmp_path)
+    waited = [event.data for event in history.events if event.kind == "not_stable"]
+    assert [(each["waited_s"], each["members"], each["topics"]) for each in waited] == [
+        (0.5, ["m1"], {topic: 2}),
+        (0.2, ["m1", "m2"], {topic: 2}),
+    ]
+    assert waited[0]["due"] == [f"nobody owns {topic}[0]"]
+    assert {event.data["generation"] for event in history.events if event.kind == "generation"} >= {
+        each["generation"] for each in waited
+    }
+    (begins,) = (event for event in history.events if event.kind == "topics")
+    assert begins.data["topics"] == {topic: 2}
+    after = [e.kind for e in history.events if e.src == "harness" and e.kind in ("closing", "exit")]
+    assert after == ["closing", "exit"]
+    assert f"wasn't at rest after 0.5 s; due: nobody owns {topic}[0]" in " ".join(check(history).unknown)
 
 
 @needs_broker
@@ -192,6 +209,11 @@ def test_records_that_nobody_reads_are_told_by_drain(
 
     with pytest.raises(NotDrained, match=f"{topic}-0: 7"):
         group.drain(timeout_s=0.5)
+
+    group.close()
+    verdict = check(History.load(tmp_path))
+    assert verdict.value is None
+    assert f"had 7 records left after 0.5 s, in {topic}-0" in " ".join(verdict.unknown)
 
 
 @needs_broker
