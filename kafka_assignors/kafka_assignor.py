@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from .core import compact
+from .core.facts import MISSING, Fact
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, by_topic
@@ -49,6 +50,7 @@ class Assignor(AbstractPartitionAssignor):
     name: str
     _consumer: weakref.ref[Any] | None = None
     _unguarded = False  # its consumer can't be, and that was told
+    _found: tuple[Fact, ...]  # in the last assignment
     _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
@@ -57,7 +59,7 @@ class Assignor(AbstractPartitionAssignor):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.rack = rack
         self._forget()
-        self._news = News()
+        self._news, self._found = News(), ()
         self._strategy.load()
 
     def _forget(self) -> None:
@@ -172,6 +174,26 @@ class Assignor(AbstractPartitionAssignor):
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = generation
 
+    def _tell(self, cluster: Any, facts: tuple[Fact, ...]) -> None:
+        """Tell facts; that a topic is missing only if metadata that are asked for now lack it too.
+
+        kafka-python lets a consumer join before its first metadata have come, and a leader assign before it has those
+        of topics that other members alone subscribe to.
+        """
+        self._found = facts
+        missing = [fact for fact in facts if fact.kind == MISSING]
+        if not missing or self._attached() is None:  # nobody whose metadata are renewed
+            self._news.tell(self.name, facts)
+            return
+
+        def look() -> None:
+            if self._found is facts:  # no other assignment has been made meanwhile
+                known = kafka_leader.partition_counts(cluster, [fact.subject for fact in missing])
+                self._news.tell(self.name, [f for f in facts if f.kind != MISSING or f.subject not in known])
+
+        self._news.tell(self.name, [fact for fact in facts if fact.kind != MISSING], missing)
+        kafka_leader.when_renewed(cluster, look)
+
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """Answer as the group's leader.
 
@@ -197,5 +219,5 @@ class Assignor(AbstractPartitionAssignor):
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         reading = read(self._strategy.name, heard, partitions, racks, leaders)
         answer, facts = self._strategy.answer_bytes(reading)
-        self._news.tell(self.name, (*reading.facts, *facts))
+        self._tell(cluster, (*reading.facts, *facts))
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}

@@ -6,7 +6,7 @@ for that in a large cluster. `tests/assignors/test_kafka_leader.py` holds them a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -26,6 +26,19 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
     """
     known = cluster._partitions
     return {topic: len(known[topic]) for topic in sorted(topics, key=utf16) if topic in known}
+
+
+def when_renewed(cluster: Any, act: Callable[[], None]) -> None:
+    """Ask for metadata, twice, and act when both were answered, with metadata or an error.
+
+    The first answer may be to a request that was sent before the group's topics were known. `act` runs on the thread
+    that reads answers, which is the one that assigns.
+    """
+
+    def again(_: object) -> None:
+        cluster.request_update().add_both(lambda _: act())
+
+    cluster.request_update().add_both(again)
 
 
 def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:

@@ -9,6 +9,8 @@ from .claims import Claims
 from .group import Group
 from .order import utf16
 
+MISSING = "topic-missing"
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -48,7 +50,7 @@ def of_topics(group: Group) -> Iterable[Fact]:
         count = sum(topic in member.topics for member in group.members)
         by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
         if topic not in group.partitions:
-            yield Fact("topic-missing", topic, f"{by} but absent from metadata; was it deleted?")
+            yield Fact(MISSING, topic, f"{by} but absent from metadata; was it deleted?")
         else:
             yield Fact("topic-empty", topic, f"{by} but has no partitions; nothing of it is assigned")
 
