@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Mapping
 from typing import NamedTuple
 
 JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -103,21 +102,9 @@ def _proxied(port: int, controller_port: int, bind: str, route: Route) -> dict[s
     }
 
 
-def render(settings: Mapping[str, str]) -> str:
-    """Settings as a Java properties file: one ``key=value`` a line, everything beyond ASCII escaped."""
-    return "".join(f"{key}={_escape(value)}\n" for key, value in settings.items())
-
-
 def uuid_base64() -> str:
     """A new id in Kafka's form: 16 random bytes in base64url, never with a leading dash (an option to the tools)."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):
             return text
-
-
-def _escape(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
-    units = escaped.encode("utf-16-be")
-    pairs = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
-    return "".join(chr(unit) if unit < 128 else f"\\u{unit:04x}" for unit in pairs)

@@ -1,0 +1,93 @@
+"""``sasl.jaas.config``: text <-> login module and options, as Kafka's JaasConfig reads it.
+
+Source: apache/kafka ``clients/src/main/java/org/apache/kafka/common/security/JaasConfig.java``
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+_TOKEN = re.compile(
+    r"""\s+|//[^\n]*|/\*.*?\*/                      # blanks and comments
+    |"(?P<double>(?:\\.|[^"\\\n])*)"|'(?P<single>(?:\\.|[^'\\\n])*)'
+    |(?P<word>[\w$.\-]+)|(?P<sign>[=;])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
+
+
+class Login(NamedTuple):
+    """A login module's class name and its options."""
+
+    module: str
+    options: dict[str, str]
+
+
+def parse(text: str) -> Login:
+    """The login module of a ``sasl.jaas.config``.
+
+    Raises:
+        ValueError: Another form than ``MODULE required name="value" …;``. No part of the text is in the message.
+    """
+    words = _tokens(text)
+    module, flag = (words.pop(0) if words else ("", "") for _ in range(2))
+    if module[0] != "word" or flag[0] != "word" or flag[1].lower() not in _FLAGS:
+        raise ValueError("it doesn't begin with a login module's class and 'required'")
+    if not words or words[-1] != ("sign", ";"):
+        raise ValueError("it doesn't end with a semicolon")
+    words.pop()
+    options: dict[str, str] = {}
+    while words:
+        name, equals, value = (words.pop(0) if words else ("", "") for _ in range(3))
+        if name[0] not in ("word", "text") or equals != ("sign", "=") or value[0] not in ("word", "text"):
+            raise ValueError(f'after {len(options)} options something is no name="value"; is a quote missing?')
+        options[name[1]] = value[1]
+    return Login(module[1], options)
+
+
+def render(login: Login) -> str:
+    """A ``sasl.jaas.config``."""
+    said = "".join(f" {name}={_quoted(value)}" for name, value in login.options.items())
+    return f"{login.module} required{said};"
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found, at = [], 0
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise ValueError(f"character {at + 1} can't be read; is a quote missing?")
+        at = token.end()
+        if token.lastgroup in ("double", "single"):
+            found.append(("text", _unescape(token[token.lastgroup])))
+        elif token.lastgroup is not None:
+            found.append((token.lastgroup, token[token.lastgroup]))
+    return found
+
+
+def _unescape(text: str) -> str:
+    def meant(found: re.Match[str]) -> str:
+        said = found.group(1)
+        return chr(int(said, 8)) if said[0] in "01234567" else _ESCAPES.get(said, said)
+
+    return re.sub(r"\\([0-3]?[0-7]{1,2}|.)", meant, text, flags=re.DOTALL)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
+
+
+def login(mechanism: str, options: Mapping[str, str]) -> Login:
+    """The login module that Kafka has for a mechanism, with these options."""
+    return Login(MODULES[mechanism], dict(options))
+
+
+MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}

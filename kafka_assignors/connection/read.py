@@ -1,0 +1,356 @@
+"""A user's settings -> a `Connection`: a file, options beside it, secrets from the environment.
+
+The names are Java's or librdkafka's. What nobody knows is refused with the nearest known name; what is another matter
+than the connection is noted in `Connection.ignored`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import ConfigError
+from . import jaas, properties, stores
+from .settings import ALSO_READ, MECHANISMS, NAMES, NOT_OURS, PROTOCOLS, Connection
+
+_REFERENCE = re.compile(r"\$\{([^}:]*):([^}]*)\}")
+_ENV_PROVIDER = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+_MILLISECONDS = ("request_timeout", "reconnect_backoff", "reconnect_backoff_max", "idle")
+_FIELD = {name: field for field, row in NAMES.items() for name in (row.java, *row.librdkafka) if name is not None}
+_SECRET = {name for name, secret in ALSO_READ.items() if secret} | {
+    name for row in NAMES.values() if row.secret for name in (row.java, *row.librdkafka) if name is not None
+}
+_REFUSED = {
+    "sasl.client.callback.handler.class": "a class of Java's, which Python can't run",
+    "sasl.login.callback.handler.class": "a class of Java's, which Python can't run",
+    "sasl.login.class": "a class of Java's, which Python can't run",
+    "ssl.engine.factory.class": "a class of Java's, which Python can't run",
+    "ssl.cipher.suites": "Java's and OpenSSL's names of ciphers differ; restrict them at the broker",
+    "security.providers": "classes of Java's, which Python can't load",
+    "ssl.provider": "a class of Java's, which Python can't load",
+    "bootstrap.controllers": "controllers hold no records; name brokers in bootstrap.servers",
+}
+# Every client here speaks TLS 1.2 and 1.3 alone, and these only tell Java how it does so.
+_NEEDLESS = {
+    "ssl.protocol", "ssl.enabled.protocols", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm",
+    "ssl.secure.random.implementation",
+}  # fmt: skip
+
+
+class _Given(NamedTuple):
+    """A setting's value, and where it was given, for messages."""
+
+    value: str
+    where: str
+
+
+def read_connection(
+    bootstrap: str | None = None,
+    config: Path | None = None,
+    settings: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Connection:
+    """What a command's ``--bootstrap``, ``--config`` and ``--set`` say together; the first that names a thing wins,
+    in the order ``--bootstrap``, ``--set``, ``--config``.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        config: A properties file.
+        settings: ``key=value`` each. A secret must be a reference here: everybody sees a command line.
+        environment: What ``${env:NAME}`` refers to; this process's by default.
+
+    Raises:
+        ConfigError: A setting that can't work; names it, its value unless it is secret, and what would work.
+    """
+    given = {} if config is None else _of_file(config)
+    for each in settings:
+        name, equals, value = each.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ConfigError(f"--set {name!r} has no value; write --set security.protocol=SASL_SSL")
+        if name in _SECRET and not _REFERENCE.fullmatch(value) and not (name == "sasl.jaas.config" and "${" in value):
+            raise ConfigError(
+                f"--set {name}=… is a secret on the command line, where every user of this machine can read it; write "
+                f"--set '{name}=${{env:NAME}}' with the secret in the environment, or put it into the --config file"
+            )
+        given[name] = _Given(value, "--set")
+    if bootstrap is not None:
+        given = {n: g for n, g in given.items() if _FIELD.get(n) != "bootstrap"}
+        given["bootstrap.servers"] = _Given(bootstrap, "--bootstrap")
+    return _connection(given, os.environ if environment is None else environment)
+
+
+def from_properties(path: Path) -> Connection:
+    """The connection of a ``client.properties`` alone; as `read_connection`."""
+    return read_connection(config=path)
+
+
+def from_settings(settings: Mapping[str, object], where: str = "configuration") -> Connection:
+    """The connection in a client's configuration: the settings of `settings` whose names the table knows.
+
+    Args:
+        settings: By librdkafka's or Java's names; others are left alone.
+        where: What to call it in errors.
+
+    Raises:
+        ConfigError: As `read_connection`.
+    """
+    ours = {n: _Given(_text(v), where) for n, v in settings.items() if concerns_connection(n) and v is not None}
+    return _connection(ours, {})
+
+
+def concerns_connection(name: str) -> bool:
+    """Whether a setting of this name says how to reach the cluster, be it that we read it or refuse it."""
+    return name in _FIELD or name in ALSO_READ or name in _REFUSED or name.startswith(("sasl.", "ssl."))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _of_file(path: Path) -> dict[str, _Given]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--config {path} can't be read ({error.strerror}); name a client.properties") from None
+    try:
+        found = properties.parse(data.decode("latin-1"))
+    except ValueError as error:
+        raise ConfigError(f"--config {path}: {error}") from None
+    for line in found:
+        if not f"{line.key}{line.value}".isascii() and not data.isascii():
+            # Java takes the bytes for ISO-8859-1, most editors write UTF-8; an escape means one thing to all
+            _require_ascii(data, line, path)
+    return {line.key: _Given(line.value, f"--config {path}, line {line.number}") for line in found}
+
+
+def _require_ascii(data: bytes, line: properties.Line, path: Path) -> None:
+    begun = re.split(rb"\r\n|\r|\n", data)[line.number - 1]
+    if not begun.isascii():
+        raise ConfigError(
+            f"--config {path}, line {line.number}: {line.key.encode('ascii', 'replace').decode()} has a character "
+            "beyond ASCII, which Java and Python read differently; write it as \\uXXXX"
+        )
+
+
+def _connection(given: Mapping[str, _Given], environment: Mapping[str, str]) -> Connection:
+    given = {name: _resolved(name, each, environment) for name, each in given.items() if not _provider(name, each)}
+    ignored = []
+    for name, each in given.items():
+        if name in NOT_OURS or name in _NEEDLESS:
+            ignored.append(name)
+        elif name in _REFUSED:
+            raise ConfigError(f"{each.where}: {name} is not supported: {_REFUSED[name]}")
+        elif name not in _FIELD and name not in ALSO_READ:
+            raise ConfigError(f"{each.where}: {_unknown(name)}")
+    held = _fields(given)
+    if not held.get("bootstrap"):
+        raise ConfigError("no broker is named; give --bootstrap host:port, or bootstrap.servers in --config")
+    held |= _security(given, held)
+    return _made(held, tuple(ignored))
+
+
+def _made(held: Mapping[str, str], ignored: tuple[str, ...] = ()) -> Connection:
+    return Connection(**{name: value for name, value in held.items() if value or name == "bootstrap"}, ignored=ignored)
+
+
+def _unknown(name: str) -> str:
+    if name.startswith(("sasl.oauthbearer.", "sasl.kerberos.", "sasl.login.")):
+        return f"{name} belongs to OAUTHBEARER or GSSAPI, which are not supported; supported: {', '.join(MECHANISMS)}"
+    near = difflib.get_close_matches(name, [*_FIELD, *ALSO_READ, *NOT_OURS, *_NEEDLESS], 2, 0.7)
+    hint = f"did you mean {' or '.join(near)}?" if near else "it is none of Kafka's client settings; remove it"
+    return f"unknown setting {name!r}; {hint}"
+
+
+def _provider(name: str, given: _Given) -> bool:
+    """Whether it is how Java is told of ``${env:…}``, which needs no telling here."""
+    if name == "config.providers":
+        if given.value.strip() != "env":
+            raise ConfigError(f"{given.where}: config.providers={given.value}: only env is known, as ${{env:NAME}}")
+        return True
+    if name.startswith("config.providers.env."):
+        if name.endswith(".class") and given.value.strip() != _ENV_PROVIDER:
+            raise ConfigError(f"{given.where}: {name}={given.value} is not known; known: {_ENV_PROVIDER}")
+        return True
+    return False
+
+
+def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Given:
+    def meant(found: re.Match[str]) -> str:
+        kind, variable = found.groups()
+        if kind != "env":
+            raise ConfigError(f"{given.where}: {name} refers to {found[0]}: only ${{env:NAME}} is known")
+        if variable not in environment:
+            raise ConfigError(
+                f"{given.where}: {name} refers to {found[0]}, and the environment has no {variable}; export {variable}"
+            )
+        return environment[variable]
+
+    return _Given(_REFERENCE.sub(meant, given.value), given.where)
+
+
+def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
+    """Field -> value, of settings that have a field of their own."""
+    held: dict[str, str] = {}
+    told: dict[str, str] = {}
+    for name, each in given.items():
+        field = _FIELD.get(name)
+        if field is None or field == "hostname_check":
+            continue
+        value = each.value if field in ("password", "key_password") else each.value.strip()
+        if field in held and held[field] != value:
+            raise ConfigError(f"{each.where}: {name} and {told[field]} say the same thing differently; leave one out")
+        if field in _MILLISECONDS and not value.isdecimal():
+            raise ConfigError(f"{each.where}: {name}={value} is no number of milliseconds")
+        held[field], told[field] = value, name
+    for field in ("protocol", "mechanism"):
+        if field in held:
+            held[field] = held[field].upper()
+    for field, kind in (("ca", "CERTIFICATE"), ("certificate", "CERTIFICATE"), ("key", "PRIVATE KEY")):
+        if field in held:
+            held[field] = stores.pem(held[field], kind, f"{given[told[field]].where}: {told[field]}")
+    return held
+
+
+def _security(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+    """What is told by several settings together: who the user is, whom to trust, what to show."""
+    protocol = held.get("protocol", "PLAINTEXT")
+    if protocol not in PROTOCOLS:
+        where = given["security.protocol"].where
+        raise ConfigError(f"{where}: security.protocol={protocol} is not known; known: {', '.join(PROTOCOLS)}")
+    for name, each in given.items():
+        prefix = name.partition(".")[0]
+        if name in _NEEDLESS:
+            continue
+        if (prefix == "sasl" and "SASL" not in protocol) or (prefix == "ssl" and not protocol.endswith("SSL")):
+            raise ConfigError(
+                f"{each.where}: {name} has no effect with security.protocol={protocol}; "
+                f"set security.protocol={'SASL_SSL' if prefix == 'sasl' else 'SSL or SASL_SSL'}, or leave {name} out"
+            )
+    found: dict[str, str] = {}
+    if "SASL" in protocol:
+        found |= _user(given, held)
+    if protocol.endswith("SSL"):
+        found |= _trust(given, held) | _shown(given, held) | _hostname_check(given)
+        _require_readable(_made({**held, **found}))
+    return found
+
+
+def _user(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+    mechanism = held.get("mechanism")
+    if mechanism not in MECHANISMS:
+        said = "is missing" if mechanism is None else f"{mechanism} is not supported"
+        raise ConfigError(
+            f"security.protocol={held['protocol']}: sasl.mechanism {said}; supported: {', '.join(MECHANISMS)}"
+        )
+    config = given.get("sasl.jaas.config")
+    if config is None:
+        for field in ("username", "password"):
+            if not held.get(field):
+                raise ConfigError(
+                    f"sasl.mechanism={mechanism} needs a user: write sasl.jaas.config={jaas.MODULES[mechanism]} "
+                    'required username="…" password="${env:NAME}";'
+                )
+        return {}
+    if "username" in held or "password" in held:
+        raise ConfigError(f"{config.where}: sasl.jaas.config and sasl.username, sasl.password are one too many")
+    try:
+        login = jaas.parse(config.value)
+    except ValueError as error:
+        raise ConfigError(
+            f"{config.where}: sasl.jaas.config can't be read: {error}. Write {jaas.MODULES[mechanism]} required "
+            'username="…" password="…";'
+        ) from None
+    if login.module != jaas.MODULES[mechanism]:
+        raise ConfigError(
+            f"{config.where}: sasl.jaas.config has the module {login.module}, and sasl.mechanism={mechanism} needs "
+            f"{jaas.MODULES[mechanism]}"
+        )
+    if missing := [option for option in ("username", "password") if not login.options.get(option)]:
+        raise ConfigError(f"{config.where}: sasl.jaas.config has no {' and no '.join(missing)}")
+    if odd := sorted(set(login.options) - {"username", "password"}):
+        raise ConfigError(f"{config.where}: sasl.jaas.config's option {odd[0]} is not supported")
+    return {option: login.options[option] for option in ("username", "password")}
+
+
+def _trust(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+    ways = [n for n in ("ssl.truststore.location", "ssl.ca.location") if n in given]
+    ways += [name for name in ("ssl.truststore.certificates", "ssl.ca.pem") if name in given]
+    if len(ways) > 1:
+        raise ConfigError(f"{given[ways[1]].where}: {ways[0]} and {ways[1]} both say whom to trust; leave one out")
+    _check_type(given, "truststore")
+    if not ways or "ca" in held:
+        return {}
+    path, where = given[ways[0]].value.strip(), f"{given[ways[0]].where}: {ways[0]}"
+    password = given.get("ssl.truststore.password")
+    return {"ca": stores.trusted(path, None if password is None else password.value, where)}
+
+
+def _shown(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+    _check_type(given, "keystore")
+    found: dict[str, str] = {}
+    if (store := given.get("ssl.keystore.location")) is not None:
+        password = given.get("ssl.keystore.password")
+        own = stores.identity(
+            store.value.strip(),
+            None if password is None else password.value,
+            held.get("key_password"),
+            f"{store.where}: ssl.keystore.location",
+        )
+        found = {"certificate": own.certificate, "key": own.key, "key_password": own.key_password or ""}
+    for field, name, kind in (
+        ("certificate", "ssl.certificate.location", "CERTIFICATE"),
+        ("key", "ssl.key.location", "PRIVATE KEY"),
+    ):
+        if (each := given.get(name)) is not None:
+            named = f"{each.where}: {name}"
+            found[field] = stores.pem(stores.read_text(each.value.strip(), named), kind, f"{named}={each.value}")
+    both = {**held, **found}
+    if ("certificate" in both) != ("key" in both):
+        lacks = "private key" if "certificate" in both else "certificate"
+        raise ConfigError(
+            f"the client's {lacks} is missing: certificate and key go together (ssl.keystore.certificate.chain and "
+            "ssl.keystore.key, or ssl.keystore.location)"
+        )
+    return found
+
+
+def _check_type(given: Mapping[str, _Given], store: str) -> None:
+    """Refuse a kind of store that is none of ours; which one it is, its contents tell."""
+    each = given.get(f"ssl.{store}.type")
+    if each is not None and each.value.strip().upper() not in ("PEM", "PKCS12", "JKS"):
+        raise ConfigError(f"{each.where}: ssl.{store}.type={each.value} is not supported; give a PEM or PKCS12 store")
+
+
+def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
+    verify = given.get("enable.ssl.certificate.verification")
+    if verify is not None and verify.value.strip().lower() != "true":
+        raise ConfigError(
+            f"{verify.where}: enable.ssl.certificate.verification={verify.value} would trust everybody, which Java "
+            "can't do; name the authority in ssl.truststore.location"
+        )
+    each = given.get("ssl.endpoint.identification.algorithm")
+    if each is None:
+        return {}
+    said = each.value.strip().lower()
+    if said not in ("https", "", "none"):
+        raise ConfigError(
+            f"{each.where}: ssl.endpoint.identification.algorithm={each.value} is not known; write https, or leave it "
+            "empty so that the certificate need not name the host"
+        )
+    return {"hostname_check": said or "none"}
+
+
+def _require_readable(connection: Connection) -> None:
+    """Refuse certificates and keys that OpenSSL can't read, before any client meets them."""
+    try:
+        connection.ssl_context()
+    except ssl.SSLError as error:
+        what = "the client's certificate and key" if connection.key else "the trusted certificates"
+        password = "; is ssl.key.password right?" if connection.key and "ENCRYPTED" in connection.key else ""
+        raise ConfigError(f"{what} can't be used: {error.reason or error}{password}") from None

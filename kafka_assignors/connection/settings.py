@@ -1,0 +1,235 @@
+"""What reaches a cluster, and the one table of the names that each client has for it."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import jaas
+from .properties import render
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = tuple(jaas.MODULES)
+
+
+class Name(NamedTuple):
+    """A setting's name in each client's words; None: the client has no name, and gets it in another form.
+
+    Args:
+        java: Kafka's own, which Spark has behind ``kafka.``.
+        librdkafka: Its names, the one that is written first.
+        python: kafka-python's.
+        aiokafka: Its own.
+        secret: Whether its value must never be shown.
+    """
+
+    java: str | None
+    librdkafka: tuple[str, ...] = ()
+    python: str | None = None
+    aiokafka: str | None = None
+    secret: bool = False
+
+
+NAMES: Mapping[str, Name] = {
+    "bootstrap": Name(
+        "bootstrap.servers", ("bootstrap.servers", "metadata.broker.list"), "bootstrap_servers", "bootstrap_servers"
+    ),
+    "protocol": Name("security.protocol", ("security.protocol",), "security_protocol", "security_protocol"),
+    "mechanism": Name("sasl.mechanism", ("sasl.mechanism", "sasl.mechanisms"), "sasl_mechanism", "sasl_mechanism"),
+    # Java has these two in sasl.jaas.config
+    "username": Name(None, ("sasl.username",), "sasl_plain_username", "sasl_plain_username"),
+    "password": Name(None, ("sasl.password",), "sasl_plain_password", "sasl_plain_password", secret=True),
+    # Python has these five in ssl_context
+    "ca": Name("ssl.truststore.certificates", ("ssl.ca.pem",)),
+    "certificate": Name("ssl.keystore.certificate.chain", ("ssl.certificate.pem",)),
+    "key": Name("ssl.keystore.key", ("ssl.key.pem",), secret=True),
+    "key_password": Name("ssl.key.password", ("ssl.key.password",), secret=True),
+    "hostname_check": Name("ssl.endpoint.identification.algorithm", ("ssl.endpoint.identification.algorithm",)),
+    "dns_lookup": Name("client.dns.lookup", ("client.dns.lookup",), "client_dns_lookup"),
+    "request_timeout": Name("request.timeout.ms", ("socket.timeout.ms",), "request_timeout_ms", "request_timeout_ms"),
+    "reconnect_backoff": Name("reconnect.backoff.ms", ("reconnect.backoff.ms",), "reconnect_backoff_ms"),
+    "reconnect_backoff_max": Name(
+        "reconnect.backoff.max.ms", ("reconnect.backoff.max.ms",), "reconnect_backoff_max_ms"
+    ),
+    "idle": Name(
+        "connections.max.idle.ms", ("connections.max.idle.ms",), "connections_max_idle_ms", "connections_max_idle_ms"
+    ),
+}
+"""`Connection`'s fields -> their names. The one place that knows what a setting is called where."""
+
+ALSO_READ = {
+    "sasl.jaas.config": True, "ssl.truststore.location": False, "ssl.truststore.password": True,
+    "ssl.truststore.type": False, "ssl.keystore.location": False, "ssl.keystore.password": True,
+    "ssl.keystore.type": False, "ssl.ca.location": False, "ssl.certificate.location": False,
+    "ssl.key.location": False, "enable.ssl.certificate.verification": False,
+}  # fmt: skip
+"""Names that are read and become others -> whether the value is secret."""
+
+NOT_OURS = frozenset({
+    "acks", "allow.auto.create.topics", "auto.commit.interval.ms", "auto.offset.reset", "batch.size", "buffer.memory",
+    "check.crcs", "client.id", "client.rack", "compression.gzip.level", "compression.lz4.level", "compression.type",
+    "compression.zstd.level", "default.api.timeout.ms", "delivery.timeout.ms", "enable.auto.commit",
+    "enable.idempotence", "enable.metrics.push", "exclude.internal.topics", "fetch.max.bytes", "fetch.max.wait.ms",
+    "fetch.min.bytes", "group.id", "group.instance.id", "group.protocol", "group.remote.assignor",
+    "heartbeat.interval.ms", "interceptor.classes", "isolation.level", "key.deserializer", "key.serializer",
+    "linger.ms", "max.block.ms", "max.in.flight.requests.per.connection", "max.partition.fetch.bytes",
+    "max.poll.interval.ms", "max.poll.records", "max.request.size", "metadata.max.age.ms", "metadata.max.idle.ms",
+    "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy", "metric.reporters",
+    "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms", "partition.assignment.strategy",
+    "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms", "partitioner.class",
+    "partitioner.ignore.keys", "receive.buffer.bytes", "retries", "retry.backoff.max.ms", "retry.backoff.ms",
+    "send.buffer.bytes", "session.timeout.ms", "share.acknowledgement.mode", "share.acquire.mode",
+    "socket.connection.setup.timeout.max.ms",
+    "socket.connection.setup.timeout.ms", "transaction.timeout.ms", "transaction.two.phase.commit.enable",
+    "transactional.id", "value.deserializer", "value.serializer",
+})  # fmt: skip
+"""Java's other client settings. They say how to consume or produce, which each command decides: noted, not applied."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to reach a cluster. `str` of it is its addresses; nothing that prints it shows a secret.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        protocol: One of `PROTOCOLS`.
+        mechanism: One of `MECHANISMS` when `protocol` has SASL, else None.
+        username, password: Of that mechanism.
+        ca: PEM of whom to trust; None: whom the machine trusts.
+        certificate, key, key_password: What the client shows of itself, PEM; None: nothing.
+        hostname_check: ``https``, or ``none``: the certificate need not name the host.
+        dns_lookup, request_timeout, reconnect_backoff, reconnect_backoff_max, idle: As Java has
+            them; milliseconds. None: each client's default.
+        ignored: Names of settings that were given and have no meaning for a connection.
+    """
+
+    bootstrap: str
+    protocol: str = "PLAINTEXT"
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = field(default=None, repr=False)
+    certificate: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    hostname_check: str = "https"
+    dns_lookup: str | None = None
+    request_timeout: str | None = None
+    reconnect_backoff: str | None = None
+    reconnect_backoff_max: str | None = None
+    idle: str | None = None
+    ignored: tuple[str, ...] = field(default=(), compare=False)
+
+    @staticmethod
+    def of(where: str | Connection) -> Connection:
+        """A connection; of ``host:port`` alone, one in plain text."""
+        return where if isinstance(where, Connection) else Connection(where)
+
+    def __str__(self) -> str:
+        return self.bootstrap
+
+    @property
+    def tls(self) -> bool:
+        """Whether it is encrypted."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def sasl(self) -> bool:
+        """Whether it has a user's name and password."""
+        return self.protocol.startswith("SASL")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must never be shown."""
+        held = (getattr(self, name) for name, row in NAMES.items() if row.secret)
+        return tuple(value for value in held if value)
+
+    def at(self, bootstrap: str) -> Connection:
+        """The same settings for other addresses."""
+        return replace(self, bootstrap=bootstrap)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """For kafka-python's clients."""
+        return self._python("python", self.bootstrap.split(","))
+
+    def aiokafka(self) -> dict[str, Any]:
+        """For aiokafka's clients. It has no names for DNS look-up and back-off."""
+        return self._python("aiokafka", self.bootstrap)
+
+    def librdkafka(self) -> dict[str, str]:
+        """For confluent-kafka's clients."""
+        return {row.librdkafka[0]: self._held()[name] for name, row in NAMES.items() if name in self._held()}
+
+    def java(self) -> dict[str, str]:
+        """For Java's clients; stores as PEM within the settings, so that no file must be where the client runs."""
+        held = self._held()
+        said = {row.java: held[name] for name, row in NAMES.items() if row.java is not None and name in held}
+        if self.hostname_check == "none":
+            said["ssl.endpoint.identification.algorithm"] = ""
+        if self.mechanism is not None:
+            options = {"username": self.username or "", "password": self.password or ""}
+            said["sasl.jaas.config"] = jaas.render(jaas.login(self.mechanism, options))
+        said |= {f"ssl.{store}.type": "PEM" for store, pem in (("truststore", self.ca), ("keystore", self.key)) if pem}
+        return said
+
+    def spark(self) -> dict[str, str]:
+        """For Spark's Kafka source and sink."""
+        return {f"kafka.{name}": value for name, value in self.java().items()}
+
+    def properties(self) -> str:
+        """A ``client.properties`` that `read_connection` and Java read back, secrets included: keep it private."""
+        return render(self.java())
+
+    @contextlib.contextmanager
+    def file(self) -> Iterator[Path]:
+        """`properties` in a file that only this user can read, for a child process; removed at the end."""
+        with tempfile.TemporaryDirectory(prefix="kafka-client-") as folder:
+            path = Path(folder, "client.properties")
+            path.touch(mode=0o600)
+            path.write_text(self.properties(), "ascii")
+            yield path
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Python's TLS settings.
+
+        Raises:
+            ssl.SSLError: A certificate or key that OpenSSL can't read, or a wrong password of a key.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = self.hostname_check != "none"
+        if self.ca is None:
+            context.load_default_certs()
+        else:
+            context.load_verify_locations(cadata=self.ca)
+        if self.key is not None:
+            # OpenSSL takes a key from a file alone: one that only this user can read, for the moment of reading
+            with tempfile.NamedTemporaryFile("w", encoding="ascii") as kept:
+                kept.write(f"{self.certificate}{self.key}")
+                kept.flush()
+                context.load_cert_chain(kept.name, password=self.key_password or "")
+        return context
+
+    def _held(self) -> dict[str, str]:
+        """Field -> value, of what isn't the default of all clients."""
+        default = {f.name: f.default for f in fields(self)}
+        return {n: str(v) for n in NAMES if (v := getattr(self, n)) is not None and v != default[n]}
+
+    def _python(self, client: str, bootstrap: object) -> dict[str, Any]:
+        said: dict[str, Any] = {
+            getattr(NAMES[name], client): int(value) if value.isdecimal() and name not in _TEXT else value
+            for name, value in self._held().items()
+            if getattr(NAMES[name], client) is not None
+        }
+        said["bootstrap_servers"] = bootstrap
+        if self.tls:
+            said["ssl_context"] = self.ssl_context()
+        return said
+
+
+_TEXT = ("username", "password", "bootstrap")

@@ -1,0 +1,137 @@
+"""Key stores and trust stores -> PEM text, which every client reads: Java since Kafka 2.7, Python, librdkafka.
+
+A store's kind is told by its first bytes: Java's default for an unnamed one is JKS, whatever it is.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import ConfigError
+
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_HEADER = re.compile(r"^[A-Za-z-]+:.*$", re.MULTILINE)
+_JKS, _JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
+
+
+class Identity(NamedTuple):
+    """What a client shows of itself, in PEM. `certificate`: its own first, then those that vouch for it."""
+
+    certificate: str
+    key: str
+    key_password: str | None
+
+
+def pem(text: str, kind: str, where: str) -> str:
+    """The blocks of one kind in PEM text, each with its base64 in lines of 64.
+
+    Args:
+        text: Also with blanks where lines should end, as a properties file joins them.
+        kind: The end of the blocks' name: ``CERTIFICATE`` or ``PRIVATE KEY``.
+        where: Named in errors.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    blocks = [_normal(name, body) for name, body in _BLOCK.findall(text) if name.endswith(kind)]
+    if not blocks:
+        raise ConfigError(f"{where}: there is no '-----BEGIN {kind}-----' in it; give PEM text with one")
+    return "".join(blocks)
+
+
+def trusted(path: str, password: str | None, where: str) -> str:
+    """The certificates of a trust store as PEM.
+
+    Raises:
+        ConfigError: The file can't be read, or is of another kind than PEM and PKCS12.
+    """
+    data = _read(path, where)
+    if _is_pem(data):
+        if password is not None:
+            raise ConfigError(f"{where}={path} is PEM, which has no password; leave the trust store's password out")
+        return pem(data.decode("utf-8", "replace"), "CERTIFICATE", f"{where}={path}")
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    _, own, others = _pkcs12(data, password, f"{where}={path}")
+    certificates = [own, *others] if own is not None else others
+    if not certificates:
+        raise ConfigError(f"{where}={path} holds no certificate; name the store with the authority that signs brokers")
+    return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
+
+
+def identity(path: str, password: str | None, key_password: str | None, where: str) -> Identity:
+    """The certificate and private key of a key store as PEM.
+
+    Raises:
+        ConfigError: The file can't be read, is of another kind than PEM and PKCS12, or holds no key.
+    """
+    data = _read(path, where)
+    if _is_pem(data):
+        if password is not None:
+            raise ConfigError(
+                f"{where}={path} is PEM, whose password is that of its key: write ssl.key.password, and leave "
+                "ssl.keystore.password out"
+            )
+        text = data.decode("utf-8", "replace")
+        named = f"{where}={path}"
+        return Identity(pem(text, "CERTIFICATE", named), pem(text, "PRIVATE KEY", named), key_password)
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key, own, others = _pkcs12(data, password, f"{where}={path}")
+    if key is None or own is None:
+        raise ConfigError(f"{where}={path} holds no private key with its certificate; name the client's key store")
+    chain = "".join(each.public_bytes(Encoding.PEM).decode() for each in (own, *others))
+    return Identity(chain, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(), None)
+
+
+def read_text(path: str, where: str) -> str:
+    """A text file that a setting names.
+
+    Raises:
+        ConfigError: It can't be read.
+    """
+    return _read(path, where).decode("utf-8", "replace")
+
+
+def _normal(name: str, body: str) -> str:
+    headers = "".join(f"{line.strip()}\n" for line in _HEADER.findall(body))
+    base64 = re.sub(r"\s+", "", _HEADER.sub("", body))
+    lines = "\n".join(base64[i : i + 64] for i in range(0, len(base64), 64))
+    between = f"{headers}\n" if headers else ""
+    return f"-----BEGIN {name}-----\n{between}{lines}\n-----END {name}-----\n"
+
+
+def _read(path: str, where: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{where}={path} can't be read ({error.strerror}); name a file that this user may read"
+        ) from None
+
+
+def _is_pem(data: bytes) -> bool:
+    return b"-----BEGIN " in data
+
+
+def _pkcs12(data: bytes, password: str | None, named: str) -> tuple[Any, Any, list[Any]]:
+    if data[:4] in (_JKS, _JCEKS):
+        raise ConfigError(
+            f"{named} is a JKS store, which Python's TLS can't read; convert it and name the new file: keytool "
+            "-importkeystore -srckeystore OLD.jks -destkeystore NEW.p12 -deststoretype PKCS12"
+        )
+    if data[:1] != b"\x30":
+        raise ConfigError(f"{named} is neither PEM nor PKCS12; give one of these")
+    try:
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
+    except ModuleNotFoundError:
+        raise ConfigError(
+            f"{named} is a PKCS12 store, for which the package cryptography is needed; install it with: pip install "
+            "'kafka-assignors[pkcs12]', or give PEM"
+        ) from None
+    try:
+        return load_key_and_certificates(data, None if password is None else password.encode())
+    except ValueError:
+        raise ConfigError(f"{named} can't be opened as PKCS12: its password is wrong, or the file is damaged") from None
