@@ -16,11 +16,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kafka_assignors.connection.properties import render
+
 from ..errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, NotSupported
 from .docker import docker_problem, image_name, require_image
 from .place import PlacedBroker
 from .ports import free_ports, require_free
-from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, uuid_base64
 
 _LABEL = "kafka-assignors.run"
 _CONTROLLER_PORT, _INTERNAL_PORT = 9093, 9092  # inside a container, where nothing else listens

@@ -10,13 +10,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kafka_assignors.connection.properties import render
 from kafka_assignors.errors import NotEnoughSpace
 from kafka_assignors.jvm import java, kafka_jars
 
 from ..errors import BrokerNotReady, NotSupported
 from ..watched import Watched
 from .prepared import class_data, formatted_storage, storage
-from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
 
 _KILL_TIMEOUT_S = 10
 _NEEDED_BYTES = 16_000_000  # for the log of a node that starts, its metadata and some topics

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from kafka_assignors.connection.properties import render
 from kafka_assignors.jvm import Java, cache_folder
 from kafka_assignors.jvm.cache import one_at_a_time, write_atomically
 
@@ -24,7 +25,7 @@ from ..errors import BrokerNotReady, BrokerUnreachable
 from ..watched import Watched
 from .ports import free_ports
 from .ready import await_ready
-from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, render, uuid_base64
+from .settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, uuid_base64
 
 log = logging.getLogger(__name__)
 

@@ -132,6 +132,7 @@ def _pkcs12(data: bytes, password: str | None, named: str) -> tuple[Any, Any, li
             "'kafka-assignors[pkcs12]', or give PEM"
         ) from None
     try:
-        return load_key_and_certificates(data, None if password is None else password.encode())
+        key, own, others = load_key_and_certificates(data, None if password is None else password.encode())
     except ValueError:
         raise ConfigError(f"{named} can't be opened as PKCS12: its password is wrong, or the file is damaged") from None
+    return key, own, others
