@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-long soak lint format bench clean help
+.PHONY: setup demo test test-long soak mutate lint format bench clean help
 
 setup: $(READY)  ## make .venv with everything the project needs
 
@@ -28,6 +28,9 @@ test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
 
 soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
 	$(BIN)/python -m integration run soak $(ARGS)
+
+mutate: $(READY)  ## change the judge in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
+	$(BIN)/python -m tests.mutation $(ARGS)
 
 lint: $(READY)  ## formatting, linting, strict types, import contracts
 	$(BIN)/ruff format --check .
