@@ -190,7 +190,7 @@ class MemberFaults(ABC):
     def _check_alive(self) -> None:
         for name, process in tuple(self._processes.items()):
             if process.returncode is not None:
-                self._ended(name, STOP_S)
+                self._ended(name, STOP_S, asked=False)
                 raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
     def _missed(self, message: str, timeout_s: float) -> NotStable:
@@ -206,8 +206,14 @@ class MemberFaults(ABC):
         """The process of a running member."""
 
     @abstractmethod
-    def _ended(self, name: str, timeout_s: float) -> None:
-        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event."""
+    def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
+        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event.
+
+        Args:
+            name: The member.
+            timeout_s: The deadline.
+            asked: It was told to end, or its end was awaited; False: it ended by itself.
+        """
 
     @abstractmethod
     def _count_from_here(self) -> None:

@@ -188,8 +188,9 @@ class MemberGroup(MemberFaults, TopicChanges):
             what = "paused; resume" if process.paused else "cut off; heal that"
             raise ConfigError(f"member {name!r} of group {self.group!r} is {what} or kill it")
         self._count_from_here()
+        runs = process.returncode is None
         process.terminate()
-        self._ended(name, timeout_s)
+        self._ended(name, timeout_s, asked=runs)
         if not process.clean:
             raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
@@ -275,6 +276,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             if not self._closing:
                 self._closing = True
                 self._writer.write("closing")
+            running = {name for name, process in self._processes.items() if process.returncode is None}
             for process in self._processes.values():
                 with suppress(OSError, HarnessError):  # it has ended, or its proxy
                     if process.via is not None:
@@ -284,7 +286,7 @@ class MemberGroup(MemberFaults, TopicChanges):
                 process.resume()
             deadline = time.monotonic() + STOP_S
             for name in tuple(self._processes):
-                self._ended(name, max(0.1, deadline - time.monotonic()))
+                self._ended(name, max(0.1, deadline - time.monotonic()), asked=name in running)
         finally:
             for process in self._processes.values():
                 process.kill()
@@ -318,7 +320,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {', '.join(self.running)}")
         return self._processes[name]
 
-    def _ended(self, name: str, timeout_s: float) -> None:
+    def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
         """Wait for the end of a process, kill it at the deadline, write its ``exit`` event."""
         process = self._processes[name]
         process.end(timeout_s)
@@ -326,6 +328,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         code = process.returncode
         assert code is not None
         fields: dict[str, Any] = {"member": name, "incarnation": process.config.incarnation, "code": code}
+        fields["asked"] = asked
         if code < 0:
             fields["signal"] = signal.Signals(-code).name
         self._writer.write("exit", **fields)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.protocol import Subscription, decode_subscription
+from kafka_assignors.core.strategies import STRATEGIES
+from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
 
 from .history import History
@@ -18,6 +21,10 @@ from .timeline import Span, spans
 
 _COUNTING = ("admin_change", "step", "topics", "not_stable")
 """Events that tell partition counts."""
+
+
+Process = tuple[str | None, int]
+"""Member name, incarnation."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,19 @@ class Generation:
         row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
         return decode_subscription(bytes.fromhex(row["subscription"]))
 
+    def rewrites(self, before: Generation) -> bool:
+        """Whether it is `before` written again as static members came back: each under a new id, to what it had."""
+        news = set(self.assigned) - set(before.assigned)
+        return (
+            self.number == before.number
+            and self.protocol == before.protocol
+            and bool(news)
+            and all(self.identities[m] != m for m in news)
+            and sorted(self.identities.values()) == sorted(before.identities.values())
+            and {self.identities[m]: tps for m, tps in self.assigned.items()}
+            == {before.identities[m]: tps for m, tps in before.assigned.items()}
+        )
+
     @cached_property
     def identities(self) -> Mapping[str, str]:
         """Member id -> what stays while a member stays: its instance id if it is static, else its member id."""
@@ -91,6 +111,7 @@ class GroupRecord:
         self.events: dict[str, list[Event]] = defaultdict(list)  # kind -> events
         self.spans: list[Span] = []
         self.counts: list[tuple[int, Mapping[str, int]]] = []  # mono_ns, topic -> partition count
+        self._present: dict[int, frozenset[Process]] = {}  # by the generation's identity
 
     @cached_property
     def generations(self) -> list[Generation]:
@@ -109,30 +130,97 @@ class GroupRecord:
 
         A static member that comes back gets a new member id in the same generation.
         """
-        written = [g for g in self._writings[number] if member_id in g.assigned]
+        written = [g for g in self._writings.get(number, ()) if member_id in g.assigned]
         return written[-1] if written else self.by_number.get(number)
+
+    def first_writing(self, number: int) -> Generation | None:
+        """The committed generation of a number, as it was written first."""
+        return self._writings[number][0] if number in self._writings else None
+
+    def written_by(self, number: int, at_ns: int) -> Generation | None:
+        """The committed generation of a number, as it was written last by a time, else as it was written first."""
+        written = [g for g in self._writings.get(number, ()) if g.event.mono_ns <= at_ns]
+        return written[-1] if written else self.first_writing(number)
 
     @cached_property
     def _writings(self) -> dict[int, list[Generation]]:
         found: dict[int, list[Generation]] = defaultdict(list)
         for generation in self.generations:
             found[generation.number].append(generation)
-        return found
+        return dict(found)
 
     @cached_property
-    def processes(self) -> dict[str, tuple[str | None, int]]:
+    def processes(self) -> dict[str, Process]:
         """Member id -> (member name, incarnation), as the members themselves say."""
         return {e.member_id: (e.member, e.incarnation) for e in self.events["generation"] if e.member_id}
 
+    def present(self, generation: Generation) -> frozenset[Process]:
+        """The processes that are in a generation.
+
+        A member id that no process has told yet is that of the one that was started last, by then, under the member's
+        instance id, or else its name.
+        """
+        known = self._present.get(id(generation))
+        if known is None:
+            rows = generation.event.data["members"]
+            known = frozenset(self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows)
+            self._present[id(generation)] = known
+        return known
+
+    def _latest(self, generation: Generation, row: Mapping[str, Any]) -> Process:
+        instance, name = row.get("instance_id"), row["client_id"]
+        started = [
+            start
+            for start in self.events["start"]
+            if start.mono_ns <= generation.event.mono_ns
+            and (start.member == name if instance is None else start.instance_id == instance)
+        ]
+        return (started[-1].member, started[-1].incarnation) if started else (name, 0)
+
     @cached_property
-    def starts(self) -> dict[tuple[str | None, int], Event]:
+    def last_told(self) -> dict[Process, int]:
+        """Process -> time of the last event that it wrote, monotonic ns."""
+        found: dict[Process, int] = {}
+        for events in self.events.values():
+            for event in events:
+                if event.src == "member":
+                    process = event.member, event.incarnation
+                    found[process] = max(found.get(process, 0), event.mono_ns)
+        return found
+
+    @cached_property
+    def starts(self) -> dict[Process, Event]:
         """(member name, incarnation) -> its ``start`` event."""
         return {(e.member, e.incarnation): e for e in self.events["start"]}
 
-    def cooperative(self, member: str | None, incarnation: int) -> bool:
-        """Whether a process rebalances incrementally: one eager assignor in its list, and it revokes all (KIP-429)."""
-        start = self.starts.get((member, incarnation))
-        return start is not None and set(start.data["assignors"]) == {COOPERATIVE}
+    def cooperative(self, process: Process) -> bool:
+        """Whether a process rebalances incrementally: by what it offers, or by what it kept as it joined.
+
+        One eager assignor in its list, and it revokes all (KIP-429).
+        """
+        start = self.starts.get(process)
+        return process in self._kept or (start is not None and set(start.data["assignors"]) == {COOPERATIVE})
+
+    @cached_property
+    def cooperative_protocols(self) -> frozenset[str]:
+        """The assignors under which members keep what they have while they rebalance.
+
+        Whatever its name: one is cooperative if under it somebody says that it owns something as it joins.
+        """
+        return frozenset({COOPERATIVE, *self._kept.values()})
+
+    @cached_property
+    def _kept(self) -> dict[Process | None, str]:
+        """Processes that joined saying that they own something -> the assignor, of those whose names tell nothing."""
+        found: dict[Process | None, str] = {}
+        for generation in self.generations:
+            if generation.protocol in STRATEGIES:
+                continue
+            for member_id in generation.assigned:
+                with suppress(WireError):  # the laws tell
+                    if generation.subscription_of(member_id).owned:
+                        found[self.processes.get(member_id)] = generation.protocol
+        return found
 
     def start_of(self, member_id: str) -> Event | None:
         """The ``start`` event of the process that had this member id; None for members that tell nothing."""

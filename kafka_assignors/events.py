@@ -8,7 +8,8 @@ kind                         src     fields of its own
 ============================ ======= =================================================================================
 start                        member  assignors[str] topics[str] config{}
 stop                         member
-exit                         harness code signal           (written by the harness when the process is gone)
+exit                         harness code signal asked?    (written by the harness when the process is gone; asked:
+                                     it was told to end, or its end was awaited)
 assign_begin                 member  generation protocol members[str] topics{topic: count} racks{topic: [[rack]]}
                                      leaders{topic: [rack|null]} (leader's view)
 assign_end                   member  generation protocol duration_us error?

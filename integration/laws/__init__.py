@@ -8,6 +8,7 @@ O4    no topic-partition is without an owner for longer than its step allows
 G1    committed generations grow; epochs of KIP-848 never fall
 G2    agreement: what a member adopted is what the coordinator log gave it
 G3    the elected assignor is offered by all members, and is the one that the vote gives
+G4    adopted in time and in order: after its commit, before the group is left standing, never an older one again
 R1    revoke before assign: the old owner has given a partition up before the new one gets it
 R2    cooperative hand-over: what a member says it owns, and does, is given to nobody else
 R3    no needless revoke: cooperative members keep through one trigger what they have before and after it
@@ -15,6 +16,9 @@ R4    fewest moves: our sticky assignors move no more than balance needs
 R5    few rounds: one trigger takes one generation, two under a cooperative assignor, a broker's restart none
 R6    true claims: what a member says it owns as it joins is what it owns
 R7    what a member lost it is told as lost, not as something to revoke
+R8    callbacks give a member what its generation gave it, all of that and nothing else
+P1    progress: what is given is owned by callback at each rest; no partition stays without an owner that lives
+E1    a process that ends was asked to
 C1    only owners consume
 C2    an owner begins at the committed offset, never goes back, leaves no record out
 C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
@@ -37,13 +41,14 @@ from collections.abc import Callable, Sequence
 
 from ..changes import Change, changes
 from ..ledger import GroupRecord, RunRecord
-from . import generations, ownership, records, rests, static
+from . import generations, ownership, progress, records, rests, static
 from .findings import Findings, Violation
 
 __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 
 LAWS = (
-    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "R1", "R2", "R3", "R4", "R5", "R6", "R7"),
+    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"),
+    *("P1", "E1"),
     *("C1", "C2", "C3", "C4", "C5", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
 )
 
@@ -64,6 +69,10 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     records.commits,
     static.unnoticed_restart,
     static.fenced,
+    progress.progress,
+    progress.adoption,
+    progress.held_as_given,
+    progress.asked_to_end,
 )
 _OF_CHANGES: Sequence[Callable[[Change, Findings], None]] = (
     rests.needless_revokes,
@@ -81,8 +90,9 @@ def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
     for change in changes(record):
         for rule in _OF_CHANGES:
             rule(change, found)
-    records.contiguous(record, run.acks, found)
-    records.nothing_lost(record, run.acks, found)
+    runs = records.runs_of_spans(record)
+    records.contiguous(record, runs, run.acks, found)
+    records.nothing_lost(record, runs, run.acks, found)
 
 
 def judge_records(run: RunRecord, found: Findings) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kafka_assignors import election
@@ -16,7 +17,7 @@ from kafka_assignors.events import Event
 from ..ledger import Generation, GroupRecord
 from ..names import options_of
 from ..timeline import partitions_of
-from .findings import MS, SHOWN, Findings, all_named
+from .findings import MS, SHOWN, Findings, all_named, named
 
 SETTLED_MS = 5000
 """A generation that stood this long, or that the harness found stable, must cover every partition."""
@@ -37,16 +38,18 @@ def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
 
 
 def coverage(record: GroupRecord, found: Findings) -> None:
-    """O3: a generation that stays gives every partition of the subscribed topics to a subscriber."""
-    for number, (at_ns, witness) in sorted(_settled(record).items()):
+    """O3: a generation that stays gives every partition of the subscribed topics to a subscriber.
+
+    Nor is a partition left out by one generation after the other for as long together as one may stand.
+    """
+    standing = _standing(record)
+    for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
         generation = record.by_number.get(number)
         if generation is None:
             found.unknown.append(f"O3: group {record.group!r} settled in generation {number}, which wasn't committed")
             continue
-        try:
-            topics = {m: generation.topics_of(m) for m in generation.assigned}
-        except WireError as error:
-            found.unknown.append(f"O3: a subscription of generation {number} can't be read: {error}")
+        topics = _subscribed(generation, found)
+        if topics is None:
             continue
         counts = {t: record.count_of(t, at_ns) for t in sorted(frozenset().union(*topics.values()))}
         if missing := [t for t, count in counts.items() if count is None]:
@@ -56,14 +59,53 @@ def coverage(record: GroupRecord, found: Findings) -> None:
         partitions = {t: count or 0 for t, count in counts.items()}
         for _, texts in _breaches(generation, topics, partitions, ("covered", "subscribed", "exists")):
             found.broken("O3", f"generation {number} stayed: {texts}", generation.event, witness)
+    _left_out_again(record, standing, found)
+
+
+def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Findings) -> None:
+    """O3 over generations of which none stays, as long as the topics stay what they are."""
+    changed = [e.mono_ns for e in record.events["admin_change"]]
+    left_out: dict[TopicPartition, tuple[int, Generation]] = {}  # for how long, since when
+    told: set[TopicPartition] = set()
+    for at, (generation, until) in enumerate(zip(record.generations, standing, strict=True)):
+        begun = generation.event.mono_ns
+        if at and any(record.generations[at - 1].event.mono_ns < ns <= begun for ns in changed):
+            left_out = {}
+        topics = _subscribed(generation, found)
+        missing: set[TopicPartition] = set()
+        for topic in sorted(frozenset().union(*(topics or {}).values())):
+            count = record.count_of(topic, until) or 0
+            missing.update(tp for p in range(count) if (tp := TopicPartition(topic, p)) not in generation.owners)
+        left_out = {tp: left_out.get(tp, (0, generation)) for tp in missing}
+        left_out = {tp: (ns + max(0, until - begun), first) for tp, (ns, first) in left_out.items()}
+        for tp, (ns, first) in sorted(left_out.items()):
+            # One generation alone is the rule above.
+            if ns >= SETTLED_MS * MS and first is not generation and tp not in told:
+                told.add(tp)
+                message = (
+                    f"generations {first.number} to {generation.number} gave {named(tp)} to nobody, "
+                    f"for {ns / MS:.0f} ms together"
+                )
+                found.broken("O3", message, first.event, generation.event)
+
+
+def _subscribed(generation: Generation, found: Findings) -> dict[str, frozenset[str]] | None:
+    try:
+        return {m: generation.topics_of(m) for m in generation.assigned}
+    except WireError as error:
+        found.unknown.append(f"O3: a subscription of generation {generation.number} can't be read: {error}")
+    return None
 
 
 def generations_grow(record: GroupRecord, found: Findings) -> None:
-    """G1: the coordinator's generations grow. A number written twice is a static member that came back."""
+    """G1: the coordinator's generations grow. One is written again only as a static member came back to what it had."""
     for before, after in pairwise(record.generations):
         found.judged("G1")
         if after.number < before.number:
             message = f"generation {after.number} was committed after generation {before.number}"
+            found.broken("G1", message, before.event, after.event)
+        elif after.number == before.number and not after.rewrites(before):
+            message = f"generation {after.number} was committed twice, and no static member came back to what it had"
             found.broken("G1", message, before.event, after.event)
 
 
@@ -141,12 +183,10 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
 
 def replay(record: GroupRecord, found: Findings) -> None:
     """A1: a committed assignment is what our core computes from the same bytes, where the leader ran ours."""
-    written: set[int] = set()
-    for generation in record.generations:
+    for before, generation in pairwise([None, *record.generations]):
+        assert generation is not None
         # Written again as a static member came back, with its new subscription, which the leader never saw.
-        again = generation.number in written
-        written.add(generation.number)
-        if again:
+        if before is not None and generation.rewrites(before):
             continue
         if not record.led_by_ours(generation):
             found.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, not ours to replay")
@@ -176,21 +216,28 @@ def replay(record: GroupRecord, found: Findings) -> None:
                 found.broken("A1", message, generation.event, view)
 
 
-def _settled(record: GroupRecord) -> dict[int, tuple[int, Event | None]]:
-    """Generations that stayed: number -> (when that was known, the event that says so)."""
-    stayed: dict[int, tuple[int, Event | None]] = {}
-    ends = sorted(
-        e.mono_ns for kind in ("start", "stop", "exit", "fault_begin", "admin_change") for e in record.events[kind]
-    )
+def _standing(record: GroupRecord) -> list[int]:
+    """Until when each committed generation stood, as far as can be told: the next one, or what makes that due."""
+    kinds = ("start", "stop", "exit", "fault_begin", "admin_change", "closing")
+    ends = sorted(e.mono_ns for kind in kinds for e in record.events[kind])
     last_ns = max((e.mono_ns for events in record.events.values() for e in events), default=0)
+    found = []
     for generation, after in pairwise([*record.generations, None]):
         assert generation is not None
-        begun = generation.event.mono_ns
         # Someone who comes or goes makes another generation due, whether or not it ever came.
-        until = min((ns - 1 for ns in ends if ns > begun), default=last_ns)  # the topics as they were until then
-        until = until if after is None else min(until, after.event.mono_ns)
-        if until - begun >= SETTLED_MS * MS:
-            stayed[generation.number] = until, None
+        at = bisect_right(ends, generation.event.mono_ns)
+        until = ends[at] - 1 if at < len(ends) else last_ns  # the topics as they were until then
+        found.append(until if after is None else min(until, after.event.mono_ns))
+    return found
+
+
+def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[int, Event | None]]:
+    """Generations that stayed: number -> (when that was known, the event that says so)."""
+    stayed: dict[int, tuple[int, Event | None]] = {
+        generation.number: (until, None)
+        for generation, until in zip(record.generations, standing, strict=True)
+        if until - generation.event.mono_ns >= SETTLED_MS * MS
+    }
     for step in record.events["step"]:
         if step.data["name"] == "stable":
             stayed[step.data["generation"]] = step.mono_ns, step

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from itertools import pairwise
+from collections.abc import Mapping
+from itertools import groupby
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
 
 from ..costs import STATES
-from ..ledger import Generation, GroupRecord
-from ..names import COOPERATIVE
+from ..ledger import Generation, GroupRecord, Process
 from ..timeline import MemberKey, Span, partitions_of
+from .excuses import Excuse, excuses
 from .findings import MS, Findings, all_named, named
 
 _TELL_THEIR_IDS = (None, "kafka-python")
@@ -23,32 +24,40 @@ _TELL_THEIR_IDS = (None, "kafka-python")
 def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
     """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign.
 
-    A member that was paused can't know what it lost, until its first callback once it goes on, or for a bounded time.
+    Each interval is held against all that are open as it begins. What a member couldn't know is excused: `excuses`.
     """
-    latest: Span | None = None
-    for before, span in pairwise([None, *record.spans]):
-        assert span is not None
-        if before is None or before.tp != span.tp:
-            latest = span
-            continue
-        assert latest is not None
-        if span.owner != latest.owner:
-            found.judged("O1")
-            shared = span.interval.start_ns, min(span.interval.end_ns, latest.interval.end_ns)
-            excused = latest.excuses(*shared) or span.excuses(*shared)
-            if span.interval.start_ns < latest.interval.end_ns and not excused:
-                found.broken("O1", _overlap(latest, span), latest.start, span.start, latest.end)
-            if latest.interval.end_kind == "revoked":
-                found.judged("R1")
-                if span.interval.start_ns < latest.interval.end_ns and not excused:
-                    message = (
-                        f"{named(span.tp)} was assigned to {span.interval.member} "
-                        f"{(latest.interval.end_ns - span.interval.start_ns) / MS:.1f} ms before "
-                        f"{latest.interval.member} had given it up"
-                    )
-                    found.broken("R1", message, span.start, latest.end)
-        if span.interval.end_ns >= latest.interval.end_ns:
-            latest = span
+    excused = excuses(record)
+    for _, rows in groupby(record.spans, key=lambda span: span.tp):
+        open_: list[Span] = []
+        before: Span | None = None  # the one that ended last
+        for span in rows:
+            open_ = [each for each in open_ if each.interval.end_ns > span.interval.start_ns]
+            if before is not None and before.owner != span.owner:
+                found.judged("O1")
+                if before.interval.end_kind == "revoked":
+                    found.judged("R1")
+            for other in open_:
+                if other.owner != span.owner and not _excused(other, span, excused):
+                    _double(other, span, found)
+            open_.append(span)
+            if before is None or span.interval.end_ns >= before.interval.end_ns:
+                before = span
+
+
+def _excused(one: Span, other: Span, excused: Mapping[Process, list[Excuse]]) -> bool:
+    shared = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
+    return any(excuse.covers(span, *shared) for span in (one, other) for excuse in excused.get(span.owner[1:], ()))
+
+
+def _double(one: Span, other: Span, found: Findings) -> None:
+    found.broken("O1", _overlap(one, other), one.start, other.start, one.end)
+    if one.interval.end_kind == "revoked":
+        message = (
+            f"{named(other.tp)} was assigned to {other.interval.member} "
+            f"{(one.interval.end_ns - other.interval.start_ns) / MS:.1f} ms before "
+            f"{one.interval.member} had given it up"
+        )
+        found.broken("R1", message, other.start, one.end)
 
 
 def gap(record: GroupRecord, found: Findings) -> None:
@@ -79,7 +88,7 @@ def handed_over(record: GroupRecord, found: Findings) -> None:
     for span in record.spans:
         held[span.tp].append(span)
     for generation in record.generations:
-        if generation.protocol != COOPERATIVE:
+        if generation.protocol not in record.cooperative_protocols:
             continue
         owners = {tp: m for m, tps in generation.assigned.items() for tp in tps}
         for member_id, tp in _claims(generation, found):

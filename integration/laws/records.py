@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
-from ..ledger import GroupRecord, RunRecord
+from ..ledger import Generation, GroupRecord, Process, RunRecord
 from ..timeline import MemberKey, Span
 from .findings import MS, SHOWN, Findings, named
 from .ownership import own_intervals
@@ -30,6 +30,10 @@ class _Run(NamedTuple):
     event: Event
 
 
+RunsOfSpans = Mapping[tuple[MemberKey, TopicPartition, int], Sequence[_Run]]
+"""(process, topic-partition, start of its interval) -> what it consumed in that interval, in order."""
+
+
 class _Commit(NamedTuple):
     """A committed offset, by the coordinator log."""
 
@@ -39,7 +43,7 @@ class _Commit(NamedTuple):
 
 
 def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
-    """C1: a member consumes what it owns, and not what another has got meanwhile."""
+    """C1: a member consumes what it owns, and nothing `SLACK_MS` after that, or once another has got it."""
     own = own_intervals(record)
     starts: dict[TopicPartition, list[Span]] = defaultdict(list)
     for each in record.spans:
@@ -52,7 +56,8 @@ def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
             if at_ns <= span.interval.end_ns:
                 continue
             others = (s for s in starts[tp] if s.owner != owner)
-            if not any(span.interval.end_ns <= s.interval.start_ns <= at_ns for s in others):
+            taken = any(span.interval.end_ns <= s.interval.start_ns <= at_ns for s in others)
+            if at_ns <= span.interval.end_ns + _SLACK_NS and not taken:
                 continue
         message = f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it doesn't own" + (
             "" if span is None else f" since {(at_ns - span.interval.end_ns) / MS:.0f} ms"
@@ -60,7 +65,7 @@ def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
         found.broken("C1", message, run.event, None if span is None else span.end)
 
 
-def contiguous(record: GroupRecord, acks: Sequence[Event], found: Findings) -> None:
+def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
     """C2 and C4: an owner begins at the committed offset and goes on without going back or leaving a record out; what
     is read twice is only what was read and not yet committed when the topic-partition changed hands.
 
@@ -70,7 +75,6 @@ def contiguous(record: GroupRecord, acks: Sequence[Event], found: Findings) -> N
     known = _Offsets(acks)
     commits = _commits(record)
     read: dict[TopicPartition, int] = {}  # highest offset that earlier intervals consumed
-    runs = _runs_in_spans(record)
     for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
         mine = runs.get((span.owner, span.tp, span.interval.start_ns))
         if not mine:
@@ -112,10 +116,8 @@ def contiguous(record: GroupRecord, acks: Sequence[Event], found: Findings) -> N
 def commits(record: GroupRecord, found: Findings) -> None:
     """C5: committed offsets never fall, aren't ahead of what was consumed, and are accepted from owners only.
 
-    The harness may set offsets back itself (``admin_change`` with change ``reset_offsets``); then a fall is its doing.
     Where a member of a generation tells nothing, what was consumed isn't known, and the position isn't judged.
     """
-    resets = any(e.data.get("change") == "reset_offsets" for e in record.events["admin_change"])
     all_told = all(m in record.processes for g in record.generations for m in g.assigned)
     reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
     for _, tp, run in _consumed(record):
@@ -125,12 +127,12 @@ def commits(record: GroupRecord, found: Findings) -> None:
         for before, after in pairwise([None, *rows]):
             assert after is not None
             found.judged("C5")
-            if before is not None and after.offset < before.offset and not resets:
+            if before is not None and after.offset < before.offset:
                 message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
                 found.broken("C5", message, before.event, after.event)
             at = bisect_right(reached[tp], (after.mono_ns + _SLACK_NS, 1 << 63)) - 1
             position = reached[tp][at][1] if at >= 0 else 0
-            if all_told and after.offset > position and not resets:
+            if all_told and after.offset > position:
                 message = f"offset {after.offset} of {named(tp)} was committed when only {position} had been consumed"
                 found.broken("C5", message, after.event)
     _accepted_from_owners(record, found)
@@ -138,13 +140,21 @@ def commits(record: GroupRecord, found: Findings) -> None:
 
 def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
     own = own_intervals(record)
-    begun: dict[tuple[str | None, int], Event] = {}
+    begun: dict[Process, Event] = {}
     for event in sorted(record.events["commit_begin"] + record.events["commit_ok"], key=lambda e: (e.mono_ns, e.seq)):
         process = event.member, event.incarnation
         if event.kind == "commit_begin":
             begun[process] = event
             continue
         begin = begun.get(process, event)
+        if (without := _out_of(record, process, begin, event)) is not None:
+            found.judged("C5")
+            message = (
+                f"a commit of {event.member} was accepted, which it began "
+                f"{(begin.mono_ns - without.event.mono_ns) / MS:.0f} ms after generation {without.number} was "
+                "committed without it"
+            )
+            found.broken("C5", message, without.event, begin, event)
         for row in event.data["offsets"]:
             tp = TopicPartition(row["topic"], row["partition"])
             found.judged("C5")
@@ -153,6 +163,16 @@ def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
             if span is None or span.interval.end_ns + _SLACK_NS < begin.mono_ns:
                 message = f"a commit of {event.member} for {named(tp)} was accepted, though it doesn't own it"
                 found.broken("C5", message, begin, event, None if span is None else span.end)
+
+
+def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event) -> Generation | None:
+    """The generation without a process that stood all the time from before its commit began until it was accepted."""
+    generations = record.generations
+    at = bisect_right(generations, begin.mono_ns - _SLACK_NS, key=lambda g: g.event.mono_ns) - 1
+    end = bisect_right(generations, accepted.mono_ns + _SLACK_NS, key=lambda g: g.event.mono_ns)
+    if at < 0 or any(process in record.present(g) for g in generations[at:end]):
+        return None
+    return generations[at]
 
 
 def in_order(run: RunRecord, found: Findings) -> None:
@@ -176,8 +196,8 @@ def in_order(run: RunRecord, found: Findings) -> None:
             found.broken("K2", message, before[1], ack)
 
 
-def nothing_lost(record: GroupRecord, acks: Iterable[Event], found: Findings) -> None:
-    """C3: once the group is drained, every acknowledged record below its end offsets was consumed."""
+def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Iterable[Event], found: Findings) -> None:
+    """C3: once the group is drained, every acknowledged record below its end offsets was consumed, by an owner."""
     ends: dict[tuple[str, int], tuple[int, Event]] = {}
     for step in record.events["step"]:
         if step.data["name"] == "drained":
@@ -185,9 +205,8 @@ def nothing_lost(record: GroupRecord, acks: Iterable[Event], found: Findings) ->
     if not ends:
         return
     consumed: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    for event in record.events["consume"]:
-        for run in event.data["offsets"]:
-            consumed[run["topic"], run["partition"]].append((run["first"], run["last"]))
+    for (_, tp, _), mine in runs.items():
+        consumed[tp].extend((run.first, run.last) for run in mine)
     due: dict[tuple[str, int], list[Event]] = defaultdict(list)
     for ack in acks:
         place = ack.data["topic"], ack.data["partition"]
@@ -275,8 +294,8 @@ def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, 
             yield owner, TopicPartition(row["topic"], row["partition"]), _Run(row["first"], row["last"], event)
 
 
-def _runs_in_spans(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[_Run]]:
-    """(process, topic-partition, start of its interval) -> what it consumed in that interval, in order."""
+def runs_of_spans(record: GroupRecord) -> RunsOfSpans:
+    """What each interval's process consumed in it, in order."""
     own = own_intervals(record)
     runs: dict[tuple[MemberKey, TopicPartition, int], list[_Run]] = defaultdict(list)
     for owner, tp, run in _consumed(record):

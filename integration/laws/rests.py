@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from kafka_assignors.core.assignment import moves
-from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
 
@@ -16,7 +15,7 @@ from ..ledger import Generation
 from ..names import COOPERATIVE
 from .findings import MS, Findings, all_named, named
 
-ROUNDS = {**dict.fromkeys(STRATEGIES, 1), COOPERATIVE: 2}
+EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 """Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
@@ -30,7 +29,7 @@ def needless_revokes(change: Change, found: Findings) -> None:
 
     Members that offer an eager assignor as well, in the middle of a rolling change, revoke all they have (KIP-429).
     """
-    if change.protocol != COOPERATIVE or change.trigger is None:
+    if change.protocol not in change.record.cooperative_protocols or change.trigger is None:
         return
     assert change.before is not None
     assert change.rest is not None
@@ -39,9 +38,11 @@ def needless_revokes(change: Change, found: Findings) -> None:
     kept = {tp: names[owner] for tp, owner in change.before.owners.items() if after.get(tp) == owner}
     found.judged("R3", len(kept))
     for span in change.record.spans:
-        ended = span.end is not None and change.rest.mono_ns < span.end.mono_ns <= change.end.mono_ns
-        incremental = change.record.cooperative(span.interval.member, span.interval.incarnation)
-        if ended and incremental and span.interval.end_kind == "revoked" and kept.get(span.tp) == span.interval.member:
+        if span.interval.end_kind != "revoked" or kept.get(span.tp) != span.interval.member:
+            continue
+        if change.rest.mono_ns < span.interval.end_ns <= change.end.mono_ns and change.record.cooperative(
+            span.owner[1:]
+        ):
             message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
             found.broken("R3", message, span.start, span.end, change.trigger, change.after.event)
 
@@ -98,10 +99,12 @@ def few_rounds(change: Change, found: Findings) -> None:
     A member may rejoin (it gave something up) before another has learned its assignment, which then joins again with
     what it had before. A generation that a member has so never adopted was no round; nor was one in which a member that
     subscribes anew still came with what it subscribed to before (a leader that joins again as it met new topics).
+    Each member may rejoin so once a round: more generations than that, whoever adopted them, are a storm.
     """
-    limit = ROUNDS.get(change.protocol or "")
-    if limit is None or change.trigger is None or _interrupts(change.trigger):
+    if change.protocol is None or change.trigger is None or _interrupts(change.trigger):
         return
+    cooperative = change.protocol in change.record.cooperative_protocols
+    limit = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
     limit = 0 if _back_soon(change) else limit
     found.judged("R5")
     adopted = {(e.member_id, e.data["generation"]) for e in change.record.events["generation"]}
@@ -117,6 +120,13 @@ def few_rounds(change: Change, found: Findings) -> None:
             f"{', '.join(str(g.number) for g in rounds)}"
         )
         found.broken("R5", message, change.trigger, *(g.event for g in rounds))
+    most = max(1, limit) * (1 + len(change.after.assigned))
+    if len(change.generations) > most:
+        message = (
+            f"one {_told(change.trigger)} made {len(change.generations)} generations, most of which somebody never "
+            f"adopted: {len(change.after.assigned)} members may make {most}"
+        )
+        found.broken("R5", message, change.trigger, change.generations[0].event, change.after.event)
 
 
 def noticed_in_time(change: Change, found: Findings) -> None:

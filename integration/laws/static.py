@@ -8,7 +8,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
 from ..ledger import GroupRecord
-from ..timeline import FENCED_MS, partitions_of
+from ..timeline import partitions_of
+from .excuses import fencings
 from .findings import MS, Findings, all_named
 
 MARGIN_MS = 300
@@ -51,20 +52,25 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
 
 
 def fenced(record: GroupRecord, found: Findings) -> None:
-    """S2: a static member whose instance id another process took consumes and commits nothing more."""
-    for old, new in _successors(record):
-        taken, ended = _first(record, "generation", new), _end_of(record, old)
-        heartbeat = old.data.get("config", {}).get("heartbeat_interval_ms")
-        if taken is None or heartbeat is None or (ended is not None and ended.mono_ns <= taken.mono_ns):
+    """S2: a static member whose instance id another process took consumes and commits nothing more.
+
+    Taken is it once the coordinator has committed it, whether or not the newer process ever hears of that.
+    """
+    for fencing in fencings(record):
+        old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
+        if "heartbeat_interval_ms" not in old.data.get("config", {}):
+            found.not_judged("S2", "the fenced member doesn't tell its heartbeat interval")
+            continue
+        if ended is not None and ended.mono_ns <= taken.mono_ns:
             continue
         found.judged("S2")
-        until = taken.mono_ns + (2 * heartbeat + FENCED_MS) * MS
         for kind, what in (("consume", "consumed"), ("commit_ok", "committed")):
-            late = [e for e in record.events[kind] if _process(e) == _process(old) and e.mono_ns > until]
+            told = (e for e in record.events[kind] if _process(e) == _process(old))
+            late = [e for e in told if e.mono_ns > fencing.heard_by_ns]
             if late:
                 message = (
                     f"{old.member} still {what} {(late[-1].mono_ns - taken.mono_ns) / MS:.0f} ms after "
-                    f"{new.member} had taken its instance id {old.instance_id!r}"
+                    f"{fencing.new.member} had taken its instance id {old.instance_id!r}"
                 )
                 found.broken("S2", message, taken, late[0], late[-1])
 
