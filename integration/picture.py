@@ -11,7 +11,9 @@ from kafka_assignors.events import Event
 
 from .costs import STATES
 from .history import History
-from .timeline import Interval, Span, spans
+from .laws.excuses import Excuses, excuses, zombie_of
+from .ledger import RunRecord
+from .timeline import Interval, Span
 
 OWNED, ZOMBIE, GAP, OVERLAP, SHARED = "owned", "zombie", "gap", "overlap", "shared"
 """What a bar tells: a member owns it; only believes so; nobody owns it; two do; one does beside a zombie."""
@@ -83,13 +85,11 @@ def pictures(history: History) -> dict[str, Picture]:
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
-    found: dict[str, list[Span]] = defaultdict(list)
-    for span in spans(history):
-        found[span.interval.group].append(span)
-    return {group: _picture(history, group, its) for group, its in found.items()}
+    groups = RunRecord.of(history).groups.items()
+    return {group: _picture(history, group, record.spans, excuses(record)) for group, record in groups if record.spans}
 
 
-def _picture(history: History, group: str, its: list[Span]) -> Picture:
+def _picture(history: History, group: str, its: list[Span], excused: Excuses) -> Picture:
     events = [e for e in history.events if e.group == group]
     others = [e for e in history.events if e.group is None]
     steps = [e for e in events if e.kind == "step" and e.data["name"] not in STATES]
@@ -105,7 +105,7 @@ def _picture(history: History, group: str, its: list[Span]) -> Picture:
     for tp, row in groupby(its, lambda span: span.tp):
         bars += [
             Bar(row_of[tp], kind, member, max(0.0, s(from_ns)), s(to_ns), title)
-            for kind, member, from_ns, to_ns, title in _row(list(row))
+            for kind, member, from_ns, to_ns, title in _row(list(row), excused)
         ]
     order = (OWNED, GAP, ZOMBIE, SHARED, OVERLAP)
     downtime: Counter[int] = Counter()
@@ -133,7 +133,7 @@ def _picture(history: History, group: str, its: list[Span]) -> Picture:
     )
 
 
-def _row(its: list[Span]) -> list[tuple[str, str, int, int, str]]:
+def _row(its: list[Span], excused: Excuses) -> list[tuple[str, str, int, int, str]]:
     """(kind, member, from, to, title) of one topic-partition's intervals, in order."""
     found: list[tuple[str, str, int, int, str]] = []
     latest: Span | None = None
@@ -150,7 +150,7 @@ def _row(its: list[Span]) -> list[tuple[str, str, int, int, str]]:
             found.append((GAP, "", latest.interval.end_ns, interval.start_ns, title))
         if latest is not None and interval.overlap_prev_ms:
             shared = interval.start_ns, min(interval.end_ns, latest.interval.end_ns)
-            zombie = latest if latest.excuses(*shared) else span if span.excuses(*shared) else None
+            zombie = zombie_of(latest, span, excused)
             names = f"{latest.interval.member} and {interval.member}"
             title = f"{_named(span.tp)} is owned by {names}: {(shared[1] - shared[0]) / 1e6:.1f} ms"
             if zombie is None:

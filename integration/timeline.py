@@ -36,8 +36,7 @@ class Interval:
         gap_before_ms: Time without an owner before; None for the first interval of the topic-partition.
         overlap_prev_ms: Time shared with earlier intervals; 0 when lawful.
         moved: The interval before was another process's.
-        zombie_ms: Time of it that its process was paused, or had not yet noticed what happened meanwhile: a measure.
-            What that excuses is told by `laws.excuses`.
+        zombie_ms: Time of it that its process was paused, or had not yet noticed what happened meanwhile.
     """
 
     group: str
@@ -60,11 +59,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class Span:
-    """An interval with the events that bound it; `end` is None while it is open."""
+    """An interval with the events that bound it; `end` is None while it is open.
+
+    Args:
+        zombie: From when to when (monotonic ns) its process stood still, or had not yet noticed what happened: what
+            `zombie_ms` measures. What that excuses is told by `laws.excuses`.
+    """
 
     interval: Interval
     start: Event
     end: Event | None
+    zombie: tuple[int, int] | None = None
 
     @property
     def owner(self) -> MemberKey:
@@ -185,7 +190,7 @@ def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
     for begin, end in sorted(pauses, reverse=True):  # what was lost ended the interval, so the last one counts
         if interval.start_ns <= begin < interval.end_ns:
             zombie_ms = (min(end, interval.end_ns) - begin) / 1e6
-            return replace(span, interval=replace(interval, zombie_ms=zombie_ms))
+            return replace(span, interval=replace(interval, zombie_ms=zombie_ms), zombie=(begin, end))
     return span
 
 

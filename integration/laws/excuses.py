@@ -6,7 +6,7 @@ so, and ends when it hears so. A fault alone excuses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -33,9 +33,21 @@ class Excuse(NamedTuple):
     end_ns: int
     evidence: Event
 
-    def covers(self, span: Span, from_ns: int, to_ns: int) -> bool:
-        """Whether it explains a time that an interval of its process shares with another owner."""
-        return span.interval.start_ns <= self.begin_ns <= from_ns and to_ns <= self.end_ns
+
+Excuses = Mapping[Process, Sequence[Excuse]]
+
+
+def zombie_of(one: Span, other: Span, excused: Excuses) -> Span | None:
+    """Of two intervals of one topic-partition that overlap, the one whose process couldn't know that it had lost it.
+
+    An excuse must cover all the time that they share, and its process must have owned the topic-partition before.
+    """
+    from_ns, to_ns = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
+    for span in (one, other):
+        for excuse in excused.get(span.owner[1:], ()):
+            if span.interval.start_ns <= excuse.begin_ns <= from_ns and to_ns <= excuse.end_ns:
+                return span
+    return None
 
 
 class Fencing(NamedTuple):
@@ -72,7 +84,7 @@ class _Hit:
     evicted: Event | None = None
 
 
-def excuses(record: GroupRecord) -> Mapping[Process, list[Excuse]]:
+def excuses(record: GroupRecord) -> Excuses:
     """Per process (member, incarnation) its excuses:
 
     ======================= ============================================ ==============================================

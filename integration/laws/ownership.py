@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
 from itertools import groupby
 
 from kafka_assignors.core.group import TopicPartition
@@ -12,9 +11,9 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
 
 from ..costs import STATES
-from ..ledger import Generation, GroupRecord, Process
+from ..ledger import Generation, GroupRecord
 from ..timeline import MemberKey, Span, partitions_of
-from .excuses import Excuse, excuses
+from .excuses import excuses, zombie_of
 from .findings import MS, Findings, all_named, named
 
 _TELL_THEIR_IDS = (None, "kafka-python")
@@ -37,16 +36,11 @@ def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
                 if before.interval.end_kind == "revoked":
                     found.judged("R1")
             for other in open_:
-                if other.owner != span.owner and not _excused(other, span, excused):
+                if other.owner != span.owner and zombie_of(other, span, excused) is None:
                     _double(other, span, found)
             open_.append(span)
             if before is None or span.interval.end_ns >= before.interval.end_ns:
                 before = span
-
-
-def _excused(one: Span, other: Span, excused: Mapping[Process, list[Excuse]]) -> bool:
-    shared = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
-    return any(excuse.covers(span, *shared) for span in (one, other) for excuse in excused.get(span.owner[1:], ()))
 
 
 def _double(one: Span, other: Span, found: Findings) -> None:

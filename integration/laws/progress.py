@@ -182,7 +182,9 @@ def asked_to_end(record: GroupRecord, found: Findings) -> None:
             continue
         asked = event.data.get("asked", process in told or not code)
         if asked and code == -SIGKILL:
-            found.unknown.append(f"E1: {event.member} didn't end in time and was killed; what it would have said is missing")
+            found.unknown.append(
+                f"E1: {event.member} didn't end in time and was killed; what it would have said is missing"
+            )
         elif not asked:
             errors = [e for e in record.events["error"] if (e.member, e.incarnation) == process]
             how = event.data.get("signal") or f"exit code {code}"
@@ -295,10 +297,11 @@ def _all_got(
 
 def _nothing_else(record: GroupRecord, event: Event, found: Findings) -> None:
     generation = record.generation_of(event.data["generation"], event.member_id)
-    if generation is None or event.member_id not in generation.assigned:
+    given = None if generation is None else generation.assigned.get(event.member_id or "")
+    if generation is None or given is None:
         return  # law G2 tells
     found.judged("R8")
-    if more := set(partitions_of(event)) - generation.assigned[event.member_id]:
+    if more := set(partitions_of(event)) - given:
         message = (
             f"{event.member} was assigned {all_named(sorted(more))} in generation {generation.number}, "
             "which gave it no such partition"
