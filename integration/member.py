@@ -33,7 +33,7 @@ from kafka.errors import InconsistentGroupProtocolError, KafkaError
 from kafka.structs import MemberState
 
 from kafka_assignors.events import EventWriter, partitions_json
-from kafka_assignors.kafka_consumer import keep_rejoining
+from kafka_assignors.kafka_consumer import coordinator_of, keep_rejoining
 from kafka_assignors.kafka_guard import guard
 
 from .names import assignor_named
@@ -218,7 +218,7 @@ class Member:
 
     def assigning(self) -> None:
         """This member leads and is about to assign."""
-        keep_rejoining(self._consumer)
+        keep_rejoining(coordinator_of(self._consumer))
 
     def in_assign(self) -> None:
         """This member is in the middle of assigning, where it may be told to stand still."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from abc import ABCMeta
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
@@ -33,11 +34,23 @@ except ImportError as error:
 Self = TypeVar("Self", bound="Assignor")
 
 
-class Assignor(AbstractPartitionAssignor):
+class _ClosingWhatItRefuses(ABCMeta):
+    """A consumer makes its assignors late: one that refuses its options leaves it half-made, with threads running."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception:
+            if (coordinator := kafka_consumer.asking()) is not None:
+                kafka_consumer.close_half_made(coordinator)
+            raise
+
+
+class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
     """What the assignors share. One instance belongs to one consumer, which it finds by itself when that is made.
 
     A second consumer that is made with the same instance, while the first is open, gets a `ConfigError`; so does one
-    whose list has two assignors of one name.
+    whose list has two assignors of one name. A copy, or a pickled one, starts as if it were new.
 
     Args:
         rack: This member's rack (KIP-881), sent with its subscription. None: the consumer's ``client_rack``; "": none.
@@ -48,9 +61,6 @@ class Assignor(AbstractPartitionAssignor):
     """
 
     name: str
-    _consumer: weakref.ref[Any] | None = None
-    _unguarded = False  # its consumer can't be, and that was told
-    _found: tuple[Fact, ...]  # in the last assignment
     _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
@@ -58,13 +68,27 @@ class Assignor(AbstractPartitionAssignor):
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.rack = rack
-        self._forget()
-        self._news, self._found = News(), ()
+        self._start_anew()
         self._strategy.load()
+
+    def _start_anew(self) -> None:
+        self._coordinator: weakref.ref[Any] | None = None
+        self._client_rack: str | None = None
+        self._unseen = False  # was asked by something that is not its consumer, as far as it can be seen
+        self._news = News()
+        self._found: tuple[Fact, ...] = ()  # in the last assignment
+        self._forget()
 
     def _forget(self) -> None:
         self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
         self._generation = NO_GENERATION
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made with: consumer, assignment and generation are the original's."""
+        one = object.__new__(type(self))
+        one.__dict__.update(self.__dict__)
+        one._start_anew()
+        return one.__dict__
 
     @classmethod
     def factory(cls: type[Self], **config: Any) -> Callable[[], Self]:
@@ -75,56 +99,86 @@ class Assignor(AbstractPartitionAssignor):
     def attach(self, consumer: Any) -> None:
         """Tell the assignor its consumer. It finds a ``KafkaConsumer`` by itself: this is for one that it cannot see.
 
-        What it then does: a leader can't fall out of the group in silence (`keep_rejoining`), a member notices what it
-        lost (`kafka_guard.guard`), a cooperative member claims what the consumer really holds, and the consumer's
-        ``client_rack`` is told to the group.
+        It looks for it on the call stack, so it can't see one whose assignors are called on another thread than
+        kafka-python's own; a warning says so. What it does with it: a leader can't fall out of the group in silence
+        (`keep_rejoining`), a member notices what it lost (`kafka_guard.guard`), a cooperative member claims what the
+        consumer really holds, and the consumer's ``client_rack`` is told to the group.
 
         Args:
             consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
                 not kept alive.
 
         Raises:
-            ConfigError: The instance has the state of another consumer, or the list has two assignors of one name.
+            ConfigError: The instance has the state of another consumer, the list has two assignors of one name, or
+                it is no ``KafkaConsumer`` of a version that is known.
         """
+        self._attach(kafka_consumer.coordinator_of(consumer), consumer.config.get("client_rack") or None)
+
+    def _attach(self, coordinator: Any, client_rack: str | None) -> None:
         known = self._attached()
-        if known is consumer:
+        if known is coordinator:
+            self._client_rack = client_rack or self._client_rack
             return
         name = type(self).__name__
         if known is not None and kafka_consumer.is_open(known):
             raise ConfigError(
                 f"this {name} is attached to another consumer; give each its own instance, for example by "
-                f"{name}.factory()"
+                f"{name}.factory(), or close the other first"
             )
-        if twice := kafka_consumer.listed_twice(consumer):
+        if twice := kafka_consumer.listed_twice(coordinator):
             raise ConfigError(
                 f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
                 "the other in silence: remove one"
             )
         if known is not None:
             self._forget()  # that was in another consumer's group
-        self._consumer = weakref.ref(consumer)
+        self._coordinator, self._client_rack = weakref.ref(coordinator), client_rack
+        kafka_consumer.check(coordinator)
 
     def _attached(self) -> Any:
-        return self._consumer() if self._consumer else None
+        return self._coordinator() if self._coordinator else None
 
     def supported_protocols(self) -> list[Any]:
         """EAGER. Asked while the consumer is made, it attaches itself."""
         self._find_consumer()
         return [RebalanceProtocol.EAGER]
 
-    def _find_consumer(self) -> bool:
-        """Attach to the consumer that is asking, if any; False when kafka-python asks and none can be seen."""
-        try:
-            consumer = kafka_consumer.asking()
-        except LookupError:
-            return False
-        if consumer is not None:
-            self.attach(consumer)
-        return True
+    def _find_consumer(self) -> Any:
+        """Attach to the consumer that is being made; its coordinator, None when it can't be seen."""
+        if (coordinator := kafka_consumer.asking()) is not None:
+            try:
+                self._attach(coordinator, kafka_consumer.asking_rack())
+            except ConfigError:
+                kafka_consumer.close_half_made(coordinator)
+                raise
+        self._unseen = coordinator is None
+        return coordinator
+
+    def _find_joining(self) -> None:
+        """Attach to the consumer that joins, if it couldn't be seen when it was made."""
+        if (coordinator := kafka_consumer.asking()) is not None:
+            if self._attached() is not coordinator:
+                self._attach(coordinator, None)
+                if self.rack is None:
+                    log.warning(
+                        "%s: its consumer was not seen when it was made, so its client_rack is not told to the group: "
+                        "give the assignor a rack, or call its attach(consumer)", self.name
+                    )  # fmt: skip
+        elif self._coordinator is None and self._unseen:
+            self._unseen = False
+            log.warning(
+                "%s: can't see its consumer, as kafka-python %s calls it on another thread or in a way that is not "
+                "known: a member that was thrown out goes on consuming, and a leader may fall out of its group in "
+                "silence; call its attach(consumer) before the first poll",
+                self.name, kafka_consumer.VERSION
+            )  # fmt: skip
 
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, version 3, in the bytes Java writes for the same state; guards its consumer."""
-        self._guard()
+        self._find_joining()
+        if (coordinator := self._attached()) is not None:
+            # Only now: what is just being made is not complete.
+            kafka_guard.guard_coordinator(coordinator)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -137,27 +191,15 @@ class Assignor(AbstractPartitionAssignor):
             rack_id=self._told_rack(),
         )
 
-    def _guard(self) -> None:
-        # Only now, as a consumer that is just being made, when it attaches, has no coordinator yet.
-        if (consumer := self._attached()) is None or self._unguarded:
-            return
-        try:
-            kafka_guard.guard(consumer)
-        except ConfigError as error:
-            self._unguarded = True
-            log.warning("%s: %s", self.name, error)  # a join is no place to fail
-
     def _told_rack(self) -> str | None:
-        if self.rack is None and (consumer := self._attached()) is not None:
-            return kafka_consumer.client_rack(consumer)
-        return self.rack or None
+        return (self._client_rack if self.rack is None else self.rack) or None
 
     def _user_data(self) -> bytes | None:
         if self._strategy.name in compact.JAVAS:
             return None
         # Of all that this member sends, aiokafka hands nothing else to the leader's assignor but topics.
-        consumer = self._attached()
-        instance_id = None if consumer is None else consumer.config["group_instance_id"]
+        coordinator = self._attached()
+        instance_id = None if coordinator is None else kafka_consumer.instance_id(coordinator)
         owned = self._owned if self._strategy.claim else None
         data, why = compact.encode_within(
             owned or (), NO_GENERATION if owned is None else self._generation, self._told_rack(), instance_id
@@ -207,8 +249,8 @@ class Assignor(AbstractPartitionAssignor):
         Raises:
             WireError: A member's metadata are bytes that are no subscription.
         """
-        if (consumer := self._attached()) is not None:
-            kafka_consumer.keep_rejoining(consumer)
+        if (coordinator := self._attached()) is not None:
+            kafka_consumer.keep_rejoining(coordinator)
         joined = list(members)
         said = kafka_leader.subscriptions([member.metadata for member in joined])
         subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple

@@ -1,58 +1,175 @@
-"""The ``KafkaConsumer`` that an assignor serves: kafka-python names it to no assignor, so here it is found and read.
+"""All of kafka-python that the assignors use and that is not its public interface. No other file names any of it.
 
-All that is private to kafka-python 3.0.12 and yet needed is in this file; what is about the cluster, in `kafka_leader`.
+kafka-python shows an assignor neither its consumer nor the rebalance protocol in force. But the consumer's coordinator
+is in the call stack whenever kafka-python calls an assignor, so it is found there, and everything else through it.
+
+`PRIVATE` says what stops working when a version renames one of these names. `check` tells that once, as a warning;
+the functions here then answer what is safest and never raise `AttributeError`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
 from types import FrameType
 from typing import Any
 
-from kafka import KafkaConsumer
+import kafka
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 
 from .core.group import NO_GENERATION
 from .errors import ConfigError
+from .news import log
 
 
-def asking() -> Any:
-    """The consumer that is being made right now, and asks its assignors what they support.
+@dataclass(frozen=True)
+class Private:
+    """One use of a private name.
 
-    kafka-python hands an assignor neither its consumer nor the rebalance protocol that is in force. But it asks each
-    assignor for its protocols while it makes the consumer, so the consumer is in the call stack.
-
-    Returns:
-        The ``KafkaConsumer``; None when somebody else asks.
-
-    Raises:
-        LookupError: kafka-python asks, but from no consumer that could be found.
+    Args:
+        path: Attributes from the coordinator on, joined by dots.
+        lost: What no longer works without it.
     """
-    frame: FrameType | None = sys._getframe(1)
-    by_kafka_python = False
-    while frame is not None:
-        if isinstance(this := frame.f_locals.get("self"), KafkaConsumer):
-            return this
-        by_kafka_python |= frame.f_globals.get("__name__", "").startswith("kafka.")
-        frame = frame.f_back
-    if by_kafka_python:
-        raise LookupError("kafka-python asks from no KafkaConsumer")
+
+    path: str
+    lost: str
+
+
+_GUARD = "guard() can't work: a member that was fenced or thrown out goes on consuming, and claims what it has lost"
+GUARD = tuple(
+    Private(path, _GUARD)
+    for path in (
+        *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
+        *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining"),
+        *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
+    )
+)
+"""What `kafka_guard` needs, all of it."""
+PRIVATE = (
+    *GUARD,
+    Private("_rebalance_protocol", "cooperative-sticky is COOPERATIVE only: beside an eager assignor it is refused"),
+    Private("_rebalance_protocol", "one assignor instance in two open consumers isn't refused"),
+    Private("_heartbeat_closed", "one assignor instance in two open consumers isn't refused"),
+    Private("_subscription.assigned_partitions", "a member claims what it was assigned, held or not"),
+    Private("group_metadata", "a member that was fenced or thrown out claims what it has lost"),
+    Private("request_rejoin", "a leader whose poll ends during a rebalance falls out of its group in silence"),
+    Private("config", "group_instance_id isn't told to aiokafka's leaders, and a name listed twice isn't refused"),
+    Private("_client.close", "a consumer that an assignor refuses leaves its threads and sockets behind"),
+    Private("_cluster.request_update", "a topic may be called absent although its metadata only haven't come yet"),
+    Private("_cluster._partitions", "racks of brokers are not seen: members in a rack get any partition"),
+)
+"""What is used of a coordinator. Its class is recognised by ``group_protocols``, a consumer has it as ``_coordinator``:
+without these two an assignor is not attached, and says so (`kafka_assignor.Assignor.attach`)."""
+
+VERSION: str = kafka.__version__
+
+_told: set[str] = set()
+
+
+def tell(text: str) -> None:
+    """Warn once in a process, however many consumers it is true of."""
+    if text not in _told:
+        _told.add(text)
+        log.warning("%s", text)
+
+
+def check(coordinator: Any) -> None:
+    """Tell which private names this kafka-python doesn't have, and what no longer works: one warning per name, once."""
+    lost: dict[str, dict[str, None]] = {}
+    for private in PRIVATE:
+        if name := missing(coordinator, private.path):
+            lost.setdefault(name, {})[private.lost] = None
+    for name, sentences in lost.items():
+        tell(without(name, *sentences))
+
+
+def without(name: str, *lost: str) -> str:
+    """The warning that kafka-python has a name no more."""
+    return (
+        f"kafka-python {VERSION} has no {name!r}, which kafka-assignors uses; without it: "
+        f"{'; '.join(lost)}. Install a newer kafka-assignors, or kafka-python 3.0.12"
+    )
+
+
+def missing(thing: Any, path: str) -> str | None:
+    """The first name of a path of attributes that isn't there."""
+    for name in path.split("."):
+        if not hasattr(thing, name):
+            return name
+        thing = getattr(thing, name)
     return None
 
 
-def is_open(consumer: Any) -> bool:
-    """Whether a consumer was made completely and not closed since."""
-    return not getattr(consumer, "_closed", True)
+def _get(thing: Any, path: str, default: Any) -> Any:
+    return default if missing(thing, path) else attrgetter(path)(thing)
 
 
-def listed_twice(consumer: Any) -> str | None:
+def asking() -> Any:
+    """The coordinator that is calling an assignor: its consumer is being made, or it joins, or it leads.
+
+    Returns:
+        kafka-python's ``ConsumerCoordinator``; None when it isn't in the call stack of this thread.
+    """
+    return next((this for this in _callers() if hasattr(type(this), "group_protocols")), None)
+
+
+def asking_rack() -> str | None:
+    """The ``client_rack`` of the consumer that is being made. kafka-python itself sends it with fetches alone."""
+    for this in _callers():
+        config = getattr(this, "config", None)
+        if isinstance(config, Mapping) and "partition_assignment_strategy" in config:
+            return config.get("client_rack") or None
+    return None
+
+
+def _callers() -> Iterable[Any]:
+    """What calls, the nearest first. Of the objects' classes nothing is imported: a test may have replaced them."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if (this := frame.f_locals.get("self")) is not None:
+            yield this
+        frame = frame.f_back
+
+
+def coordinator_of(consumer: Any) -> Any:
+    """A consumer's coordinator.
+
+    Raises:
+        ConfigError: It is no ``KafkaConsumer`` of a version that is known.
+    """
+    if (coordinator := _get(consumer, "_coordinator", None)) is None:
+        raise ConfigError(
+            f"{type(consumer).__name__} has no coordinator: a KafkaConsumer of kafka-python 3.0.12 is needed, and this "
+            f"is kafka-python {VERSION}"
+        )
+    return coordinator
+
+
+def is_open(coordinator: Any) -> bool:
+    """Whether its consumer was made completely and not closed since."""
+    made = _get(coordinator, "_rebalance_protocol", None) is not None
+    return made and not _get(coordinator, "_heartbeat_closed", True)
+
+
+def close_half_made(coordinator: Any) -> None:
+    """Close what a consumer has opened so far, as its constructor is about to raise and nobody else can close it."""
+    if _get(coordinator, "_rebalance_protocol", None) is not None:
+        return  # it is complete, and this its join
+    metrics = _get(coordinator, "config", {}).get("metrics")
+    for close in (_get(metrics, "close", None), _get(coordinator, "_client.close", None)):
+        if close is not None:
+            close()
+
+
+def listed_twice(coordinator: Any) -> str | None:
     """A name that two entries of its ``partition_assignment_strategy`` have, as far as entries tell their names.
 
     kafka-python would use the last of them and drop the other in silence.
     """
     seen: set[str] = set()
-    for name in _names(consumer.config["partition_assignment_strategy"]):
+    for name in _names(_get(coordinator, "config", {}).get("assignors", ())):
         if name in seen:
             return name
         seen.add(name)
@@ -66,38 +183,47 @@ def _names(entries: Iterable[Any]) -> Iterable[str]:
             yield name
 
 
-def client_rack(consumer: Any) -> str | None:
-    """Its ``client_rack``, which kafka-python itself sends with fetches alone."""
-    return consumer.config.get("client_rack") or None
+def instance_id(coordinator: Any) -> str | None:
+    """The ``group_instance_id`` of a static member."""
+    found: str | None = _get(coordinator, "config", {}).get("group_instance_id")
+    return found
 
 
-def is_cooperative(consumer: Any) -> bool:
-    """Whether the COOPERATIVE rebalance protocol is in force: the best one that all its assignors support.
+def tells_protocol(coordinator: Any) -> bool:
+    """Whether it tells which rebalance protocol is in force."""
+    return missing(coordinator, "_rebalance_protocol") is None
 
-    Raises:
-        ConfigError: This version of kafka-python does not tell.
+
+def is_cooperative(coordinator: Any) -> bool:
+    """Whether the COOPERATIVE rebalance protocol is in force: the best one that all its assignors support."""
+    # One that doesn't tell was told of COOPERATIVE alone, so no other can be in force.
+    in_force = _get(coordinator, "_rebalance_protocol", RebalanceProtocol.COOPERATIVE)
+    return bool(in_force == RebalanceProtocol.COOPERATIVE)
+
+
+def is_fenced(member: Any) -> bool:
+    """Whether a coordinator, or a consumer, is in no generation: it never was, it left, or it was thrown out."""
+    tells: Callable[[], Any] | None = _get(member, "group_metadata", None)
+    return tells is not None and bool(tells().generation_id == NO_GENERATION)
+
+
+def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[tuple[str, int]]:
+    """The partitions it may consume at this moment; none once it is fenced, whatever it still has in memory.
+
+    Args:
+        coordinator: A consumer's.
+        assigned: What it was assigned, which counts if it doesn't tell what it holds.
     """
-    try:
-        return bool(consumer._coordinator._rebalance_protocol == RebalanceProtocol.COOPERATIVE)
-    except AttributeError as error:
-        raise ConfigError(
-            f"this kafka-python does not tell its rebalance protocol ({error}); say it yourself: "
-            "CooperativeStickyAssignor(protocol='cooperative'), or 'eager' beside eager assignors"
-        ) from error
-
-
-def is_fenced(consumer: Any) -> bool:
-    """Whether the consumer is in no generation: it never was, it left, or the coordinator threw it out."""
-    return bool(consumer.group_metadata().generation_id == NO_GENERATION)
-
-
-def held(consumer: Any) -> Collection[tuple[str, int]]:
-    """The partitions it may consume at this moment; none once it is fenced, whatever it still has in memory."""
     # A member that is thrown out in the middle of a join keeps its assignment in memory until the next one arrives.
-    return () if is_fenced(consumer) else consumer.assignment()
+    if is_fenced(coordinator):
+        return ()
+    tells: Callable[[], Collection[tuple[str, int]]] = _get(
+        coordinator, "_subscription.assigned_partitions", lambda: assigned
+    )
+    return tells()
 
 
-def keep_rejoining(consumer: Any) -> None:
+def keep_rejoining(coordinator: Any) -> None:
     """Make a consumer finish the join it is in, whatever its polls do; to be called while its assignor assigns.
 
     kafka-python 3.0.12 remembers why it rejoins. When the reason is changed metadata, the leader forgets it as soon as
@@ -106,20 +232,34 @@ def keep_rejoining(consumer: Any) -> None:
     in a third of the starts of a small group on a busy machine. With the request renewed, the next `poll` joins again.
 
     Args:
-        consumer: The ``KafkaConsumer`` whose assignor is assigning.
+        coordinator: That of the consumer whose assignor is assigning.
     """
-    consumer._coordinator.request_rejoin()
+    _get(coordinator, "request_rejoin", lambda: None)()
+
+
+def drive(consumer: Any) -> None:
+    """Make sure that `must_rejoin` and `rebalance` work with a consumer.
+
+    Raises:
+        ConfigError: They don't with this kafka-python.
+    """
+    coordinator = coordinator_of(consumer)
+    if lacks := [name for name in ("need_rejoin", "poll") if missing(coordinator, name)]:
+        raise ConfigError(
+            f"kafka-python {VERSION} has no {' and no '.join(map(repr, lacks))}, without which nothing but "
+            "its own poll() can look after a group; install a newer kafka-assignors, or kafka-python 3.0.12"
+        )
 
 
 def must_rejoin(consumer: Any) -> bool:
-    """Whether its next `rebalance` joins the group; cheap."""
+    """Whether its next `rebalance` joins the group; cheap. See `drive`."""
     return bool(consumer._coordinator.need_rejoin())
 
 
 def rebalance(consumer: Any, timeout_s: float) -> bool:
     """What ``poll`` does for the group – the due join, signs of life, callbacks – without fetching anything.
 
-    Returns as soon as the join is done, where ``poll`` would go on waiting for records.
+    See `drive`. Returns as soon as the join is done, where ``poll`` would go on waiting for records.
 
     Args:
         consumer: A subscribed ``KafkaConsumer``.
@@ -132,3 +272,95 @@ def rebalance(consumer: Any, timeout_s: float) -> bool:
         KafkaError: A fatal answer of the coordinator, or an error of a rebalance listener.
     """
     return bool(consumer._coordinator.poll(timeout_ms=1000 * timeout_s))
+
+
+def renew(cluster: Any, then: Callable[[], None]) -> None:
+    """Ask for metadata, and act when that was answered, with metadata or an error; at once where it can't be asked."""
+    if missing(cluster, "request_update"):
+        then()
+    else:
+        cluster.request_update().add_both(lambda _: then())
+
+
+def partitions(cluster: Any, topics: Iterable[str]) -> dict[str, Mapping[int, Any]]:
+    """Partition id -> its metadata (``leader_id``, ``replica_nodes``), of those topics that the cluster has.
+
+    From a cluster that hides it, ids alone: the public methods cost a call per partition and broker, and a join has no
+    time for that in a large cluster.
+    """
+    known: Mapping[str, Mapping[int, Any]] | None = _get(cluster, "_partitions", None)
+    if known is not None:
+        return {topic: known[topic] for topic in topics if topic in known}
+    ids = {topic: cluster.partitions_for_topic(topic) for topic in topics}
+    return {topic: dict.fromkeys(found) for topic, found in ids.items() if found is not None}
+
+
+def replica_nodes(partition: Any) -> tuple[int, ...]:
+    """Node ids of a partition's replicas, from its metadata; () where it isn't known."""
+    try:
+        return () if partition is None else tuple(partition.replica_nodes)
+    except AttributeError:
+        tell(without("replica_nodes", "racks of replicas are not seen: members in a rack get any partition"))
+        return ()
+
+
+def leader_node(partition: Any) -> int | None:
+    """Node id of a partition's leader, from its metadata; None where it isn't known."""
+    try:
+        return None if partition is None else int(partition.leader_id)
+    except AttributeError:
+        tell(without("leader_id", "racks of leaders are not seen: members in a rack get any partition"))
+        return None
+
+
+def unguardable(coordinator: Any) -> list[str]:
+    """The names that `wrap` and what follows it need, and that are missing."""
+    found = (missing(coordinator, private.path) for private in GUARD)
+    return list(dict.fromkeys(name for name in found if name))
+
+
+Wrap = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
+"""(coordinator, its method as it was) -> what is called instead."""
+
+
+def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap) -> None:
+    """Put something around what handles a heartbeat's answer, what joins, and what forgets the generation."""
+    for name, around in (
+        ("_handle_heartbeat_response", on_heartbeat),
+        ("_do_join_and_sync_async", join),
+        ("reset_generation", reset),
+    ):
+        setattr(coordinator, name, around(coordinator, getattr(coordinator, name)))
+
+
+def fence(coordinator: Any) -> None:
+    """End a member: what it holds is lost, not to be revoked, and it polls and commits no more."""
+    coordinator.reset_generation()
+    # kafka-python's own latch for asynchronous commits: all that polls or commits asks it first.
+    coordinator._async_commit_fenced = True
+
+
+def was_fenced(coordinator: Any) -> bool:
+    """Whether `fence` ended it, or an asynchronous commit found out."""
+    return bool(coordinator._async_commit_fenced)
+
+
+def assignors(coordinator: Any) -> Iterable[Any]:
+    """The assignors of its consumer."""
+    return tuple(coordinator._assignors.values())
+
+
+def drop_claims(assignor: Any) -> None:
+    """Make kafka-python's own cooperative assignor claim nothing, as its member has lost what it had."""
+    if missing(assignor, "member_assignment"):
+        tell(without("member_assignment", "kafka-python's cooperative assignor claims what a guarded member has lost"))
+    assignor.member_assignment = None
+
+
+def lose_in_join(coordinator: Any) -> None:
+    """Of a member that is thrown out in the middle of a join: make what it holds lost before it joins again."""
+    if coordinator.rejoining and coordinator._subscription.assigned_partitions():
+        if coordinator._rebalance_protocol == RebalanceProtocol.COOPERATIVE:
+            coordinator.rejoining = False  # so that the next try prepares its join anew, which tells what is lost
+        else:
+            coordinator._subscription.assign_from_subscribed([])

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+import weakref
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirCooperativeAssignor
 from kafka.errors import FencedInstanceIdError
 
+from . import kafka_consumer
 from .errors import ConfigError
 
-_NEEDED = (
-    *("_handle_heartbeat_response", "reset_generation", "_do_join_and_sync_async", "_async_commit_fenced"),
-    *("rejoining", "_subscription", "_assignors", "_rebalance_protocol"),
-)
+# Not a mark on the methods: a tracing tool may have wrapped them before, and may wrap them again.
+_guarded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def guard(consumer: Any) -> None:
@@ -40,24 +39,28 @@ def guard(consumer: Any) -> None:
         consumer: A ``KafkaConsumer`` with a group; not kept alive by this.
 
     Raises:
-        ConfigError: This kafka-python is built in another way, or the consumer has no group.
+        ConfigError: This kafka-python is built in another way.
 
     Source: kafka-python 3.0.12 ``kafka/coordinator/base.py`` and ``consumer.py``; Java's ``AbstractCoordinator``
     (``HeartbeatThread`` fails for good on FENCED_INSTANCE_ID) and ``ConsumerCoordinator.onJoinPrepare`` (KIP-429).
     """
-    coordinator = getattr(consumer, "_coordinator", None)
-    if missing := [name for name in _NEEDED if not hasattr(coordinator, name)]:
+    coordinator = kafka_consumer.coordinator_of(consumer)
+    if lacks := kafka_consumer.unguardable(coordinator):
         raise ConfigError(
-            f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(missing)}; the guard is made "
-            "for kafka-python 3.0.12 and consumers with a group_id"
+            f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; the guard is made "
+            "for kafka-python 3.0.12"
         )
-    for name, wrap in _WRAPS.items():
-        method = getattr(coordinator, name)
-        if not hasattr(method, "__wrapped__"):
-            setattr(coordinator, name, wrap(method))
+    guard_coordinator(coordinator)
 
 
-def _stopping(handle: Callable[..., Any]) -> Callable[..., Any]:
+def guard_coordinator(coordinator: Any) -> None:
+    """As `guard`, for a consumer's coordinator; one that can't be guarded is left alone (`kafka_consumer.check`)."""
+    if coordinator not in _guarded and not kafka_consumer.unguardable(coordinator):
+        _guarded.add(coordinator)
+        kafka_consumer.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing)
+
+
+def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
     """A heartbeat's answer that fences the member ends it."""
 
     @functools.wraps(handle)
@@ -65,16 +68,13 @@ def _stopping(handle: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return handle(*args, **kwargs)
         except FencedInstanceIdError:
-            coordinator = handle.__self__  # type: ignore[attr-defined]
-            coordinator.reset_generation()  # what it holds is lost, not to be revoked
-            # kafka-python's own latch for asynchronous commits: all that polls or commits asks it first.
-            coordinator._async_commit_fenced = True
+            kafka_consumer.fence(coordinator)
             raise
 
     return guarded
 
 
-def _joining(join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
     """A fenced member doesn't join: it would fence the one that has its instance id now.
 
     A poll that had asked the latch just before would, as who is out must join again. Heartbeats are answered and joins
@@ -83,36 +83,24 @@ def _joining(join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]
 
     @functools.wraps(join)
     async def guarded() -> Any:
-        coordinator = join.__self__  # type: ignore[attr-defined]
-        if coordinator._async_commit_fenced:
-            raise FencedInstanceIdError(f"another process has the group_instance_id {coordinator.group_instance_id}")
+        if kafka_consumer.was_fenced(coordinator):
+            mine = kafka_consumer.instance_id(coordinator)
+            raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
         return await join()
 
     return guarded
 
 
-def _losing(reset: Callable[..., Any]) -> Callable[..., Any]:
+def _losing(coordinator: Any, reset: Callable[..., Any]) -> Callable[..., Any]:
     """A member that is out, and in the middle of a join, has lost what it holds before it joins again."""
 
     @functools.wraps(reset)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         answer = reset(*args, **kwargs)
-        coordinator = reset.__self__  # type: ignore[attr-defined]
-        for assignor in map(inspect.unwrap, coordinator._assignors.values()):
+        for assignor in map(inspect.unwrap, kafka_consumer.assignors(coordinator)):
             if isinstance(assignor, TheirCooperativeAssignor):
-                assignor.member_assignment = None
-        if coordinator.rejoining and coordinator._subscription.assigned_partitions():
-            if coordinator._rebalance_protocol == RebalanceProtocol.COOPERATIVE:
-                coordinator.rejoining = False  # so that the next try prepares its join anew, which tells what is lost
-            else:
-                coordinator._subscription.assign_from_subscribed([])
+                kafka_consumer.drop_claims(assignor)
+        kafka_consumer.lose_in_join(coordinator)
         return answer
 
     return guarded
-
-
-_WRAPS: Mapping[str, Callable[..., Any]] = {
-    "_handle_heartbeat_response": _stopping,
-    "_do_join_and_sync_async": _joining,
-    "reset_generation": _losing,
-}

@@ -1,7 +1,7 @@
 """What a leader on kafka-python reads, members and cluster metadata, and what it answers; all members at once.
 
-Internals of kafka-python 3.0 are used where its public methods cost a call per partition and broker: a join has no time
-for that in a large cluster. `tests/assignors/test_kafka_leader.py` holds them against the public ones.
+A partition's metadata come from `kafka_consumer.partitions`; `tests/assignors/test_kafka_leader.py` holds what is made
+of them against kafka-python's public methods.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
+from . import kafka_consumer
 from .core import bulk
 from .core.group import Coded, TopicPartition
 from .core.order import utf16
@@ -24,8 +25,8 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 
     Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
     """
-    known = cluster._partitions
-    return {topic: len(known[topic]) for topic in sorted(topics, key=utf16) if topic in known}
+    found = kafka_consumer.partitions(cluster, sorted(topics, key=utf16))
+    return {topic: len(each) for topic, each in found.items()}
 
 
 def when_renewed(cluster: Any, act: Callable[[], None]) -> None:
@@ -35,10 +36,7 @@ def when_renewed(cluster: Any, act: Callable[[], None]) -> None:
     that reads answers, which is the one that assigns.
     """
 
-    def again(_: object) -> None:
-        cluster.request_update().add_both(lambda _: act())
-
-    cluster.request_update().add_both(again)
+    kafka_consumer.renew(cluster, lambda: kafka_consumer.renew(cluster, act))
 
 
 def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:
@@ -51,12 +49,10 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
         return {}
     # The same few brokers have many partitions together.
     places = _Places(rack_of)
-    known: Mapping[str, Mapping[int, Any]] = cluster._partitions
-    codes: dict[str, list[int]] = {}
-    for topic, count in partitions.items():
-        if (found := known.get(topic)) is not None:
-            in_order = map(found.get, range(count))
-            codes[topic] = [places[() if each is None else tuple(each.replica_nodes)] for each in in_order]
+    codes = {
+        topic: [places[kafka_consumer.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
+        for topic, found in kafka_consumer.partitions(cluster, partitions).items()
+    }
     return {topic: Coded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
 
 
@@ -81,12 +77,11 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}
-    known: Mapping[str, Mapping[int, Any]] = cluster._partitions
-    return {
-        topic: [rack_of.get(found[p].leader_id) if p in found else None for p in range(count)]
-        for topic, count in partitions.items()
-        if (found := known.get(topic)) is not None
+    nodes = {
+        topic: map(kafka_consumer.leader_node, map(found.get, range(partitions[topic])))
+        for topic, found in kafka_consumer.partitions(cluster, partitions).items()
     }
+    return {topic: [None if node is None else rack_of.get(node) for node in each] for topic, each in nodes.items()}
 
 
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
@@ -162,8 +157,9 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
-        self._data: bytes | memoryview | None = data
-        self._version, self.tags, self.unknown_tags = VERSION, None, None
+        self._data: bytes | memoryview | None = None
+        super().__init__(version=VERSION)
+        self._data = data
 
     def _decode(self) -> None:
         data, self._data = getattr(self, "_data", None), None  # what is seen may be changed

@@ -119,12 +119,12 @@ class CooperativeStickyAssignor(_Sticky):
 
     def supported_protocols(self) -> list[Any]:
         """COOPERATIVE and EAGER, or what `protocol` says. Asked while the consumer is made, it attaches itself."""
-        seen = self._find_consumer()
+        coordinator = self._find_consumer()
         if self._protocol == "eager":
             return [RebalanceProtocol.EAGER]
         # A consumer that cannot be seen does not tell which of the two is in force. Of one alone that is known, and a
         # list that would need the other is refused when the consumer is made: better than claims that are not true.
-        if self._protocol == "cooperative" or not seen:
+        if self._protocol == "cooperative" or coordinator is None or not kafka_consumer.tells_protocol(coordinator):
             return [RebalanceProtocol.COOPERATIVE]
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
@@ -134,7 +134,7 @@ class CooperativeStickyAssignor(_Sticky):
 
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, with what its consumer holds at this moment; see `Assignor.metadata`."""
-        if (consumer := self._attached()) is not None and kafka_consumer.is_fenced(consumer):
+        if (coordinator := self._attached()) is not None and kafka_consumer.is_fenced(coordinator):
             self._forget()
         return super().metadata(topics)
 
@@ -145,11 +145,11 @@ class CooperativeStickyAssignor(_Sticky):
         if self._protocol == "eager":
             return ()
         held: Collection[tuple[str, int]] = self._owned or ()
-        if self._consumer is not None:
-            consumer = self._consumer()
-            if consumer is None or not kafka_consumer.is_cooperative(consumer):
+        if self._coordinator is not None:
+            coordinator = self._attached()
+            if coordinator is None or not kafka_consumer.is_cooperative(coordinator):
                 return ()
-            held = kafka_consumer.held(consumer)
+            held = kafka_consumer.held(coordinator, held)
         # Partitions of topics it left were revoked before this join.
         return [(topic, partition) for topic, partition in held if topic in topics]
 

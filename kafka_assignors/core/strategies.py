@@ -100,6 +100,10 @@ class Strategy:
         self.settings(**options)
         return replace(self, options=deepcopy(options))  # a caller's dict or list may change later
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by its name and options: what decides may be no importable function."""
+        return _again, (self.name, dict(self.options))
+
     def answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
         """The decision on what members sent, and what is to be told about it."""
         if self.options.get("parity") == "java":
@@ -288,6 +292,10 @@ def claiming(name: str, owned: Sequence[TopicPartition], generation: int) -> byt
     """The user data by which a member that was assigned `owned` claims them under that name; None where none does."""
     encode = {"sticky": userdata.encode_sticky, "compact-sticky": compact.encode}.get(name)
     return encode(owned, generation) if encode and owned else None
+
+
+def _again(name: str, options: Mapping[str, Any]) -> Strategy:
+    return strategy(name, **options)
 
 
 def strategy(name: str, **options: Any) -> Strategy:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import copy
 import functools
 import gc
+import pickle
 import socket
-import types
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer
@@ -18,6 +25,7 @@ from kafka.structs import TopicPartition
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.kafka_python import ASSIGNORS
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
@@ -40,6 +48,7 @@ def consumer():
         )
         return made[-1]
 
+    make.made = made
     yield make
     for each in made:
         each.close(autocommit=False)
@@ -145,14 +154,16 @@ def test_a_name_that_is_listed_twice_is_refused(consumer, entries):
 def test_a_consumer_is_not_kept_alive(consumer):
     """kafka-python's client refers to itself, so what is kept shows only after a collection of cycles."""
     assignor = CooperativeStickyAssignor()
-    made = KafkaConsumer.__new__(KafkaConsumer)
-    made.config = {"partition_assignment_strategy": [assignor]}
-    assignor.attach(made)
-    assert assignor._attached() is made
+    made = consumer(assignor)
+    coordinator = weakref.ref(made._coordinator)
+    assert assignor._attached() is coordinator()
 
+    made.close(autocommit=False)
+    consumer.made.remove(made)
     del made
     gc.collect()
 
+    assert coordinator() is None
     assert assignor._attached() is None
     assignor.on_assignment(assigned(0), 3)
     assert claims(assignor.metadata({"t"})) == ([], 3)  # whoever held it is gone
@@ -171,8 +182,16 @@ def test_eager_assignors_are_eager(cls):
     ("protocol", "supported"),
     [("auto", [COOPERATIVE, EAGER]), ("cooperative", [COOPERATIVE]), ("eager", [EAGER])],
 )
-def test_cooperative_sticky_supports_both_unless_told_otherwise(protocol, supported):
-    assert CooperativeStickyAssignor(protocol=protocol).supported_protocols() == supported
+def test_cooperative_sticky_supports_both_unless_told_otherwise(consumer, protocol, supported):
+    said = []
+
+    class Listening(CooperativeStickyAssignor):
+        def supported_protocols(self):
+            said.extend(super().supported_protocols())
+            return said
+
+    consumer(Listening(protocol=protocol))
+    assert said == supported
 
 
 def test_an_unknown_protocol_is_refused_before_any_join():
@@ -229,39 +248,167 @@ def test_a_fenced_member_claims_nothing_although_its_consumer_remembers(consumer
     assert sent.user_data == b"\xff\xff\xff\xff"
 
 
+class Wrapped(AbstractPartitionAssignor):
+    """Somebody's assignor around ours; the methods named in `elsewhere` are called on another thread."""
+
+    name = ""
+
+    def __init__(self, inner, *elsewhere):
+        self.name, self._inner, self._elsewhere = inner.name, inner, elsewhere
+
+    def _call(self, method, *arguments):
+        if method not in self._elsewhere:
+            return getattr(self._inner, method)(*arguments)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            return thread.submit(getattr(self._inner, method), *arguments).result()
+
+    def supported_protocols(self):
+        return self._call("supported_protocols")
+
+    def metadata(self, topics):
+        return self._call("metadata", topics)
+
+    def assign(self, cluster, members):
+        return self._call("assign", cluster, members)
+
+    def on_assignment(self, assignment, generation):
+        self._call("on_assignment", assignment, generation)
+
+
 def test_a_wrapped_assignor_finds_its_consumer_too(consumer):
-    class Wrapped(AbstractPartitionAssignor):
-        name = "cooperative-sticky"
-
-        def __init__(self, inner):
-            self.inner = inner
-
-        def supported_protocols(self):
-            return self.inner.supported_protocols()
-
-        def metadata(self, topics):
-            return self.inner.metadata(topics)
-
-        def assign(self, cluster, members):
-            return self.inner.assign(cluster, members)
-
-        def on_assignment(self, assignment, generation):
-            self.inner.on_assignment(assignment, generation)
-
     made = consumer(Wrapped(CooperativeStickyAssignor()), RangeAssignor)
     holding(made, 0)
     assert claims(sent_by(made)["cooperative-sticky"])[0] == []
 
 
-def test_asked_by_a_kafka_python_that_hides_its_consumer_it_is_cooperative_alone():
-    """A later kafka-python may ask from elsewhere. Then a list with an eager assignor is refused, not mistaken."""
-    asking = types.FunctionType(
-        (lambda assignor: set(assignor.supported_protocols())).__code__, {"__name__": "kafka.coordinator.elsewhere"}
-    )
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_consumer_that_is_made_out_of_sight_is_found_when_it_joins(consumer, cls, caplog):
+    assignor = cls()
+    made = consumer(Wrapped(assignor, "supported_protocols"), client_rack="eu-1a")
+    assert assignor._attached() is None
+    holding(made, 1)
 
-    assert asking(CooperativeStickyAssignor()) == {COOPERATIVE}
-    assert asking(CooperativeStickyAssignor(protocol="eager")) == {EAGER}
-    assert asking(RangeAssignor()) == {EAGER}
+    sent = [sent_by(made)[cls.name] for _ in range(2)][-1]
+
+    assert assignor._attached() is made._coordinator
+    assert claims(sent)[0] == ([("t", 1)] if cls is CooperativeStickyAssignor else [])
+    assert [r.getMessage().partition(":")[2][:39] for r in caplog.records if r.name == "kafka_assignors"] == [
+        " its consumer was not seen when it was "
+    ], "its rack isn't known"
+    assignor.attach(made)
+    assert sent_by(made)[cls.name].rack_id == "eu-1a"
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_consumer_that_is_never_seen_is_told_of_once(consumer, cls, caplog):
+    assignor = cls()
+    made = consumer(Wrapped(assignor, "supported_protocols", "metadata"))
+
+    sent_by(made), sent_by(made)
+    assert [r.getMessage().partition(",")[0] for r in caplog.records if r.name == "kafka_assignors"] == [
+        f"{cls.name}: can't see its consumer"
+    ]
+
+    assignor.attach(made)
+    holding(made, 1)
+    assert claims(sent_by(made)[cls.name])[0] == ([("t", 1)] if cls is CooperativeStickyAssignor else [])
+
+
+def test_an_instance_of_two_consumers_made_out_of_sight_is_refused_by_the_second_join(consumer):
+    assignor = CooperativeStickyAssignor()
+    first, second = (consumer(Wrapped(assignor, "supported_protocols")) for _ in range(2))
+    sent_by(first)
+    with pytest.raises(ConfigError, match="attached to another consumer"):
+        sent_by(second)
+
+
+def test_of_a_consumer_that_can_not_be_seen_it_is_cooperative_alone(consumer):
+    """So a list with an eager assignor is refused, not mistaken: it would claim what its consumer has revoked."""
+    assert CooperativeStickyAssignor().supported_protocols() == [COOPERATIVE]
+    assert CooperativeStickyAssignor(protocol="eager").supported_protocols() == [EAGER]
+    assert RangeAssignor().supported_protocols() == [EAGER]
+    with pytest.raises(KafkaConfigurationError, match="Mixing EAGER and COOPERATIVE"):
+        consumer(Wrapped(CooperativeStickyAssignor(), "supported_protocols"), RangeAssignor)
+
+
+def test_it_survives_being_imported_while_kafka_python_is_mocked():
+    """As a user's tests may do: what is replaced for one test must not be kept for the next."""
+    code = """
+import socket, unittest.mock
+import kafka, kafka.coordinator.consumer
+with unittest.mock.patch("kafka.KafkaConsumer"), unittest.mock.patch("kafka.consumer.KafkaConsumer"), \
+        unittest.mock.patch("kafka.coordinator.consumer.ConsumerCoordinator"):
+    from kafka_assignors import StickyAssignor
+silent = socket.create_server(("127.0.0.1", 0))
+assignor = StickyAssignor()
+consumer = kafka.KafkaConsumer(
+    bootstrap_servers="127.0.0.1:%d" % silent.getsockname()[1], group_id="g", api_version=(2, 5),
+    partition_assignment_strategy=[assignor],
+)
+print(assignor._attached() is consumer._coordinator)
+consumer.close(autocommit=False)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+# ------------------------------------------------------------------------------------------- refused, copied, pickled
+
+
+def in_use():
+    """Threads, and how many descriptors, garbage aside."""
+    gc.collect()
+    return sorted(thread.name for thread in threading.enumerate()), len([*Path("/proc/self/fd").iterdir()])
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (lambda taken: [taken], "attached to another consumer"),
+        (lambda taken: [RangeAssignor, RangeAssignor], "lists 'range' twice"),
+        (lambda taken: [functools.partial(RangeAssignor, rack=5)], "rack must be a string"),
+        (lambda taken: [StickyAssignor, functools.partial(CooperativeStickyAssignor, protocol="x")], "protocol must"),
+    ],
+    ids=["an instance in use", "a name twice", "a rack that is none", "an option that is none"],
+)
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are counted in /proc")
+def test_a_consumer_that_is_refused_leaves_no_thread_and_no_descriptor(consumer, refused, message):
+    taken = RangeAssignor()
+    consumer(taken)
+    threads, descriptors = in_use()
+
+    for _ in range(3):
+        with pytest.raises(ConfigError, match=message):
+            consumer(*refused(taken), metrics_enabled=True)
+
+    now, more = in_use()
+    assert now == threads
+    assert more < descriptors + 3, "each refused one would leave three; the open one may connect or give up meanwhile"
+
+
+def test_an_instance_that_was_refused_can_be_used_afterwards(consumer):
+    assignor = RangeAssignor()
+    with pytest.raises(ConfigError, match="lists 'range' twice"):
+        consumer(assignor, RangeAssignor)
+    made = consumer(assignor)
+    assert assignor._attached() is made._coordinator
+
+
+@pytest.mark.parametrize("cls", ASSIGNORS.values(), ids=ASSIGNORS)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_of_an_attached_assignor_starts_anew(consumer, cls, duplicate):
+    """What the original holds, and in which generation, is true of its consumer alone."""
+    assignor = cls(rack="r1")
+    first = consumer(assignor)
+    assignor.on_assignment(assigned(0, 1), 7)
+    original = assignor.metadata({"t"}).encode()
+
+    other = duplicate(assignor)
+
+    assert other.metadata({"t"}).encode() == cls(rack="r1").metadata({"t"}).encode()
+    second = consumer(other)
+    assert (assignor._attached(), other._attached()) == (first._coordinator, second._coordinator)
+    assert assignor.metadata({"t"}).encode() == original
 
 
 def test_without_a_consumer_it_claims_what_it_got_of_topics_it_still_subscribes_to():

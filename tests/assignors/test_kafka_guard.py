@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import functools
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -162,18 +162,57 @@ def test_kafka_pythons_cooperative_assignor_claims_nothing_that_is_lost(consumer
     assert not joins(out)["cooperative-sticky"].owned_partitions
 
 
-def test_a_consumer_that_can_not_be_guarded_is_refused_and_with_ours_told_once(
-    consumer: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(ConfigError, match=r"coordinator lacks _handle_heartbeat_response, .*for kafka-python 3\.0\.12"):
+def test_what_is_no_consumer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"object has no coordinator: a KafkaConsumer of kafka-python 3\.0\.12"):
         guard(object())
 
-    monkeypatch.setattr("kafka_assignors.kafka_guard._NEEDED", ("rejoining", "of_another_version"))
-    ours = consumer(RangeAssignor)
-    with caplog.at_level(logging.WARNING, "kafka_assignors"):
-        joins(ours)
-        joins(ours)
-    assert [r.getMessage() for r in caplog.records if "guarded" in r.getMessage()] == [
-        "range: this consumer can't be guarded: kafka-python's coordinator lacks of_another_version; the guard is made "
-        "for kafka-python 3.0.12 and consumers with a group_id"
-    ]
+
+@pytest.mark.parametrize("name", ["rejoining", "_async_commit_fenced"])
+def test_one_that_lacks_a_name_is_refused(consumer: Make, name: str) -> None:
+    """With an assignor of ours it isn't: `tests/harness/test_renamed.py`."""
+    made = consumer(RangePartitionAssignor)
+    delattr(made._coordinator, name)
+    with pytest.raises(ConfigError, match=rf"coordinator lacks {name}; the guard is made for kafka-python 3\.0\.12"):
+        guard(made)
+    setattr(made._coordinator, name, False)
+
+
+@pytest.mark.parametrize("when", ["before", "after", "both"])
+@pytest.mark.parametrize("at", ["class", "instance"])
+def test_one_that_a_tracing_tool_has_wrapped_is_guarded_all_the_same(
+    consumer: Make, monkeypatch: pytest.MonkeyPatch, when: str, at: str
+) -> None:
+    """Such tools leave ``__wrapped__`` behind, and what they put in place may be no bound method."""
+    seen: list[str] = []
+
+    def trace(coordinator: Any) -> None:
+        for name in ("_handle_heartbeat_response", "reset_generation", "_do_join_and_sync_async"):
+            monkeypatch.setattr(*traced(coordinator, name))
+
+    def traced(coordinator: Any, name: str) -> tuple[Any, str, Any]:
+        target = type(coordinator) if at == "class" else coordinator
+        method = getattr(target, name)
+
+        @functools.wraps(method)
+        def tracing(*args: Any, **kwargs: Any) -> Any:
+            seen.append(name)
+            return method(*args, **kwargs)
+
+        return target, name, tracing
+
+    ours = consumer(CooperativeStickyAssignor)
+    if when != "after":
+        trace(ours._coordinator)
+    joins(ours)
+    if when != "before":
+        trace(ours._coordinator)
+    joins(ours)
+
+    with pytest.raises(FencedInstanceIdError):
+        heartbeat(ours, FENCED)
+    with pytest.raises(FencedInstanceIdError):
+        ours.poll(timeout_ms=0)
+    with pytest.raises(FencedInstanceIdError, match="another process has the group_instance_id i"):
+        ours._coordinator._net.run(ours._coordinator._do_join_and_sync_async)
+    if (when, at) != ("after", "class"):  # what we have put on the instance hides what comes to its class later
+        assert {"_handle_heartbeat_response", "reset_generation"} <= set(seen)

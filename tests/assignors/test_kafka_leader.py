@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import logging
+import types
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +15,7 @@ from kafka.protocol.consumer import SyncGroupRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from kafka_assignors import kafka_leader
+from kafka_assignors import kafka_consumer, kafka_leader
 from kafka_assignors.core import protocol
 from kafka_assignors.core.group import TopicPartition as OurTopicPartition
 from kafka_assignors.core.protocol import Subscription
@@ -129,3 +133,46 @@ def test_sync_group_sends_it_as_it_is(assigned):
     )  # fmt: skip
 
     assert DATA in request.encode()
+
+
+@pytest.mark.parametrize("name", ["_partitions", "replica_nodes", "leader_id"])
+def test_a_cluster_that_hides_a_name_is_placed_without_racks_and_that_is_told_once(name, caplog, monkeypatch):
+    """Renamed live: `tests/harness/test_renamed.py`; two are fields made of Kafka's schemas."""
+    monkeypatch.setattr(kafka_consumer, "_told", set())
+    metadata = cluster({"t": [[1, 2], [2, 1]]}, {1: "r1", 2: "r2"})
+    known = metadata._partitions["t"]
+    if name == "_partitions":
+        metadata.partitions_for_topic = {"t": {0, 1}}.get
+        del metadata._partitions
+    else:
+        for p, each in known.items():
+            known[p] = types.SimpleNamespace(**{n: v for n, v in vars_of(each).items() if n != name})
+
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        counts = kafka_leader.partition_counts(metadata, {"t", "missing"})
+        replicas = kafka_leader.replica_racks(metadata, counts)
+        leaders = kafka_leader.leader_racks(metadata, counts)
+
+    assert counts == {"t": 2}
+    both = [frozenset({"r1", "r2"})] * 2
+    assert list(replicas["t"]) == (both if name == "leader_id" else [frozenset()] * 2)
+    assert leaders["t"] == (["r1", "r2"] if name == "replica_nodes" else [None] * 2)
+    told = [r.getMessage().partition(";")[0] for r in caplog.records]
+    # Of the first, `check` tells when the assignor is attached.
+    assert [name in each for each in told] == [True] * (name != "_partitions")
+
+
+def vars_of(partition):
+    return {name: getattr(partition, name) for name in ("replica_nodes", "leader_id")}
+
+
+def test_private_names_of_kafka_python_stand_in_one_file():
+    """What `kafka_consumer` names, no other file names of anything but its own ``self``."""
+    names = {name for private in kafka_consumer.PRIVATE for name in private.path.split(".") if name.startswith("_")}
+    folder = Path(kafka_consumer.__file__).parent
+    for path in folder.glob("*.py"):
+        if path.name in ("kafka_consumer.py", "aiokafka.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in names | {"_coordinator"}:
+                assert getattr(node.value, "id", "") in ("self", "one"), f"{path.name}:{node.lineno} {node.attr}"
