@@ -35,7 +35,6 @@ def when_renewed(cluster: Any, act: Callable[[], None]) -> None:
     The first answer may be to a request that was sent before the group's topics were known. `act` runs on the thread
     that reads answers, which is the one that assigns.
     """
-
     kafka_consumer.renew(cluster, lambda: kafka_consumer.renew(cluster, act))
 
 

@@ -57,10 +57,11 @@ def rename(kafka: Path, name: str) -> int:
 
 
 class Heard(logging.Handler):
-    """What is logged: our warnings, and anything at all that speaks of a missing attribute."""
+    """What is logged: our warnings, and whatever misses a name. kafka-python's races miss other attributes."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
+        self.missed = f"has no attribute {name!r}"
         self.warnings: list[str] = []
         self.attribute_errors: list[str] = []
 
@@ -68,7 +69,7 @@ class Heard(logging.Handler):
         text = record.getMessage() + ("".join(traceback.format_exception(*record.exc_info)) if record.exc_info else "")
         if record.name == "kafka_assignors" and record.levelno >= logging.WARNING:
             self.warnings.append(text)
-        if "AttributeError" in text or "has no attribute" in text:
+        if self.missed in text:
             self.attribute_errors.append(text)
 
 
@@ -118,7 +119,7 @@ def life(bootstrap: str, topics: list[str], group: str) -> dict[str, Any]:
 def run(arguments: tuple[str, str, str, list[str]]) -> dict[str, Any]:
     """One renamed name; "" for none."""
     folder, name, bootstrap, topics = arguments
-    heard = Heard()
+    heard = Heard(name)
     logging.getLogger().addHandler(heard)
     copy = Path(folder) / (name or "none")
     shutil.copytree(source(), copy / "kafka", ignore=shutil.ignore_patterns("benchmarks", "cli"))
