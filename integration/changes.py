@@ -59,6 +59,19 @@ class Change:
         return self.triggers[0]
 
     @cached_property
+    def unclear(self) -> str | None:
+        """Why no one trigger answers for it; None if one does, or if nothing happened that could be judged."""
+        if self.before is None or not (self.triggers or self.generations) or self.trigger is not None:
+            return None
+        if not self.triggers:
+            return "nothing happened to the group that would explain its generations"
+        if not self.asked:
+            return "somebody came or went unasked"
+        if self.alone is None:
+            return "several things happened at once"
+        return "a leader didn't see the topics as they are, or doesn't tell what it saw"
+
+    @cached_property
     def asked(self) -> bool:
         """Whether all its generations have the members of one of the two rests: nobody came or went unasked."""
         rests = [frozenset(g.identities.values()) for g in (self.before, self.after) if g is not None]

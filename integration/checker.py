@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import UnknownName
 
 from .costs import costs
 from .history import History
@@ -28,8 +29,9 @@ class Verdict:
         value: True: every law that applies holds. False: one is broken. None: unknown, as events are missing.
         violations: Each with its witnesses.
         unknown: What couldn't be judged that should have been.
-        checked: law -> how often it was judged; 0: it didn't apply, and says nothing.
-        facts: What a reader should know and no verdict depends on, such as laws that needed more than members told.
+        checked: law -> how often it was judged; 0: it says nothing.
+        skipped: law -> why -> how often it applied and couldn't be judged.
+        facts: What a reader should know and no verdict depends on, such as a torn last line.
         measures: ``steps`` (what each step cost: the fields of `costs.Cost`), ``generations`` (per
             committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
             (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a paused member
@@ -41,6 +43,7 @@ class Verdict:
     violations: tuple[Violation, ...]
     unknown: tuple[str, ...]
     checked: Mapping[str, int]
+    skipped: Mapping[str, Mapping[str, int]]
     facts: tuple[str, ...]
     measures: Mapping[str, Any]
     intervals: tuple[Interval, ...]
@@ -51,8 +54,15 @@ class Verdict:
         return ", ".join(f"{law} ×{times}" for law, times in self.checked.items() if times) or "none"
 
 
-def check(history: History) -> Verdict:
+def check(history: History, require: Collection[str] = ()) -> Verdict:
     """Judge a history.
+
+    Args:
+        history: What happened.
+        require: Laws that must have been judged: if one wasn't, not once, the verdict is unknown.
+
+    Raises:
+        UnknownName: A required law doesn't exist.
 
     Returns:
         The verdict. A history with problems is unknown whatever else is in it: the missing event may explain
@@ -60,17 +70,26 @@ def check(history: History) -> Verdict:
 
     Cost: O(n log n) for n events and listed topic-partitions, beside the replays (A1).
     """
+    known_laws(require)
     run = RunRecord.of(history)
     found = Findings(checked=dict.fromkeys(LAWS, 0))
     for record in run.groups.values():
         found.unknown += [*_unread(record), *_given_up(record)]
-        if record.events["generation"] and not record.generations:
-            found.unknown.append(f"group {record.group!r} has no generation from the coordinator log")
+        if (record.events["generation"] or record.events["start"]) and not record.generations:
+            found.unknown.append(
+                f"group {record.group!r} has no generation from the coordinator log: it never came into being, or what "
+                "would tell is missing"
+            )
             continue
         judge_group(record, run, found)
     judge_records(run, found)
     if not any(found.checked.values()) and not found.unknown:
         found.unknown.append("nothing to judge: no generation, and no record that was sent")
+    for law in require:
+        if not found.checked[law]:
+            why = "; ".join(found.skipped.get(law, ())) or "nothing happened that it judges"
+            found.unknown.append(f"law {law} is required and was never judged: {why}")
+    found.unknown = list(dict.fromkeys(found.unknown))
     value: bool | None
     if history.problems:
         value = None
@@ -83,10 +102,22 @@ def check(history: History) -> Verdict:
         tuple(found.violations),
         (*history.problems, *found.unknown),
         found.checked,
-        (*history.facts, *(f"{law} wasn't judged {n} times: {why}" for (law, why), n in found.left_out.items())),
+        {law: dict(found.skipped[law]) for law in LAWS if law in found.skipped},
+        history.facts,
         _measures(run),
         tuple(span.interval for record in run.groups.values() for span in record.spans),
     )
+
+
+def known_laws(names: Collection[str]) -> None:
+    """Refuse names that no law has.
+
+    Raises:
+        UnknownName: There is one; the message lists the laws.
+    """
+    for name in names:
+        if name not in LAWS:
+            raise UnknownName("law", name, LAWS)
 
 
 def _unread(record: GroupRecord) -> list[str]:

@@ -20,7 +20,7 @@ import random
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from kafka_assignors.errors import ChecksumMismatch, JarError, JavaNotFound
 
 from .broker import BACKENDS, KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
-from .checker import Verdict, check
+from .checker import Verdict, check, known_laws
 from .errors import DockerUnavailable
 from .group import MemberGroup
 from .history import History
@@ -228,6 +228,7 @@ class _Judged:
         self.groups: list[MemberGroup] = []
         self.proxies: list[FaultProxy] = []
         self.unknown_ok = False
+        self.require: set[str] = set()
         self.told = ""  # of a test that failed by itself
 
     def end(self) -> None:
@@ -269,12 +270,16 @@ def kafka_group(
     """
     judged = request.node.stash[_JUDGED] = _Judged(kafka_history)
 
-    def make(name: str = "group", *, unknown_ok: bool = False, **settings: Any) -> MemberGroup:
+    def make(
+        name: str = "group", *, unknown_ok: bool = False, require: Collection[str] = (), **settings: Any
+    ) -> MemberGroup:
+        known_laws(require)
         group = MemberGroup(
             kafka_broker.bootstrap, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
         )
         judged.groups.append(group)
         judged.unknown_ok = judged.unknown_ok or unknown_ok
+        judged.require.update(require)
         return group
 
     yield make
@@ -301,8 +306,8 @@ def judged() -> Callable[..., Verdict]:
     a scenario that was played, a kept folder.
     """
 
-    def judge(folder: Path, *, unknown_ok: bool = False) -> Verdict:
-        verdict = check(History.load(folder))
+    def judge(folder: Path, *, unknown_ok: bool = False, require: Collection[str] = ()) -> Verdict:
+        verdict = check(History.load(folder), require)
         _demand(verdict, folder, unknown_ok)
         return verdict
 
@@ -330,11 +335,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     except (Exception, pytest.fail.Exception):
         if judged is not None and judged.groups:
             judged.end()
-            judged.told = _told(check(History.load(judged.folder)), judged.folder)
+            judged.told = _told(check(History.load(judged.folder), judged.require), judged.folder)
         raise
     if judged is not None and judged.groups:
         judged.end()
-        _demand(check(History.load(judged.folder)), judged.folder, judged.unknown_ok)
+        _demand(check(History.load(judged.folder), judged.require), judged.folder, judged.unknown_ok)
 
 
 _RUN = os.urandom(2).hex()

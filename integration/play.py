@@ -85,7 +85,7 @@ def play(
                     on_step(steps[-1])
         members.drain(timeout_s)
     history = History.load(folder)
-    verdict = check(history)
+    verdict = check(history, scenario.require)
     return GroupResult(
         title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
         about=scenario.about,

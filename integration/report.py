@@ -193,12 +193,16 @@ def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow
 
 
 class LawRow(NamedTuple):
-    """One law on the page: its id, its sentence, how often it was judged, and what that gave (None: not judged)."""
+    """One law on the page: its id and sentence, how often it was judged, what that gave, why it wasn't more often.
+
+    The value is None where it was never judged.
+    """
 
     law: str
     says: str
     times: int
     value: bool | None
+    skipped: str = ""
 
 
 def law_rows(verdict: Verdict) -> list[LawRow]:
@@ -209,8 +213,12 @@ def law_rows(verdict: Verdict) -> list[LawRow]:
     for law in LAWS:
         times = verdict.checked.get(law, 0)
         value = False if law in broken else True if times else None
-        rows.append(LawRow(law, says.get(law, ""), times, value))
+        rows.append(LawRow(law, says.get(law, ""), times, value, _reasons(verdict.skipped.get(law, {}))))
     return rows
+
+
+def _reasons(skipped: Mapping[str, int]) -> str:
+    return "; ".join(f"{why} (×{times})" for why, times in skipped.items())
 
 
 class _Print(Protocol):
@@ -251,4 +259,6 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     for violation in verdict.violations:
         lines.append(f"  {violation.law}: {violation.message}")
         lines += [f"    witness {w}" for w in violation.witnesses]
-    return [*lines, *(f"  unknown: {reason}" for reason in verdict.unknown), *(f"  {fact}" for fact in verdict.facts)]
+    lines += [f"  unknown: {reason}" for reason in verdict.unknown]
+    lines += [f"  skipped {law}: {_reasons(reasons)}" for law, reasons in verdict.skipped.items()]
+    return [*lines, *(f"  {fact}" for fact in verdict.facts)]

@@ -32,7 +32,7 @@ from . import draw
 from .broker import KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
 from .chaos import DRAWN, named
-from .checker import Verdict, check
+from .checker import Verdict, check, known_laws
 from .demo import Demo
 from .history import History
 from .names import assignor_named
@@ -61,6 +61,9 @@ Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn 
 Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
 EventsTopic = Annotated[
     str | None, typer.Option(help="Publish the history to this topic, an event a record; with --bootstrap.")
+]
+Require = Annotated[
+    list[str] | None, typer.Option(help="A law that must have been judged, or the verdict is unknown; repeat for more.")
 ]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
 
@@ -180,6 +183,7 @@ def run(
         float | None, typer.Option(min=0.1, help="No step begins later; for a soak 10 unless said.")
     ] = None,
     png: Png = None,
+    require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Play one scenario on a real broker and judge it."""
@@ -193,6 +197,8 @@ def run(
             minutes = _SOAK_MINUTES
         for given in assignor or ():
             assignor_named(given)
+        known_laws(require or ())
+        what = replace(what, require=(*what.require, *(require or ())))
         if assignor:
             what = replace(what, assignors=tuple(assignor))
         folder = _folder(out)
@@ -225,6 +231,7 @@ def judge(
     folder: Annotated[Path, typer.Argument(help="A kept history: a folder of *.jsonl files.")],
     page: Annotated[Path | None, typer.Option(help="Draw the page anew into this file.")] = None,
     png: Png = None,
+    require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Judge a kept history again; needs no broker."""
@@ -237,7 +244,7 @@ def judge(
             hint = f"; histories below it: {', '.join(kept)}" if kept else ""
             raise ConfigError(f"{folder} holds no *.jsonl history{hint}")
         history = History.load(inside)
-        verdict = check(history)
+        verdict = check(history, require or ())
         groups = told_groups(history, verdict)
         if page is not None:
             report = Report(f"judged: {folder.name}", str(folder), verdict.value, (), groups=groups)
@@ -342,6 +349,7 @@ def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any]
         answer = {
             "value": verdict.value,
             "laws": dict(verdict.checked),
+            "skipped": {law: dict(reasons) for law, reasons in verdict.skipped.items()},
             "violations": [
                 {"law": v.law, "message": v.message, "witnesses": [json.loads(w.to_json()) for w in v.witnesses]}
                 for v in verdict.violations

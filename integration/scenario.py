@@ -70,6 +70,7 @@ class Scenario:
         session_timeout_ms: How long the coordinator waits for a silent member.
         consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
         nodes: Brokers that it needs; 1: any broker will do.
+        require: Laws that must have been judged, or the verdict is unknown.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Scenario:
     session_timeout_ms: int = 2000
     consumer: Mapping[str, Any] = field(default_factory=dict)
     nodes: int = 1
+    require: tuple[str, ...] = ()
 
     @property
     def lasting_topics(self) -> frozenset[str]:

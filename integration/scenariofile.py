@@ -26,6 +26,7 @@ from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from . import actions as do
 from .group import CLIENTS
+from .laws import LAWS
 from .member import CLIENT
 from .names import assignor_named
 from .scenario import Scenario, Step
@@ -66,6 +67,9 @@ def problems(scenario: Scenario) -> Iterator[str]:
         if getattr(scenario, name) < least:
             yield f"{name}: {getattr(scenario, name)} is below {least}"
     yield from _unknown_assignors("assignors", scenario.assignors)
+    yield from (
+        f"require: no law is {law!r}; there are {', '.join(LAWS)}" for law in scenario.require if law not in LAWS
+    )
     if not scenario.steps:
         yield "steps: there are none"
     stage = _Stage(scenario, dict(scenario.topics))

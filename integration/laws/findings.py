@@ -33,22 +33,23 @@ class Findings:
 
     Args:
         checked: law -> how often it was judged; a law that was never judged proves nothing.
-        left_out: (law, why) -> how often it couldn't be judged, as it needs what a member of that client doesn't tell.
+        skipped: law -> why -> how often it applies and couldn't be judged.
         unknown: Why something couldn't be judged that should have been.
     """
 
     violations: list[Violation] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     checked: dict[str, int] = field(default_factory=dict)
-    left_out: dict[tuple[str, str], int] = field(default_factory=dict)
+    skipped: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def judged(self, law: str, times: int = 1) -> None:
         """The law was judged."""
         self.checked[law] = self.checked.get(law, 0) + times
 
-    def not_judged(self, law: str, why: str) -> None:
-        """The law applies, but one of its facts can't be had."""
-        self.left_out[law, why] = self.left_out.get((law, why), 0) + 1
+    def not_judged(self, law: str, why: str, times: int = 1) -> None:
+        """The law applies, and for this reason it can't be judged."""
+        reasons = self.skipped.setdefault(law, {})
+        reasons[why] = reasons.get(why, 0) + times
 
     def broken(self, law: str, message: str, *witnesses: Event | None) -> None:
         """The law was broken."""

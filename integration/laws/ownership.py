@@ -61,7 +61,10 @@ def gap(record: GroupRecord, found: Findings) -> None:
     for span in record.spans:
         gap_ms = span.interval.gap_before_ms
         at = bisect_right(begins, span.interval.start_ns) - 1
-        if gap_ms is None or at < 0 or "gap_ms" not in steps[at].data:
+        if gap_ms is None:
+            continue
+        if at < 0 or "gap_ms" not in steps[at].data:
+            found.not_judged("O4", "the step, if there was one, allows any time (gap_ms)")
             continue
         step = steps[at]
         found.judged("O4")
@@ -148,7 +151,10 @@ def told_as_lost(record: GroupRecord, found: Findings) -> None:
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
             continue
-        if span.start.client not in _TELL_THEIR_IDS or span.start.instance_id is not None:
+        if span.start.client not in _TELL_THEIR_IDS:
+            found.not_judged("R7", "the coordinator log, not the member, tells its id")
+            continue
+        if span.start.instance_id is not None:
             continue
         found.judged("R7")
         if span.interval.end_kind == "revoked" and span.end.member_id != span.start.member_id:

@@ -132,7 +132,9 @@ def commits(record: GroupRecord, found: Findings) -> None:
                 found.broken("C5", message, before.event, after.event)
             at = bisect_right(reached[tp], (after.mono_ns + _SLACK_NS, 1 << 63)) - 1
             position = reached[tp][at][1] if at >= 0 else 0
-            if all_told and after.offset > position:
+            if not all_told:
+                found.not_judged("C5", "a member of the group tells nothing, so how far was consumed isn't known")
+            elif after.offset > position:
                 message = f"offset {after.offset} of {named(tp)} was committed when only {position} had been consumed"
                 found.broken("C5", message, after.event)
     _accepted_from_owners(record, found)
@@ -181,6 +183,7 @@ def in_order(run: RunRecord, found: Findings) -> None:
     for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
         producer, _, number = ack.data["value_id"].rpartition("-")
         if not number.isdigit():
+            found.not_judged("K2", "its producer didn't number its records")
             continue
         place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"]
         before = last.get(place)
@@ -203,6 +206,7 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Iterable[Event], 
         if step.data["name"] == "drained":
             ends.update({(r["topic"], r["partition"]): (r["offset"], step) for r in step.data["offsets"]})
     if not ends:
+        found.not_judged("C3", "the group was never drained")
         return
     consumed: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
@@ -249,6 +253,8 @@ def placement(run: RunRecord, found: Findings) -> None:
                 wrong["were acknowledged where another record was read back", partitioner, topic].append((ack, there))
         if judged:
             found.judged("K1")
+        else:
+            found.not_judged("K1", "neither foretold nor read back")
     for (what, partitioner, topic), cases in wrong.items():
         message = f"{len(cases)} record(s) of {topic} sent through {partitioner!r} {what}"
         found.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))

@@ -20,6 +20,7 @@ EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
 """Beside the session: a busy member's last heartbeat may be late, and all others must join again."""
+_INTERRUPTED = "a proxy hit single requests of a member, which doesn't tell when it has to join again"
 NOTICED_MS, BEAT_MS = 1000, 300
 """Beside the metadata's age: what a group with heartbeats of `BEAT_MS` may take to join and assign anew."""
 
@@ -29,10 +30,10 @@ def needless_revokes(change: Change, found: Findings) -> None:
 
     Members that offer an eager assignor as well, in the middle of a rolling change, revoke all they have (KIP-429).
     """
-    if change.protocol not in change.record.cooperative_protocols or change.trigger is None:
+    if change.protocol not in change.record.cooperative_protocols or _unclear("R3", change, found):
         return
-    assert change.before is not None
-    assert change.rest is not None
+    if change.before is None or change.rest is None or change.trigger is None:
+        return
     after = change.after.owners
     names = {change.after.identities[m]: name for m, name in change.after.names.items()}
     kept = {tp: names[owner] for tp, owner in change.before.owners.items() if after.get(tp) == owner}
@@ -52,14 +53,16 @@ def fewest_moves(change: Change, found: Findings) -> None:
 
     Judged where all members subscribe alike and none has a rack (racks go before moves), for one trigger.
     """
-    if change.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or change.trigger is None:
+    if change.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", change, found):
         return
-    assert change.before is not None
+    if change.before is None or change.trigger is None:
+        return
     if not change.record.led_by_ours(change.after):
         ran = change.record.strategy_of_leader(change.after)
         found.not_judged("R4", f"the leader ran {ran}, which promises no fewest moves")
         return
     if not _alike(change.before, change.after, found):
+        found.not_judged("R4", "members subscribe differently, or have racks, which go before moves")
         return
     before, after = change.before.owners, change.after.owners
     moved = moves(before, after)
@@ -101,7 +104,13 @@ def few_rounds(change: Change, found: Findings) -> None:
     subscribes anew still came with what it subscribed to before (a leader that joins again as it met new topics).
     Each member may rejoin so once a round: more generations than that, whoever adopted them, are a storm.
     """
-    if change.protocol is None or change.trigger is None or _interrupts(change.trigger):
+    if _unclear("R5", change, found) or change.trigger is None:
+        return
+    if change.protocol is None:
+        found.not_judged("R5", "the assignor changed")
+        return
+    if _interrupts(change.trigger):
+        found.not_judged("R5", _INTERRUPTED)
         return
     cooperative = change.protocol in change.record.cooperative_protocols
     limit = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
@@ -134,18 +143,29 @@ def noticed_in_time(change: Change, found: Findings) -> None:
 
     T2: one that doesn't poll is missed when its poll interval ends, and learns that it lost what it had.
     """
-    trigger = change.trigger
-    if trigger is None or trigger.kind not in ("fault_begin", "stop") or _interrupts(trigger):
+    dying = [e for e in change.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
+    if not dying:
         return
-    assert change.before is not None
+    law, bound = (
+        ("T2", "max_poll_interval_ms") if dying[0].data.get("fault") == "stall" else ("T1", "session_timeout_ms")
+    )
+    trigger = change.trigger
+    if _unclear(law, change, found) or trigger is None or change.before is None or trigger not in dying:
+        return
+    if _interrupts(trigger):
+        found.not_judged(law, _INTERRUPTED)
+        return
     start = change.record.starts.get((trigger.member, trigger.incarnation))
     config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
-    law, bound = (
-        ("T2", "max_poll_interval_ms") if trigger.data.get("fault") == "stall" else ("T1", "session_timeout_ms")
-    )
     session, heartbeat = config.get(bound), config.get("heartbeat_interval_ms")
+    if trigger.member not in change.before.names.values():
+        return
+    if session is None or heartbeat is None:
+        found.not_judged(law, f"a member doesn't tell its {bound} and heartbeat interval")
+        return
     without = next((g for g in change.generations if trigger.member not in g.names.values()), None)
-    if session is None or heartbeat is None or without is None or trigger.member not in change.before.names.values():
+    if without is None:
+        found.not_judged(law, "it was back, or the group at rest, before it could be missed")
         return
     stops = trigger.kind == "stop" and start is not None and start.instance_id is None
     after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
@@ -169,13 +189,18 @@ def topics_noticed(change: Change, found: Findings) -> None:
     beyond `BEAT_MS`; and, with a pattern, one heartbeat more, as its member joins for a topic that the leader has yet
     to ask for, and that one then joins again.
     """
+    of_topics = [e for e in change.triggers if e.data.get("change") in _OF_TOPICS]
     trigger = change.alone
-    if trigger is None or trigger.data.get("change") not in _OF_TOPICS:
+    if not of_topics or change.before is None:
+        return
+    if trigger is None:
+        found.not_judged("T3", change.unclear or "several things happened at once")
         return
     starts = [change.record.start_of(m) for m in change.after.assigned]
     configs = [s.data.get("config", {}) for s in starts if s is not None]
     ages = [config.get("metadata_max_age_ms") for config in configs]
     if len(ages) < len(starts) or None in ages:
+        found.not_judged("T3", "a member doesn't tell how long it believes its metadata")
         return
     found.judged("T3")
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
@@ -197,6 +222,13 @@ def topics_noticed(change: Change, found: Findings) -> None:
                 + f", not within {latest} ms"
             )
             found.broken("T3", message, trigger, None if seen is None else seen.event)
+
+
+def _unclear(law: str, change: Change, found: Findings) -> bool:
+    """Whether no one trigger answers for a change; says so."""
+    if change.unclear is not None:
+        found.not_judged(law, change.unclear)
+    return change.unclear is not None
 
 
 def _alike(before: Generation, after: Generation, found: Findings) -> bool:

@@ -27,12 +27,19 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
     for old, new in _successors(record):
         left, back = _end_of(record, old), _first(record, "generation", new)
         rest = _last_rest(record, left)
-        if left is None or back is None or rest is None or not _in_session(old, left, back):
+        if left is None or back is None or left.mono_ns > back.mono_ns:
+            continue  # it never came back, or took the id of one that ran
+        if rest is None:
+            found.not_judged("S1", "the group wasn't at rest before")
+            continue
+        if not _in_session(old, left, back):
+            found.not_judged("S1", "it wasn't back within its session, or doesn't tell that")
             continue
         generation = record.generation_of(rest.data["generation"], _id_of(record, old))
         processes = {_process(old), _process(new)}
         others = [e for kind in _TRIGGERS for e in record.events[kind] if _process(e) not in processes]
         if generation is None or any(rest.mono_ns < e.mono_ns < back.mono_ns for e in others):
+            found.not_judged("S1", "something else happened meanwhile")
             continue
         found.judged("S1")
         if back.data["generation"] != generation.number:

@@ -308,24 +308,23 @@ def test_measures_tell_moves_downtime_and_time_to_stable() -> None:
     assert measures["steps"][1]["ms"] == (last_adoption - step) / 1e6
 
 
-def test_a_hundred_thousand_events_are_judged_in_two_seconds() -> None:
-    story = Story("cooperative-sticky", {"t": 60, "u": 40}).start("a", "b", "c").round()
-    for number in range(40):
-        story.start(f"x{number}").round().records(700)
-        story.stop(f"x{number}").round()
-    story.drain().read_back()
-    while len(story.events) < 100_000:
-        story.records(100).consume()
-    history = story.history
+def test_four_times_the_events_take_little_more_than_four_times_the_work() -> None:
+    """What that is in seconds is for the benchmarks to say."""
+    seconds = {}
+    for joins in (10, 40):
+        story = Story("cooperative-sticky", {"t": 60, "u": 40}).start("a", "b", "c").round()
+        for number in range(joins):
+            story.start(f"x{number}").round().records(700)
+            story.stop(f"x{number}").round()
+        history = story.drain().read_back().history
+        tries = []
+        for _ in range(3):  # the best one counts: what else the machine does isn't the checker's
+            begun = time.thread_time()
+            assert check(history).value is True
+            tries.append(time.thread_time() - begun)
+        seconds[joins] = min(tries)
 
-    seconds = []
-    for _ in range(3):  # the best one counts: what else the machine does isn't the checker's
-        begun = time.process_time()
-        verdict = check(history)
-        seconds.append(time.process_time() - begun)
-
-    assert verdict.value is True
-    assert min(seconds) <= 2.0
+    assert seconds[40] <= 8 * seconds[10]
 
 
 @pytest.mark.parametrize("kind", ["not_stable", "not_drained", "not_over"])

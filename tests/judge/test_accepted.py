@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from integration.checker import check
+from integration.report import verdict_lines
+from kafka_assignors.errors import UnknownName
 from tests.harness.story import Story
 from tests.harness.test_checker_laws import bounced, twice
 
@@ -88,3 +90,39 @@ def test_who_is_paused_again_before_it_heard_of_the_first_is_excused() -> None:
     verdict = check(told.paused_again().history)
 
     assert (verdict.value, verdict.violations) == (True, ())
+
+
+def two_things_at_once() -> Story:
+    return Story("sticky").start("a", "b").round().start("c").stop("b").round()
+
+
+def test_what_was_not_judged_is_said_with_its_reason() -> None:
+    """21: of two things that happen at once none can answer for rounds and moves."""
+    verdict = check(two_things_at_once().history)
+
+    assert verdict.value is True
+    for law in ("R4", "R5", "T1"):
+        assert verdict.checked[law] == 0
+        assert verdict.skipped[law] == {"several things happened at once": 1}
+    assert any(line.startswith("  skipped R5: several things") for line in verdict_lines(verdict))
+
+
+def test_a_law_that_is_required_and_never_judged_makes_the_verdict_unknown() -> None:
+    verdict = check(two_things_at_once().history, require={"R5", "O1"})
+
+    assert (verdict.value, verdict.violations) == (None, ())
+    assert verdict.unknown == ("law R5 is required and was never judged: several things happened at once",)
+
+
+def test_a_required_law_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(UnknownName, match="R99"):
+        check(two_things_at_once().history, require={"R99"})
+
+
+def test_a_group_that_never_came_into_being_is_unknown_whatever_else_was_judged() -> None:
+    """26: its records were placed rightly, which says nothing about the group."""
+    verdict = check(Story().start("a", "b").records(7).read_back().history)
+
+    assert verdict.checked["K1"] > 0
+    assert verdict.value is None
+    assert "never came into being" in verdict.unknown[0]
