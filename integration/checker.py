@@ -122,8 +122,14 @@ def known_laws(names: Collection[str]) -> None:
 
 def _unread(record: GroupRecord) -> list[str]:
     """What the coordinator log has of a group and no law can judge, each reason once."""
+    torn = [g.number for g in record.generations if g.contradicts_itself]
     reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
+    if torn:
+        unread.append(
+            f"in group {record.group!r} raw assignments contradict what was decoded from them, in generation "
+            + ", ".join(map(str, torn))
+        )
     if record.events["broker_assigned"]:
         unread.append(
             f"group {record.group!r} is one of KIP-848: its broker assigns, and of the laws only G1 judges that"

@@ -27,6 +27,9 @@ from kafka_assignors.events import EventWriter, committed
 from .errors import BrokerUnreachable
 from .reach import require_broker
 
+_CLOSE_S = 10
+"""For what is in the log already."""
+
 
 class Joined(NamedTuple):
     """The generation that a client was in at a time, as far as the coordinator log tells.
@@ -119,16 +122,24 @@ class CoordinatorLog:
             self._changed.wait(timeout_s)
 
     def close(self) -> None:
-        """Read what is there already, end the thread, close the file. May be called twice."""
+        """Read to the end of what is there, end the thread, close the file. May be called twice.
+
+        A file that isn't known to have all of it, as the reader failed or the broker is gone, gets no seal.
+        """
+        if self._closing:
+            return
+        whole = self.catch_up(_CLOSE_S)
         self._closing = True
         self._thread.join(timeout=10)
-        self._writer.close()
+        if whole and not self._thread.is_alive():
+            self._writer.close()
+        else:
+            self._writer.abandon()
 
     def _follow(self) -> None:
         try:
             while True:
-                # Asked before the poll, so that what was written before `close` is still read after it.
-                closing, asked = self._closing, self._asked
+                asked = self._asked
                 end = self._end() if asked > self._caught_up else None
                 polled = self._consumer.poll(timeout_ms=100) if end is None or self._position() < end else {}
                 for records in polled.values():
@@ -138,7 +149,7 @@ class CoordinatorLog:
                     with self._changed:
                         self._caught_up = asked
                         self._changed.notify_all()
-                if closing and not polled:
+                if self._closing:
                     return
         except BaseException as error:  # told to whoever asks for the generation
             with self._changed:

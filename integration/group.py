@@ -22,6 +22,7 @@ from kafka_assignors.events import Event, EventWriter
 from .coordreader import CoordinatorLog
 from .errors import HarnessError, MemberDied, NotDrained, NotStable
 from .faults import STOP_S, MemberFaults
+from .integrity.manifest import RunFile
 from .member import AIOKAFKA, CLIENT, MemberConfig
 from .process import MemberProcess, PythonProcess
 from .proxy import FaultProxy
@@ -74,7 +75,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         self._owners: dict[TopicPartition, str] = {}
         self._last_ns: int | None = None  # the event that the next `Stable` counts from
         self._closing = False
-        self._writer = EventWriter(folder / f"{group}.harness.jsonl", run, "harness", group=group)
+        self._writer = RunFile(folder / f"{group}.harness.jsonl", run, "harness", group=group)
         log_writer = EventWriter(folder / f"{group}.coordlog.jsonl", run, "coordlog", group=group)
         try:
             self._log = CoordinatorLog(bootstrap, group, log_writer)

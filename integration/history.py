@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_assignors.events import Event
+
+from .integrity import clocks, manifest
+from .integrity.schema import fault_of
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,10 @@ class History:
         """Read all ``*.jsonl`` files of a folder.
 
         A last line without its newline is what a killed writer leaves behind: it is dropped and told as a fact. Any
-        other line that can't be read, and any gap in a file's ``seq``, is a problem. So is a file whose ``end`` doesn't
-        fit the lines before it, one without an ``end`` whose writer wasn't killed (as the harness saw), and the file of
-        a member that is missing while the harness saw the member's end.
+        other line that can't be read, or doesn't fit the schema, and any gap in a file's ``seq``, is a problem. So is a
+        file whose ``end`` doesn't fit the lines before it, one without an ``end`` whose writer wasn't killed (as the
+        harness saw), the file of a member that is missing while the harness saw the member's end, a folder that isn't
+        as its manifest says, and a process whose clocks aren't the others'.
 
         Raises:
             FileNotFoundError: The folder doesn't exist, or has no such file.
@@ -48,12 +53,15 @@ class History:
         paths = sorted(folder.glob("*.jsonl"))
         if not paths:
             raise FileNotFoundError(f"no history in {folder}: a run's folder holds *.jsonl files")
-        events: list[Event] = []
         facts: list[str] = []
         problems: list[str] = []
-        unsealed = {path.name: last for path in paths if (last := _load(path, events, facts, problems)) is not None}
-        problems += _missing(events, unsealed)
-        return cls(events, facts, problems)
+        files: dict[str, list[Event]] = {path.name: [] for path in paths}
+        unsealed = {
+            path.name: last for path in paths if (last := _load(path, files[path.name], facts, problems)) is not None
+        }
+        written = [event for events in files.values() for event in events]
+        problems += [*manifest.problems(folder, written), *_missing(written, unsealed), *clocks.problems(files)]
+        return cls((event for events in clocks.retimed(files).values() for event in events), facts, problems)
 
 
 _WRITERS = ("member", "harness", "coordlog", "producer", "proxy")
@@ -69,7 +77,10 @@ def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]
     expected, last = 0, None
     for number, line in enumerate(lines, start=1):
         try:
-            event = Event.from_json(line.decode())
+            row = json.loads(line.decode())
+            if (fault := fault_of(row)) is not None:
+                raise ValueError(fault)
+            event = Event.from_row(row)
         except ValueError as error:
             problems.append(f"{path.name}:{number}: unreadable: {error}")
             expected += 1

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import Subscription, decode_subscription
+from kafka_assignors.core.protocol import Subscription, decode_assignment, decode_subscription
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import WireError
 from kafka_assignors.events import Event
@@ -78,6 +78,18 @@ class Generation:
         """
         row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
         return decode_subscription(bytes.fromhex(row["subscription"]))
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether a member's raw assignment isn't what its row says; bytes that can't be read give nothing."""
+        for row in self.event.data["members"]:
+            raw: frozenset[TopicPartition] = frozenset()
+            with suppress(WireError, ValueError):
+                decoded = decode_assignment(bytes.fromhex(row["assignment"])).partitions
+                raw = frozenset(TopicPartition(t, p) for t, ps in decoded.items() for p in ps)
+            if raw != self.assigned[row["member_id"]]:
+                return True
+        return False
 
     def rewrites(self, before: Generation) -> bool:
         """Whether it is `before` written again as static members came back: each under a new id, to what it had."""

@@ -27,6 +27,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.events import EventWriter
 
 from .errors import HarnessError, NotDrained
+from .integrity.manifest import RunFile
 from .names import partitioner_named, settings_of_partitioner
 from .promise import promised_name, promised_partition
 from .reach import require_broker
@@ -384,7 +385,7 @@ def _consumer(bootstrap: str) -> Any:
     )
 
 
-def _writer(folder: Path, stem: str, run: str, src: str) -> EventWriter:
+def _writer(folder: Path, stem: str, run: str, src: str) -> RunFile:
     """A file that isn't there yet, as each source has its own ``seq``."""
     paths = (folder / f"{stem}.{n}.jsonl" for n in count())
-    return EventWriter(next(path for path in paths if not path.exists()), run, src)
+    return RunFile(next(path for path in paths if not path.exists()), run, src)

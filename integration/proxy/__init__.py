@@ -23,6 +23,7 @@ from kafka_assignors.errors import ConfigError
 
 from ..broker.settings import Route
 from ..errors import HarnessError, NotOver, PortTaken
+from ..integrity.manifest import seal
 from .rules import FAULTS, Cut, Delay, Drop, NetworkFault, Reset, fault_of
 
 __all__ = ["FAULTS", "Applied", "Cut", "Delay", "Drop", "FaultProxy", "NetworkFault", "Reset", "fault_of"]
@@ -103,6 +104,7 @@ class FaultProxy:
 
         folder.mkdir(parents=True, exist_ok=True)
         self.bootstrap = ",".join(f"127.0.0.1:{route.advertised}" for route in routes)
+        self._folder, self._run = folder, run
         self._groups: dict[str, str] = {}  # member name -> its group
         self._applied: dict[int, Applied] = {}
         self._number = 0
@@ -203,6 +205,7 @@ class FaultProxy:
             self._process.wait()
         self._reader.join()
         _pipe(self._process.stdout).close()
+        seal(self._folder, self._run)
 
     def __enter__(self) -> FaultProxy:
         return self

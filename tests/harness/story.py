@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.history import History
+from integration.integrity import manifest
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
@@ -30,6 +31,7 @@ def seal(path: Path) -> None:
     end |= {"kind": "end", "seq": last["seq"] + 1, "ts_ns": last["ts_ns"], "mono_ns": last["mono_ns"]}
     end["sha256"] = hashlib.sha256(b"".join(lines)).hexdigest()
     path.write_bytes(b"".join(lines) + json.dumps(end).encode() + b"\n")
+    manifest.seal(path.parent, end["run"])
 
 
 class Story:
@@ -230,10 +232,15 @@ class Story:
         return self
 
     def change(self, kind: str, alter: Callable[[dict[str, Any]], None], nth: int = -1, **match: Any) -> Story:
-        """Damage the data of one event: the nth of a kind, among those whose data or fields match."""
+        """Damage the data of one event: the nth of a kind, among those whose data or fields match.
+
+        What a committed generation gives is told twice, decoded and as bytes; both are damaged alike.
+        """
         index = self._find(kind, match)[nth]
         data = dict(self.events[index].data)
         alter(data)
+        if kind == "generation_committed":
+            data["members"] = [{**row, "assignment": _encoded(row["assigned"])} for row in data["members"]]
         self.events[index] = replace(self.events[index], data=data)
         return self
 
@@ -246,7 +253,8 @@ class Story:
         """Move one event in time."""
         index = self._find(kind, match)[nth]
         event = self.events[index]
-        self.events[index] = replace(event, mono_ns=event.mono_ns + round(by_ms * MS))
+        by_ns = round(by_ms * MS)
+        self.events[index] = replace(event, mono_ns=event.mono_ns + by_ns, ts_ns=event.ts_ns + by_ns)
         return self
 
     def _find(self, kind: str, match: Mapping[str, Any]) -> list[int]:
@@ -320,6 +328,13 @@ class Story:
             for t, n in self.topics.items()
             for p in range(n)
         ]
+
+
+def _encoded(assigned: Iterable[Mapping[str, Any]]) -> str:
+    by_topic: dict[str, list[int]] = {}
+    for row in assigned:
+        by_topic.setdefault(row["topic"], []).append(row["partition"])
+    return encode_assignment(AssignedPartitions(by_topic)).hex()
 
 
 def churn(protocol: str = "range") -> Story:

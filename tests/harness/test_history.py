@@ -9,6 +9,7 @@ import pytest
 
 from integration.checker import check
 from integration.history import History
+from integration.integrity import manifest
 from kafka_assignors.events import Event, EventWriter
 
 from .story import churn, seal
@@ -18,8 +19,15 @@ def write(folder: Path, name: str, *kinds: str, start_ns: int = 0) -> Path:
     path = folder / name
     with EventWriter(path, "run", "member", member=path.stem) as writer:
         for i, kind in enumerate(kinds):
-            writer.write(kind, mono_ns=start_ns + i * 10)
+            writer.write(
+                "error", error=kind, fatal=False, message="", mono_ns=start_ns + i * 10, ts_ns=start_ns + i * 10
+            )
+    manifest.seal(folder, "run")
     return path
+
+
+def names(history: History) -> list[str]:
+    return [e.data.get("error", e.kind) for e in history.events]
 
 
 def test_events_of_all_files_come_in_order_of_the_monotonic_clock(tmp_path: Path) -> None:
@@ -28,7 +36,7 @@ def test_events_of_all_files_come_in_order_of_the_monotonic_clock(tmp_path: Path
 
     history = History.load(tmp_path)
 
-    assert [e.kind for e in history.events] == ["b0", "a0", "b1", "a1", "a2"]
+    assert names(history) == ["b0", "a0", "b1", "a1", "a2"]
     assert (history.facts, history.problems) == ((), ())
 
 
@@ -41,12 +49,12 @@ def test_events_of_one_instant_keep_a_fixed_order_whatever_order_they_come_in() 
 def test_the_torn_last_line_of_a_killed_member_is_a_fact_and_no_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "m.jsonl", "a", "b")
     path.write_bytes(path.read_bytes()[:-20])
-    with EventWriter(tmp_path / "h.jsonl", "run", "harness") as harness:
-        harness.write("exit", member="m", incarnation=0, code=-9)
+    with manifest.RunFile(tmp_path / "h.jsonl", "run", "harness") as harness:
+        harness.write("exit", member="m", incarnation=0, code=-9, mono_ns=50, ts_ns=50)
 
     history = History.load(tmp_path)
 
-    assert [e.kind for e in history.events] == ["a", "b", "exit"]
+    assert names(history) == ["a", "b", "exit"]
     assert history.problems == ()
     assert "m.jsonl" in history.facts[0]
     assert "torn" in history.facts[0]
@@ -128,7 +136,7 @@ TAMPERED: dict[str, tuple[str, Callable[[Path], None]]] = {
     "the coordinator's log is gone": (
         "has no generation from the coordinator log", lambda folder: (folder / "g.coordlog.jsonl").unlink()
     ),
-    "the seal is another's": ("the file was changed", rewritten('"sha256": "', '"sha256": "0')),
+    "the seal is another's": ("data.sha256", rewritten('"sha256": "', '"sha256": "0')),
     "lines are there twice": (
         "seq", lambda folder: (folder / "g.coordlog.jsonl").write_bytes((folder / "g.coordlog.jsonl").read_bytes() * 2)
     ),
@@ -160,6 +168,7 @@ def test_what_was_torn_or_tampered_with_is_unknown_and_the_reason_is_told(
     verdict = check(History.load(tmp_path))
     assert verdict.value is None
     assert any(reason in said for said in verdict.unknown), verdict.unknown
+    assert any("manifest" in said for said in verdict.unknown), verdict.unknown
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from integration.checker import check
 from integration.report import verdict_lines
+from kafka_assignors.core.protocol import AssignedPartitions, encode_assignment
 from kafka_assignors.errors import UnknownName
+from kafka_assignors.events import Event
 from tests.harness.story import Story
 from tests.harness.test_checker_laws import bounced, twice
 
@@ -126,3 +130,22 @@ def test_a_group_that_never_came_into_being_is_unknown_whatever_else_was_judged(
     assert verdict.checked["K1"] > 0
     assert verdict.value is None
     assert "never came into being" in verdict.unknown[0]
+
+
+def test_raw_assignments_that_contradict_their_rows_make_it_unknown() -> None:
+    """27: one of the two was changed, and which isn't known."""
+
+    def alter(event: Event) -> Event:
+        if event.kind != "generation_committed":
+            return event
+        one, *rest = event.data["members"]
+        row: dict[str, Any] = {**one, "assignment": encode_assignment(AssignedPartitions({"t": [0]})).hex()}
+        return replace(event, data={**event.data, "members": [row, *rest]})
+
+    story = told.two()
+    story.events = [alter(event) for event in story.events]
+
+    verdict = check(story.history)
+
+    assert verdict.value is None
+    assert any("contradict" in said for said in verdict.unknown)

@@ -1,0 +1,61 @@
+"""A coordinator log that wasn't read to its end isn't sealed as if it had been."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration import coordreader
+from integration.coordreader import CoordinatorLog
+from kafka_assignors.events import EventWriter
+
+
+class Broker:
+    """A consumer of a log with so many records, of which it delivers some, and then nothing or an error."""
+
+    def __init__(self, end: int, position: int = 0, error: Exception | None = None) -> None:
+        self.end, self.at, self.error = end, position, error
+
+    def assignment(self) -> set[str]:
+        return {"the log"}
+
+    def end_offsets(self, partitions: list[str], timeout_ms: int) -> dict[str, int]:
+        return dict.fromkeys(partitions, self.end)
+
+    def position(self, _: str) -> int:
+        return self.at
+
+    def poll(self, timeout_ms: int) -> dict[str, list[Any]]:
+        if self.error is not None:
+            raise self.error
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+def kinds(monkeypatch: pytest.MonkeyPatch, folder: Path, broker: Callable[[], Broker]) -> list[str]:
+    """What the file has once the reader is closed."""
+    monkeypatch.setattr(coordreader, "_open", lambda *_: broker())
+    monkeypatch.setattr(coordreader, "_CLOSE_S", 0.3)
+    path = folder / "g.coordlog.jsonl"
+    log = CoordinatorLog("h:1", "g", EventWriter(path, "run", "coordlog", group="g"))
+    log.close()
+    log.close()
+    return [json.loads(line)["kind"] for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_log_that_was_read_to_its_end_is_sealed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert kinds(monkeypatch, tmp_path, lambda: Broker(end=7, position=7)) == ["end"]
+
+
+def test_a_reader_that_died_leaves_no_seal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert kinds(monkeypatch, tmp_path, lambda: Broker(end=7, error=OSError("gone"))) == []
+
+
+def test_an_empty_poll_is_not_the_end_of_the_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert kinds(monkeypatch, tmp_path, lambda: Broker(end=7, position=5)) == []
