@@ -40,7 +40,8 @@ not_drained                  harness waited_s left[{topic partition offset end}]
 not_over                     harness waited_s awaited (another condition that didn't come by its deadline)
 closing                      harness (from here on members are told to end: what they give up then is no loss)
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
-                                     subscription assigned[] assignment owned[]}]  (raw bytes as hex)
+                                     session_timeout_ms rebalance_timeout_ms subscription assigned[] assignment
+                                     owned[]}]  (raw bytes as hex; ts_ms: when the join completed)
 offset_committed             coordlog topic partition offset
 broker_assigned              coordlog record fields{}? (of a KIP-848 group; without fields: deleted)
 unread                       coordlog reason (of this group, but not a record that the reader knows)
@@ -217,6 +218,8 @@ def _committed_member(member: CommittedMember) -> dict[str, Any]:
     row: dict[str, Any] = {
         "member_id": member.member_id,
         "client_id": member.client_id,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "subscription": member.subscription.hex(),
         "assignment": member.assignment.hex(),
         "assigned": [],

@@ -18,6 +18,8 @@ _SILENT = re.compile(
     r"Cannot fetch record for offset|kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable)\w*"
 )
 
+_BEYOND = re.compile(r"ArithmeticException: long overflow")
+
 
 @contextmanager
 def explained(bootstrap: str, topics: Collection[str], remedy: str) -> Iterator[None]:
@@ -39,6 +41,11 @@ def explained(bootstrap: str, topics: Collection[str], remedy: str) -> Iterator[
             raise ConfigError(
                 f"--topics: records of {', '.join(topics)} are gone that were to be read: retention deleted them, or "
                 f"the topic was made anew. {remedy}"
+            ) from None
+        if _BEYOND.search(said):
+            raise ConfigError(
+                f"--topics: a record of {', '.join(topics)} has a time that Spark cannot hold (after the year 294000): "
+                "is it stamped in nanoseconds? Kafka counts milliseconds. --since or --offsets leaves it out"
             ) from None
         if _SILENT.search(said):
             raise ConfigError(

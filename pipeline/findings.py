@@ -1,18 +1,19 @@
 """What is not as it should be, each with the sentence that says so. Rows for `schema.FINDINGS`, made on the driver.
 
-A run without a fault has none: keys lie where the reference rule puts them, in their senders' order, no key dominates,
-every topic-partition has one owner at a time, nobody was killed and no clock jumped.
+A run without a fault has none. What that means depends on what was read: `judged` says it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as sf
 
 from . import schema
+from .departures import UNPROVEN
 from .keys import sample
 
 CAP = 100
@@ -32,6 +33,36 @@ def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
     """One row of `schema.FINDINGS`; fields that are not given are null."""
     said = {**fields, "run": run, "kind": kind, "text": text}
     return tuple(said.get(name) for name in schema.FINDINGS.names)
+
+
+def judged(said: Mapping[str, Any]) -> list[str]:
+    """What no finding means: a sentence for everything that was looked at, as far as what was read shows it.
+
+    Args:
+        said: What `report.summary` returns.
+    """
+    found = []
+    if said["topics"]:
+        found.append("No key has more of its topic's records than the limit, and none is on two partitions.")
+        if any(topic["judged_records"] for topic in said["topics"]):
+            found.append("Keys lie where the reference rule puts them.")
+        else:
+            found.append("No key was compared with a reference rule.")
+        if numbered := sum(topic["numbered_records"] for topic in said["topics"]):
+            found.append(f"The {numbered:,} records whose sender numbered them lie in its order.")
+        found.append("No record is dated into the future.")
+    sources = {group["source"] for group in said["groups"]}
+    if "callback" in sources:
+        found.append(
+            "By the members' own callbacks every topic-partition had one owner at a time; no process was killed or "
+            "ended without closing; no wall clock jumped."
+        )
+    if "coordlog" in sources:
+        found.append(
+            "By the coordinator's log no generation gives a topic-partition to two members, and whoever went had left: "
+            "no timeout can have run out. What members did between two generations is not in that log."
+        )
+    return found
 
 
 def printable(key: bytes | None) -> str:
@@ -65,7 +96,7 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
         yield row(
             key["run"], "hot-key",
             f"key {printable(key['key_sample'])} has {key['share']:.1%} of the records of {key['topic']}"
-            + (f": no rule by keys can bring its fullest partition below {bound:.1f} x the mean" if bound > 1 else ""),
+            + (f": by keys its fullest partition has at least {bound:.1f} x the mean records" if bound > 1 else ""),
             topic=key["topic"], partition=key["partition"], key_sample=key["key_sample"], records=key["records"],
         )  # fmt: skip
 
@@ -164,12 +195,12 @@ def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Topic-partitions with two owners at a time, and members that were killed.
+    """Topic-partitions with two owners at a time, members that were killed, and those that may have crashed.
 
     Args:
         timeline: `schema.GROUP_TIMELINE`.
 
-    Cost: two small jobs.
+    Cost: three small jobs.
     """
     yield from _listed(
         timeline.where("overlap_prev_ms > 0"),
@@ -180,17 +211,56 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
             f"in generation {iv['generation_start']} while another member held it"
         ),
     )
-    killed = (
-        timeline.where("end_kind = 'killed'")
-        .groupBy("run", "group", "member", "incarnation")
+    ended = (
+        timeline.where("end_kind in ('killed', 'exit')")
+        .groupBy("run", "group", "member", "incarnation", "end_kind")
         .agg(sf.count("*").alias("held"), sf.max("end_ns").alias("end_ns"))
     )
     yield from _listed(
-        killed,
+        ended,
         "killed",
         ["group", "end_ns", "member"],
-        lambda member: f"{member['member']} was killed while it held {_count(member['held'], 'topic-partition')}",
+        lambda member: (
+            f"{member['member']} was killed while it held {_count(member['held'], 'topic-partition')}"
+            if member["end_kind"] == "killed"
+            else f"{member['member']}'s process ended while it held {_count(member['held'], 'topic-partition')}, "
+            "without closing its consumer"
+        ),
     )
+    after = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
+    gone = (
+        timeline.withColumns(
+            {
+                "next": sf.lead("member").over(after),
+                "at_least_ms": sf.lead("gap_at_least_ms").over(after),
+                "at_most_ms": sf.lead("gap_at_most_ms").over(after),
+            }
+        )
+        .where(sf.col("end_kind") == UNPROVEN)
+        .groupBy("run", "group", "member", "generation_end")
+        .agg(
+            sf.count("*").alias("held"),
+            sf.count("next").alias("taken"),
+            sf.max("at_least_ms").alias("at_least_ms"),
+            sf.when(sf.count("at_most_ms") == sf.count("*"), sf.max("at_most_ms")).alias("at_most_ms"),
+            sf.min("end_ns").alias("end_ns"),
+        )
+    )
+    yield from _listed(gone, "departure", ["group", "end_ns", "member"], _departure)
+
+
+def _departure(gone: Row) -> str:
+    said = (
+        f"{gone['member']} left or expired: the coordinator's log does not tell which. It is not in generation "
+        f"{gone['generation_end']}, and held {_count(gone['held'], 'topic-partition')}"
+    )
+    if not gone["taken"]:
+        return f"{said}, and no generation after it gives them to anybody"
+    which = "which" if gone["taken"] == gone["held"] else f"of which {gone['taken']}"
+    said += f", {which} had no member for at least {gone['at_least_ms']:,.0f} ms"
+    if gone["at_most_ms"] is None:
+        return f"{said}; no commit tells when one of them had a consumer again"
+    return f"{said} and no consumer for at most {gone['at_most_ms']:,.0f} ms"
 
 
 def clocks(events: DataFrame, keys: DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -220,16 +290,14 @@ def clocks(events: DataFrame, keys: DataFrame) -> Iterator[tuple[Any, ...]]:
         ),
     )
     odd = (
-        keys.where(
-            (sf.col("last_ts") > sf.current_timestamp() + sf.expr(f"interval {FUTURE}")) | (sf.year("first_ts") < 1971)
-        )
+        keys.where(impossible())
         .groupBy("run", "topic", "partition")
         .agg(
             sf.sum("records").alias("records"),
             sf.min("first_offset").alias("first_offset"),
             sf.max("last_offset").alias("last_offset"),
-            sf.date_format(sf.max("last_ts"), "yyyy-MM-dd HH:mm").alias("latest"),
-            sf.date_format(sf.min("first_ts"), "yyyy-MM-dd HH:mm").alias("earliest"),
+            sf.unix_seconds(sf.max("last_ts")).alias("latest"),
+            sf.unix_seconds(sf.min("first_ts")).alias("earliest"),
         )
     )
     yield from _listed(
@@ -238,9 +306,30 @@ def clocks(events: DataFrame, keys: DataFrame) -> Iterator[tuple[Any, ...]]:
         ["topic", "partition"],
         lambda place: (
             f"up to {_count(place['records'], 'record')} of {place['topic']}-{place['partition']} dated from "
-            f"{place['earliest']} to {place['latest']}, which cannot be: their windows and rates mean nothing"
+            f"{_date(place['earliest'])} to {_date(place['latest'])}, which cannot be: their windows and rates mean "
+            "nothing"
         ),
     )
+
+
+def impossible() -> Column:
+    """Rows with ``first_ts`` and ``last_ts`` that hold a record which was not made then."""
+    future = sf.current_timestamp() + sf.expr(f"interval {FUTURE}")
+    return (sf.col("last_ts") > future) | (sf.unix_seconds("first_ts") < _YEAR_1971)
+
+
+_YEAR_1971 = 365 * 86400
+
+
+def _date(seconds: int) -> str:
+    """A UTC time for people.
+
+    >>> _date(0), _date(253_370_764_800)
+    ('1970-01-01 00:00', 'the year 9999 or later (is it stamped in micro- or nanoseconds?)')
+    """
+    if seconds >= int(schema.LAST.timestamp()):
+        return "the year 9999 or later (is it stamped in micro- or nanoseconds?)"
+    return f"{datetime(1970, 1, 1) + timedelta(seconds=seconds):%Y-%m-%d %H:%M}"
 
 
 def _listed(found: DataFrame, kind: str, order: list[Any], say: Callable[[Row], str]) -> Iterator[tuple[Any, ...]]:

@@ -135,13 +135,14 @@ def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted,
         write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
     with steps("group_timeline"):
         decided = rebalances.collect(events)
-        triggers = spark.createDataFrame(rebalances.triggers(decided), timeline.TRIGGERS)
-        write(timeline.group_timeline(events, triggers), f"{out}/group_timeline")
+        triggers = spark.createDataFrame(rebalances.triggers(decided.rebalances), timeline.TRIGGERS)
+        committed = _frame(spark, decided.intervals, "group_timeline")
+        write(timeline.group_timeline(events, triggers, committed), f"{out}/group_timeline")
     owned = written(spark, out, "group_timeline")
     with steps("rebalances"):
-        rows = rebalances.per_rebalance(decided, rebalances.begun(owned))
+        rows = rebalances.per_rebalance(decided.rebalances, rebalances.begun(owned))
         write(_frame(spark, rows, "rebalances"), f"{out}/rebalances")
-        replayed = rebalances.what_if(decided, measured.loads, STRATEGIES)
+        replayed = rebalances.what_if(decided.rebalances, measured.loads, STRATEGIES)
         write(_frame(spark, replayed, "assignor_what_if"), f"{out}/assignor_what_if")
     with steps("findings"):
         wrong = [
@@ -175,7 +176,7 @@ def _parsed(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wante
     told = read.parse(lines).persist()
     if run_id is None and (kept := wanted.history or sources.events):
         counts = read.events(told).groupBy("run").count().collect()
-        where = f"--history {kept!r}" if isinstance(kept, str) else f"--events {next(iter(kept.partitions))!r}"
+        where = f"--history {kept!r}" if isinstance(kept, str) else f"--events-topic {next(iter(kept.partitions))!r}"
         run_id = options.only_run({row["run"]: row["count"] for row in counts}, where)
     run_id = run_id or f"{datetime.now(timezone.utc):%Y-%m-%dT%H-%M-%S}"
     if log is None:

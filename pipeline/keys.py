@@ -43,6 +43,7 @@ def by_key(records: DataFrame, window: str, partitions: Mapping[str, int], refer
         sf.max("ts").alias("last_ts"),
         sf.min("offset").alias("first_offset"),
         sf.max("offset").alias("last_offset"),
+        sf.count_if(_numbered()).alias("numbered"),
     )
     rows = rows.withColumns({"window_start": sf.col("window.start"), "window_end": sf.col("window.end")})
     rows = schema.conform(rows, schema.without(schema.KEYS, "home"), strict=False)
@@ -110,6 +111,10 @@ def sample(key: str) -> Column:
     return sf.substring(key, 1, SAMPLE_BYTES)
 
 
+def _numbered() -> Column:
+    return sf.col("key_hash").isNotNull() & sf.coalesce(sf.col("value_id").rlike(r"^.+-\d{1,18}$"), sf.lit(False))
+
+
 def disorder(records: DataFrame, window: str) -> DataFrame:
     """Records that lie behind one which their sender sent later, with the same key and on the same partition.
 
@@ -125,7 +130,7 @@ def disorder(records: DataFrame, window: str) -> DataFrame:
 
     Cost: lazy; one sort of the records that have such an id by (topic-partition, key, sender, offset).
     """
-    sent = records.where(sf.col("key_hash").isNotNull() & sf.col("value_id").rlike(r"^.+-\d{1,18}$"))
+    sent = records.where(_numbered())
     before = (
         Window.partitionBy("run", "topic", "partition", "key_hash", "key", "sender")
         .orderBy("offset")

@@ -58,7 +58,8 @@ def local(where: str) -> Path | None:
     """The path of a folder on this machine; None for a URI of another file system."""
     if where.startswith("file:"):
         return Path(url2pathname(urlparse(where).path))
-    return None if "://" in where else Path(where)
+    # As Hadoop reads it: hdfs:/x and dbfs:/x are URIs too. A single letter is a drive of Windows.
+    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", where) else Path(where)
 
 
 def absolute(where: str) -> str:

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from . import svg
+from . import report, svg
+from .findings import judged
 
 MOST_INTERVALS = 20_000
 """Ownership intervals of a group that are drawn; the first ones."""
@@ -28,7 +29,8 @@ KINDS = {
     "split-key": "Keys on more than one partition",
     "order": "Records out of their sender's order",
     "overlap": "Two owners at a time",
-    "killed": "Members that were killed",
+    "killed": "Members that were killed, or ended without closing",
+    "departure": "Members that left or expired: the coordinator's log does not tell which",
     "clock": "Clocks that cannot be right",
 }
 
@@ -89,6 +91,7 @@ def render(said: Mapping[str, Any], more: Details) -> str:
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(size=size, short=svg.short, percent=percent)
+    environment.globals.update(span=report.span)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     runs = sorted({row["run"] for name in ("topics", "groups") for row in said[name]})
     begin, end = _span(more)
@@ -100,6 +103,7 @@ def render(said: Mapping[str, Any], more: Details) -> str:
         kinds=[(KINDS.get(k, k), [f["text"] for f in said["findings"] if f["kind"] == k]) for k in _kinds(said)],
         topics=[topic_view(topic, said, more) for topic in said["topics"]],
         groups=[group_view(group, said, more) for group in said["groups"]],
+        judged=judged(said),
     )
     return page
 

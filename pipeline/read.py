@@ -108,7 +108,7 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
             "topic",
             "partition",
             "offset",
-            sf.col("timestamp").alias("ts"),
+            sf.least("timestamp", sf.lit(schema.LAST)).alias("ts"),
             sf.col("timestampType").alias("ts_type"),
             # xxhash64 of null is its seed, which would be a key like any other
             sf.when(sf.col("key").isNotNull(), sf.xxhash64("key")).alias("key_hash"),

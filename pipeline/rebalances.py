@@ -7,9 +7,11 @@ one before it. Only what the events say comes in; the tables' rows go out.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from itertools import groupby
 from typing import Any
 
@@ -22,11 +24,13 @@ from kafka_assignors.core.group import NO_GENERATION, TopicPartition
 from kafka_assignors.core.protocol import Subscription, decode_subscription
 from kafka_assignors.errors import WireError
 
+from . import committed, departures, schema
+
 Owners = Mapping[TopicPartition, str]
 """topic-partition -> holder: the instance id of a static member, whose member id changes when it comes back, else the
 member id."""
 
-_TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "step", "admin_change")
+_TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "stop", "step", "admin_change")
 
 _ROUNDS = 3
 """A cooperative group needs two rounds: what is withheld in the first is free in the second."""
@@ -49,6 +53,8 @@ class Rebalance:
         leaders: topic -> per partition its leader's rack, likewise.
         owners: Who got what in the last generation.
         assign_us: Longest time the leader took to assign, µs; None: its leader tells nothing.
+        gone: holder -> why it isn't in the generation after, as in `schema.REBALANCES`.
+        gone_in: That generation; None: there is none.
     """
 
     run: str
@@ -65,6 +71,8 @@ class Rebalance:
     leaders: Mapping[str, Sequence[str | None]]
     owners: Owners
     assign_us: int | None
+    gone: Mapping[str, str] = field(default_factory=dict)
+    gone_in: int | None = None
 
     @property
     def generation(self) -> int:
@@ -82,50 +90,84 @@ class Rebalance:
         return self.partitions is not None and all(subscription is not None for _, _, subscription in self.members)
 
 
-def collect(events: DataFrame) -> list[Rebalance]:
-    """The rebalances of all runs and groups, each group's in order.
+@dataclass(frozen=True)
+class Decided:
+    """What the coordinator's log says of all runs and groups.
+
+    Args:
+        rebalances: Each group's, in order.
+        intervals: Rows of `schema.GROUP_TIMELINE`.
+    """
+
+    rebalances: list[Rebalance]
+    intervals: list[tuple[Any, ...]]
+
+
+def collect(events: DataFrame) -> Decided:
+    """The rebalances and what they gave to whom.
 
     Args:
         events: `schema.EVENTS`.
 
-    Cost: one job; driver memory of O(generations x (members + partitions)).
+    Cost: two jobs; driver memory of O(generations x (members + partitions)).
     """
     detail = sf.col("detail")
     rows = (
         events.where(sf.col("kind").isin(*_TOLD))
-        .select("run", "group", "mono_ns", "seq", "kind", "generation", "protocol", "member", "member_id", "fault",
-                "duration_us",
-                *(detail[name].alias(name) for name in ("members", "leader", "topics", "racks", "leaders")))
+        .select("run", "group", "mono_ns", "ts_ns", "seq", "kind", "generation", "protocol", "member", "member_id",
+                "fault", "duration_us",
+                *(detail[name].alias(name) for name in ("members", "leader", "topics", "racks", "leaders", "ts_ms")))
         .orderBy("run", "mono_ns", "seq")
         .collect()
     )  # fmt: skip
-    committed: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    log: dict[tuple[str, str], list[Any]] = defaultdict(list)
     views: dict[tuple[object, ...], Any] = {}
     took: dict[tuple[object, ...], int] = {}
     counts: dict[str, list[tuple[int, Mapping[str, int]]]] = defaultdict(list)
-    faults: dict[tuple[str, str], list[tuple[int, str, str]]] = defaultdict(list)
+    ends: dict[tuple[str, str], list[tuple[int, str, str]]] = defaultdict(list)
     for row in rows:
         leader = row["run"], row["group"], row["generation"], row["member_id"]
         if row["kind"] == "generation_committed":
-            committed[row["run"], row["group"]].append(row)
+            if row["group"] is not None:
+                log[row["run"], row["group"]].append(row)
         elif row["kind"] == "assign_begin":
             views[leader] = row
         elif row["kind"] == "assign_end" and row["duration_us"] is not None:
             took[leader] = row["duration_us"]
-        elif row["kind"] == "fault_begin":
-            if row["group"] and row["member"] and row["fault"]:
-                faults[row["run"], row["group"]].append((row["mono_ns"], row["member"], row["fault"]))
+        elif row["kind"] in ("fault_begin", "stop"):
+            if row["group"] and row["member"] and (fault := row["fault"] if row["kind"] != "stop" else "stop"):
+                ends[row["run"], row["group"]].append((row["mono_ns"], row["member"], fault))
         elif row["topics"]:
             counts[row["run"]].append((row["mono_ns"], json.loads(row["topics"])))
-    found: list[Rebalance] = []
-    for (run, group), log in sorted(committed.items()):
-        generations = [_generation(row, views, took, counts[run]) for row in log if json.loads(row["members"] or "[]")]
-        rounds = groupby(generations, key=lambda g: (sorted(g.members, key=lambda m: m[0]), g.partitions))
-        before: Rebalance | None = None
-        for number, (_, same) in enumerate(rounds):
-            before = _whole(number, list(same), before, faults[run, group])
-            found.append(before)
-    return found
+    made = committed.commits(events)
+    decided = Decided([], [])
+    for (run, group), records in sorted(log.items()):
+        told = [committed.record(row, made[run, group][n]) for n, row in enumerate(records, 1)]
+        generations = [_generation(row, views, took, counts[run]) for row in records]
+        mine = _whole(list(zip(generations, told, strict=True)), ends[run, group])
+        decided.rebalances.extend(mine)
+        decided.intervals.extend(_rows(run, group, committed.intervals(told, _causes(mine)), triggers(mine)))
+    return decided
+
+
+def _causes(found: Iterable[Rebalance]) -> dict[tuple[int, str], str]:
+    """(generation, holder) -> why it isn't in it; a fault that the harness made is `left or expired` to the log."""
+    return {(r.gone_in, holder): cause if cause == departures.LEFT else departures.UNPROVEN
+            for r in found if r.gone_in is not None for holder, cause in r.gone.items()}  # fmt: skip
+
+
+def _rows(
+    run: str, group: str, intervals: Iterable[committed.Interval], triggers: Iterable[tuple[str, str, int, str]]
+) -> Iterator[tuple[Any, ...]]:
+    began = {generation: trigger for _, _, generation, trigger in triggers}
+    for iv in intervals:
+        day = datetime.fromtimestamp(iv.ts_ns // 10**9, timezone.utc).date()
+        row = {
+            **vars(iv), "run": run, "group": group, "dt": day,
+            "topic": iv.tp.topic, "partition": iv.tp.partition, "member": iv.holder, "incarnation": 0,
+            "start_kind": "assigned", "source": "coordlog", "trigger": began.get(iv.generation_start),
+        }  # fmt: skip
+        yield tuple(row.get(name) for name in schema.GROUP_TIMELINE.names)
 
 
 def _generation(
@@ -136,7 +178,7 @@ def _generation(
 ) -> Rebalance:
     leader = row["run"], row["group"], row["generation"], row["leader"]
     members, names, owners = [], {}, {}
-    for member in json.loads(row["members"]):
+    for member in json.loads(row["members"] or "[]"):
         holder = member.get("instance_id") or member["member_id"]
         try:
             said = decode_subscription(bytes.fromhex(member["subscription"]))
@@ -159,26 +201,58 @@ def _generation(
 
 
 def _whole(
-    number: int, rounds: Sequence[Rebalance], before: Rebalance | None, faults: Iterable[tuple[int, str, str]]
-) -> Rebalance:
-    times = [g.assign_us for g in rounds if g.assign_us is not None]
-    return replace(
-        rounds[-1],
-        number=number,
-        trigger=_trigger(before, rounds[0], faults),
-        begin_ns=rounds[0].begin_ns,
-        rounds=tuple(g.generation for g in rounds),
-        assign_us=max(times, default=None),
-    )
+    log: Sequence[tuple[Rebalance, committed.Committed]], ends: Iterable[tuple[int, str, str]]
+) -> list[Rebalance]:
+    """The rebalances of a group; `ends` are (ns, member, fault or stop)."""
+    found: list[Rebalance] = []
+    last: list[committed.Committed] = []
+    for _, same in groupby(log, key=lambda g: (sorted(g[0].members, key=lambda m: m[0]), g[0].partitions)):
+        rounds, told = map(list, zip(*same, strict=True))
+        first, times = rounds[0], [g.assign_us for g in rounds if g.assign_us is not None]
+        if found and found[-1].gone_in is None:  # the first that follows, which may have no member at all
+            found[-1] = replace(found[-1], gone=_gone(found[-1], last, told[0], ends), gone_in=first.generation)
+        last = told
+        if first.members:
+            found.append(
+                replace(
+                    rounds[-1],
+                    number=len(found),
+                    trigger=_trigger(found[-1] if found else None, first),
+                    begin_ns=first.begin_ns,
+                    rounds=tuple(g.generation for g in rounds),
+                    assign_us=max(times, default=None),
+                )
+            )
+    return found
 
 
-def _trigger(before: Rebalance | None, after: Rebalance, faults: Iterable[tuple[int, str, str]]) -> str:
-    """What differs; `faults` are (ns, member, fault) of the group."""
+def _gone(
+    before: Rebalance,
+    rounds: Sequence[committed.Committed],
+    after: committed.Committed,
+    ends: Iterable[tuple[int, str, str]],
+) -> dict[str, str]:
+    """Why each holder that is gone after is gone; `rounds` are those of the rebalance before."""
+    lately = {member: how for ns, member, how in ends if before.begin_ns < ns <= after.begin_ns}
+    found = {}
+    for holder in before.holders - after.members.keys():
+        how = lately.get(before.names[holder])
+        if how is None or how == "stop":
+            # A dynamic member asks to leave when it is closed; a static one is left to expire.
+            closed = how == "stop" and holder in rounds[-1].members.values()
+            seen = max((ms for g in rounds if (ms := g.last_seen_ms(holder)) is not None), default=None)
+            timeout = rounds[-1].timeouts.get(holder)
+            how = departures.LEFT if closed else departures.cause(seen, after.joined_ms, timeout)
+        found[holder] = how
+    return found
+
+
+def _trigger(before: Rebalance | None, after: Rebalance) -> str:
+    """What differs."""
     if before is None:
         return "join"
-    lately = {member: fault for ns, member, fault in faults if before.begin_ns < ns <= after.begin_ns}
-    found = {lately.get(before.names[holder], "leave") for holder in before.holders - after.holders}
-    if after.holders - before.holders:
+    found = set(before.gone.values())
+    if after.holders - (before.holders - before.gone.keys()):
         found.add("join")
     if before.partitions != after.partitions:
         found.add("topic")
@@ -243,16 +317,52 @@ def _exists(tp: TopicPartition, rebalance: Rebalance) -> bool:
     return wanted and tp.partition < (rebalance.partitions or {}).get(tp.topic, 0)
 
 
-def begun(timeline: DataFrame) -> list[tuple[str, str, int, float, bool]]:
-    """The (run, group, start_ns, gap_before_ms, needless) of the intervals of `schema.GROUP_TIMELINE` with either."""
-    rows = timeline.where("gap_before_ms > 0 or needless").select(
-        "run", "group", "start_ns", "gap_before_ms", "needless"
-    )
-    return [tuple(row) for row in rows.collect()]
+@dataclass(frozen=True)
+class Begun:
+    """The intervals of a group that begin at one instant; times in ms, None as in `schema.GROUP_TIMELINE`.
+
+    Args:
+        source: callback or coordlog.
+        stop_ms: The longest gap.
+        at_least_ms: The longest proven one.
+        at_most_ms: The longest possible one.
+        unbounded: One of them is bounded by no commit.
+        downtime_ms: Sum of the gaps.
+        needless: How many were given back.
+    """
+
+    start_ns: int
+    source: str
+    stop_ms: float | None
+    at_least_ms: float | None
+    at_most_ms: float | None
+    unbounded: bool
+    downtime_ms: float | None
+    needless: int
+
+
+def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:
+    """The intervals of `schema.GROUP_TIMELINE` by (run, group), those that begin together as one.
+
+    Cost: one job; driver memory of O(callbacks that gave something).
+    """
+    rows = (
+        timeline.groupBy("run", "group", "start_ns", "source")
+        .agg(
+            sf.max("gap_before_ms"), sf.max("gap_at_least_ms"), sf.max("gap_at_most_ms"),
+            sf.bool_or(sf.col("gap_at_least_ms").isNotNull() & sf.col("gap_at_most_ms").isNull()),
+            sf.sum("gap_before_ms"), sf.count_if("needless"),
+        )
+        .collect()
+    )  # fmt: skip
+    found: dict[tuple[str, str], list[Begun]] = defaultdict(list)
+    for run, group, *values in rows:
+        found[run, group].append(Begun(*values))
+    return found
 
 
 def per_rebalance(
-    found: Iterable[Rebalance], begun: Iterable[tuple[str, str, int, float, bool]]
+    found: Iterable[Rebalance], begun: Mapping[tuple[str, str], list[Begun]]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.REBALANCES`.
 
@@ -260,24 +370,26 @@ def per_rebalance(
         found: What `collect` returns.
         begun: What `begun` returns. An interval belongs to the rebalance that began it: the last one committed by then.
     """
-    starts: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
-    for run, group, start_ns, gap_ms, needless in begun:
-        starts[run, group].append((start_ns, gap_ms, needless))
     for (run, group), log in groupby(found, key=lambda r: (r.run, r.group)):
         before: Owners = {}
         generation, rebalances = NO_GENERATION, list(log)
-        for rebalance, next_ in zip(rebalances, [*rebalances[1:], None], strict=True):
-            mine = [start for start in starts[run, group]
-                    if rebalance.begin_ns <= start[0] and (next_ is None or start[0] < next_.begin_ns)]  # fmt: skip
-            gaps = [gap_ms for _, gap_ms, _ in mine]
+        starts = sorted(begun.get((run, group), []), key=lambda start: start.start_ns)
+        by_callbacks = any(start.source == "callback" for start in starts)
+        firsts = [bisect_left(starts, r.begin_ns, key=lambda start: start.start_ns) for r in rebalances]
+        for rebalance, first, end in zip(rebalances, firsts, [*firsts[1:], len(starts)], strict=True):
+            mine = starts[first:end]
             fewest = None
             if rebalance.known:
                 fewest = len(moves(before, answer("sticky", rebalance, before, generation)))
+            stops = [[value for start in mine if (value := getattr(start, name)) is not None]
+                     for name in ("stop_ms", "at_least_ms", "at_most_ms", "downtime_ms")]  # fmt: skip
+            stop, least, most = (max(values, default=0.0) for values in stops[:3])
             yield (
                 run, group, rebalance.number, rebalance.generation, len(rebalance.rounds), rebalance.begin_ns,
                 rebalance.protocol, len(rebalance.members), len(moves(before, rebalance.owners)), fewest,
-                max(gaps, default=0.0), sum(gaps, 0.0), rebalance.assign_us, rebalance.trigger,
-                sum(needless for _, _, needless in mine),
+                stop if by_callbacks else None, least, None if any(start.unbounded for start in mine) else most,
+                sum(stops[3], 0.0) if by_callbacks else None, rebalance.assign_us, rebalance.trigger,
+                sum(start.needless for start in mine) if by_callbacks else None,
             )  # fmt: skip
             before, generation = rebalance.owners, rebalance.generation
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from .findings import printable
+from .findings import judged, printable
 
 SHOWN_LOADS = 24
 """Partitions of a topic whose records are printed; the JSON has them all."""
@@ -23,8 +23,10 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
 
     Returns:
         ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
-        and share of each partition that has any. ``groups``: per group its intervals, members, moves, longest gap
-        and overlap (ms). ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
+        and share of each partition that has any, ``judged_records`` (compared with the reference rule) and
+        ``numbered_records`` (compared with their sender's order). ``groups``: per group its intervals, members, moves,
+        ``source`` (callback or coordlog), longest gap (null: no callbacks tell), its bounds and overlap (ms).
+        ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
         moves over all rebalances, and the worst of its loads. ``partitioners``: per topic, rule and partition count its
         `schema.PARTITIONER_WHAT_IF` but for the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic,
         as `schema.HOT_KEYS`. ``findings``: what is not as it should be, each with its sentence. ``rejected``: reason ->
@@ -35,16 +37,24 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
     placed = tables["placement"].groupBy("run", "topic", "partition")
     per_partition = placed.agg(
-        sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"), sf.count("*").alias("windows")
-    )
+        sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"), sf.count("*").alias("windows"),
+        sf.sum("numbered_records").alias("numbered"),
+        sf.sum(sf.when(sf.col("misplaced_records").isNotNull(), sf.col("records") - sf.col("null_key_records")))
+        .alias("judged"),
+    )  # fmt: skip
     windows = 0
-    for row in sorted(per_partition.collect()):
+    seen: dict[tuple[str, str], list[int]] = {}
+    for row in sorted(per_partition.collect(), key=lambda row: row[:3]):
         load = {name: row[name] for name in ("partition", "records", "bytes")}
         loads.setdefault((row["run"], row["topic"]), []).append(load)
         windows += row["windows"]
+        of_topic = seen.setdefault((row["run"], row["topic"]), [0, 0])
+        of_topic[0] += row["numbered"]
+        of_topic[1] += row["judged"] or 0
     topics = [row.asDict() for row in sorted(tables["topic_load"].collect())]
     for topic in topics:
         topic["loads"] = loads.get((topic["run"], topic["topic"]), [])
+        topic["numbered_records"], topic["judged_records"] = seen.get((topic["run"], topic["topic"]), [0, 0])
         for load in topic["loads"]:
             load["share"] = load["records"] / topic["records"]
     groups = [
@@ -56,7 +66,15 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
                 sf.count("*").alias("intervals"),
                 sf.count_distinct("member").alias("members"),
                 sf.count_if("moved").alias("moves"),
-                sf.coalesce(sf.max("gap_before_ms"), sf.lit(0.0)).alias("longest_gap_ms"),
+                sf.first("source").alias("source"),
+                sf.max(sf.when(sf.col("source") == "callback", sf.coalesce("gap_before_ms", sf.lit(0.0)))).alias(
+                    "longest_gap_ms"
+                ),
+                sf.coalesce(sf.max("gap_at_least_ms"), sf.lit(0.0)).alias("gap_at_least_ms"),
+                sf.when(
+                    sf.count("gap_at_least_ms") == sf.count("gap_at_most_ms"),
+                    sf.coalesce(sf.max("gap_at_most_ms"), sf.lit(0.0)),
+                ).alias("gap_at_most_ms"),
                 sf.sum("overlap_prev_ms").alias("overlap_ms"),
             )
             .collect()
@@ -133,16 +151,17 @@ def show(said: dict[str, Any]) -> None:
     table(
         "Findings",
         ("kind", "what"),
-        [(one["kind"], one["text"]) for one in said["findings"]] or [("none", "everything is as it should be")],
+        [(one["kind"], one["text"]) for one in said["findings"]]
+        or [("none", sentence) for sentence in judged(said) or ["nothing was read that could be judged"]],
     )
     table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
     table(
         "Ownership per group",
-        ("group", "intervals", "members", "moves", "longest gap ms", "overlap ms"),
+        ("group", "told by", "intervals", "members", "moves", "longest gap ms", "overlap ms"),
         [
             (
-                *(group[name] for name in ("group", "intervals", "members", "moves")),
-                f"{group['longest_gap_ms']:.1f}",
+                *(group[name] for name in ("group", "source", "intervals", "members", "moves")),
+                span(group["longest_gap_ms"], group["gap_at_least_ms"], group["gap_at_most_ms"]),
                 f"{group['overlap_ms']:.1f}",
             )
             for group in said["groups"]
@@ -167,9 +186,9 @@ def show(said: dict[str, Any]) -> None:
             (
                 *(row[name] for name in ("group", "generation", "trigger", "elected", "members", "moves")),
                 _known(row["min_moves"]),
-                row["needless"],
-                f"{row['stop_ms']:.1f}",
-                f"{row['tp_downtime_ms']:.1f}",
+                _known(row["needless"]),
+                span(row["stop_ms"], row["stop_at_least_ms"], row["stop_at_most_ms"]),
+                "?" if row["tp_downtime_ms"] is None else f"{row['tp_downtime_ms']:.1f}",
                 _known(row["assign_us"]),
             )
             for row in said["rebalances"]
@@ -216,6 +235,19 @@ def show(said: dict[str, Any]) -> None:
         )
     if said["rejected"]:
         table("Not read, and why", ("reason", "lines or offsets"), list(said["rejected"].items()))
+
+
+def span(exact: float | None, at_least: float, at_most: float | None) -> str:
+    """A time in ms, or what is known of it.
+
+    >>> span(305.04, 0, 0), span(None, 10, 16_000), span(None, 10, None), span(None, 0, 0)
+    ('305.0', '10 to 16,000', 'at least 10', '0')
+    """
+    if exact is not None:
+        return f"{exact:,.1f}"
+    if at_most is None:
+        return f"at least {at_least:,.0f}"
+    return f"{at_least:,.0f} to {at_most:,.0f}" if at_most else "0"
 
 
 def _known(value: Any) -> str:

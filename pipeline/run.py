@@ -79,7 +79,8 @@ def run(
         str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
     ] = None,
     events: Annotated[
-        str | None, typer.Option(help="Topic that a run's events were published to, a line of JSON a record.")
+        str | None,
+        typer.Option("--events-topic", help="Topic that a run's events were published to, a line of JSON a record."),
     ] = None,
     groups: Annotated[
         str | None, typer.Option("--group", help="Comma-separated groups to read from __consumer_offsets.")
@@ -121,7 +122,7 @@ def run(
             sources = Sources(
                 brokers.topics(bootstrap, names),
                 brokers.coordinator_log(bootstrap) if names_of_groups else None,
-                brokers.topics(bootstrap, [events], option="--events") if events else None,
+                brokers.topics(bootstrap, [events], option="--events-topic") if events else None,
             )
         with session(steps) as spark:
             said = work(spark, bootstrap, sources, wanted, steps)
@@ -166,21 +167,19 @@ def stream_(
 
 @app.command(name="report")
 def report_(
-    out: Out,
-    html: Annotated[
-        str | None, typer.Option(help="File of the page; report.html in the folder of the tables by default.")
-    ] = None,
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or URI of the tables: the --out of a run.")],
+    html: Annotated[str | None, typer.Option(help="File of the page; report.html in FOLDER by default.")] = None,
     png: Annotated[str | None, typer.Option(help="Folder for the page's drawings as PNG files.")] = None,
     json_: Json = False,
 ) -> None:
     """Turn what a run wrote into one HTML page that needs no network, and print it."""
     with _reported() as steps:
-        out = options.absolute(out)
+        out = options.absolute(folder)
         page_file = options.page_file(html, out)
         png_folder = None if png is None else options.png_folder(png)
         for table in TABLES:
-            if (folder := options.local(f"{out}/{table}")) and not folder.is_dir():
-                raise ConfigError(f"--out {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
+            if (there := options.local(f"{out}/{table}")) and not there.is_dir():
+                raise ConfigError(f"FOLDER {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
         with session(steps) as spark, steps("summary"):
             tables = {table: written(spark, out, table) for table in TABLES}
             said, more = report.summary(tables), page.details(tables)

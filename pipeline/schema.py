@@ -46,7 +46,7 @@ RECORDS = _table(
     ("topic", STRING, NEVER),
     ("partition", INT, NEVER),
     ("offset", LONG, NEVER),
-    ("ts", TIMESTAMP, NEVER),  # of the record; what set it is ts_type
+    ("ts", TIMESTAMP, NEVER),  # of the record, `LAST` at the latest; what set it is ts_type
     ("ts_type", INT, NEVER),  # 0 the producer when it made the record, 1 the broker when it appended it
     ("key_hash", LONG, OR_NULL),  # Spark's xxhash64 of the key bytes (seed 42); null: no key
     ("key_bytes", INT, OR_NULL),  # bytes; null: no key
@@ -75,6 +75,7 @@ KEYS = _table(
     ("last_ts", TIMESTAMP, NEVER),
     ("first_offset", LONG, NEVER),
     ("last_offset", LONG, NEVER),
+    ("numbered", LONG, NEVER),  # records that say who sent them and as which of his
     ("home", INT, OR_NULL),  # the partition that the reference rule gives the key; null: no key, or no reference
 )
 """One row per topic-partition, window and different key. What all tables about records stand on; never written."""
@@ -135,6 +136,7 @@ PLACEMENT = _table(
     ("tombstones", LONG, NEVER),  # records without a value
     ("misplaced_records", LONG, OR_NULL),  # whose key the reference rule puts elsewhere; null: no keys, or no reference
     ("order_violations", LONG, NEVER),  # records behind one that their sender sent later with the same key
+    ("numbered_records", LONG, NEVER),  # with a key and their sender's number: those that order_violations looks at
 )
 """One row per topic-partition and window in which it got records; a partition without records has no row.
 
@@ -157,7 +159,7 @@ HOT_KEYS = _table(
 
 FINDINGS = _table(
     ("run", STRING, NEVER),
-    ("kind", STRING, NEVER),  # hot-key, misplaced, split-key, order, overlap, killed, clock
+    ("kind", STRING, NEVER),  # hot-key, misplaced, split-key, order, overlap, killed, departure, clock
     ("group", STRING, OR_NULL),  # null: about records
     ("topic", STRING, OR_NULL),
     ("partition", INT, OR_NULL),
@@ -198,9 +200,16 @@ GROUP_TIMELINE = _table(
     ("end_ns", LONG, NEVER),  # monotonic, ns; of an open interval the last event of the group
     ("start_kind", STRING, NEVER),  # assigned
     ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (it closed), exit (it was gone without), open; coordlog:
-    # reassigned, open
+    # reassigned (to another member or nobody; it still was one), leave (it left, which its timeouts prove), left or
+    # expired (the log doesn't tell which), open
     ("source", STRING, NEVER),  # callback: what the members believed; coordlog: what the coordinator committed
-    ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before
+    ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before, or source coordlog
+    ("gap_at_least_ms", DOUBLE, OR_NULL),  # without an owner before it, as far as it is proven; null: nobody owned it
+    # before. Coordlog: from the completed join to the record that gave it away, or from when the one before was gone
+    ("gap_at_most_ms", DOUBLE, OR_NULL),  # longest it can have been without a consumer; null: nobody owned it before,
+    # or no commit bounds it. Coordlog: between the last commit before and the first one after
+    ("first_commit_ns", LONG, OR_NULL),  # its first commit while the member held it; null: none, or source callback
+    ("last_commit_ns", LONG, OR_NULL),  # its last one, likewise
     ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 when lawful
     ("moved", BOOLEAN, NEVER),  # the interval before was another process's
     ("needless", BOOLEAN, NEVER),  # the interval before was the same process's, and revoked: taken to be given back
@@ -224,14 +233,22 @@ REBALANCES = _table(
     ("members", INT, NEVER),
     ("moves", INT, NEVER),  # topic-partitions that had a holder before and have another one after it
     ("min_moves", INT, OR_NULL),  # the fewest of any balanced assignment; null: bytes or partition counts not known
-    ("stop_ms", DOUBLE, NEVER),  # longest time that a topic-partition had no owner before this gave it one
-    ("tp_downtime_ms", DOUBLE, NEVER),  # sum of those times
+    ("stop_ms", DOUBLE, OR_NULL),  # longest time that a topic-partition had no owner before this gave it one; null: no
+    # member's callbacks tell
+    ("stop_at_least_ms", DOUBLE, NEVER),  # as far as it is proven; 0: nothing is
+    ("stop_at_most_ms", DOUBLE, OR_NULL),  # longest it can have been without a consumer; null: no commit bounds it.
+    # From the coordinator's log both are of the topic-partitions that got another member
+    ("tp_downtime_ms", DOUBLE, OR_NULL),  # sum of the times without an owner; null: no member's callbacks tell
     ("assign_us", LONG, OR_NULL),  # µs that the leader took to assign, the longest round; null: it tells nothing
-    ("trigger", STRING, NEVER),  # what differs from the rebalance before: join, leave (or the fault of who is gone:
-    # kill, pause, …), topic (partition counts), subscription; several joined by +; rejoin: nothing of that
-    ("needless", INT, NEVER),  # topic-partitions that were taken from their process and given back to it
+    ("trigger", STRING, NEVER),  # what differs from the rebalance before: join, leave (it is proven), left or expired
+    # (the log doesn't tell which), the fault of who is gone (kill, pause, …), topic (partition counts), subscription;
+    # several joined by +; rejoin: nothing of that
+    ("needless", INT, OR_NULL),  # topic-partitions that were taken from their process and given back to it; null: no
+    # member's callbacks tell
 )
-"""One row per rebalance, from the coordinator log; times without an owner are those of group_timeline."""
+"""One row per rebalance, from the coordinator log; times without an owner are those of group_timeline.
+
+A group that lost all its members has no rebalance for that: group_timeline tells how their intervals ended."""
 
 ASSIGNOR_WHAT_IF = _table(
     ("run", STRING, NEVER),
@@ -280,8 +297,8 @@ PARTITION_WEIGHTS = _table(
     ("partition", INT, NEVER),
     ("weight", DOUBLE, NEVER),  # load in `unit`, not below 0, two significant digits, changed beyond 20 % only
     ("unit", STRING, NEVER),  # records_per_s, bytes_per_s
-    ("observed_from", TIMESTAMP, NEVER),  # time of the first record of all topics
-    ("observed_to", TIMESTAMP, NEVER),  # time of the last record of all topics
+    ("observed_from", TIMESTAMP, OR_NULL),  # time of the first record of all topics; null: there is none
+    ("observed_to", TIMESTAMP, OR_NULL),  # time of the last one, likewise
     ("samples", LONG, NEVER),  # records that the weight stands on
     ("confidence", DOUBLE, NEVER),  # 1 − 1/√samples, 0..1: one less the relative error of a count of random arrivals
     ("version", LONG, NEVER),  # of the weights; grows when one changes
@@ -326,6 +343,15 @@ BATCH_KEYS = _table(
     ("records", LONG, NEVER),
 )
 """The keys with most records of each topic-partition in one batch of a stream. Rows of all batches add up."""
+
+
+LAST = datetime(9999, 1, 1, tzinfo=timezone.utc)
+"""Times of records beyond are taken for it: Python knows no later year, and no record was made then."""
+
+
+def utc_day(column: str) -> Column:
+    """The UTC day of a timestamp, whatever time zone the session has."""
+    return sf.date_from_unix_date(sf.floor(sf.unix_seconds(column) / 86400).cast("int"))
 
 
 def without(table: StructType, *names: str) -> StructType:

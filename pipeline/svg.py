@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from .departures import UNPROVEN
+
 WIDTH = 980
 LABEL = 190  # px for the names left of a timeline
 EACH = 80  # up to so many partitions each has a shape of its own, with a tooltip; more are drawn as one
@@ -24,6 +26,18 @@ class Interval:
     end_ns: int
     end_kind: str
     overlap_prev_ms: float
+    source: str = "callback"
+    first_commit_ns: int | None = None
+    last_commit_ns: int | None = None
+
+    @property
+    def shown(self) -> tuple[int, int] | None:
+        """From when to when its member is known to have consumed; None: not at all."""
+        if self.source == "callback":
+            return self.start_ns, self.end_ns
+        if self.first_commit_ns is None or self.last_commit_ns is None:
+            return None
+        return self.first_commit_ns, self.last_commit_ns
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
@@ -131,10 +145,17 @@ def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Se
                 f"{iv.topic}-{iv.partition} at {iv.member}: {(iv.start_ns - start) / 1e9:.3f} s to "
                 f"{(iv.end_ns - start) / 1e9:.3f} s, then {iv.end_kind}"
             )
+            pale = ' fill-opacity="0.35"' if iv.source == "coordlog" else ""
             out.append(
                 f'<rect x="{left:.1f}" y="{y + 1:.1f}" width="{wide:.1f}" height="{tall:.1f}" rx="2" '
-                f'fill="{colour[iv.member]}"><title>{escape(tip)}</title></rect>'
+                f'fill="{colour[iv.member]}"{pale}><title>{escape(tip)}</title></rect>'
             )
+            if pale and iv.shown is not None:
+                at, to = map(x, iv.shown)
+                out.append(
+                    f'<rect class="shown" x="{at:.1f}" y="{y + 1:.1f}" width="{max(0.8, to - at):.1f}" '
+                    f'height="{tall:.1f}" rx="2" fill="{colour[iv.member]}"><title>{escape(tip)}</title></rect>'
+                )
         else:
             together.setdefault(iv.member, []).append(f"M{left:.1f} {y:.1f}h{wide:.1f}v{tall:.2f}h-{wide:.1f}z")
     for member, paths in together.items():
@@ -148,8 +169,8 @@ def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Se
                 f'<rect class="twice" x="{x(iv.start_ns):.1f}" y="{y:.1f}" width="{wide:.1f}" '
                 f'height="{max(1.5, pitch - 1):.1f}"><title>two owners for {iv.overlap_prev_ms:,.1f} ms</title></rect>'
             )
-        if iv.end_kind in ("killed", "lost") and each:
-            out.append(f'<text class="cross" x="{x(iv.end_ns) - 4:.1f}" y="{y + 11:.1f}">×</text>')
+        if each and (sign := {"killed": "×", "lost": "×", UNPROVEN: "?"}.get(iv.end_kind)):
+            out.append(f'<text class="cross" x="{x(iv.end_ns) - 4:.1f}" y="{y + 11:.1f}">{sign}</text>')
     for at, text in marks:
         out.append(
             f'<line class="mark" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="{top - 2}" y2="{bottom:.0f}">'

@@ -13,26 +13,26 @@ from .zombies import PROCESS, zombies
 TRIGGERS = "run string, group string, generation int, trigger string"
 
 
-def group_timeline(events: DataFrame, triggers: DataFrame) -> DataFrame:
+def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame) -> DataFrame:
     """The members' own callbacks where a group's events have them, else what the coordinator committed.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.
         triggers: `TRIGGERS`: what made the group begin each generation, as `rebalances.triggers` tells it.
+        committed: `schema.GROUP_TIMELINE` of all groups by the coordinator's log, as `rebalances.collect` tells it.
 
     Returns:
         `schema.GROUP_TIMELINE`.
 
-    Cost: lazy; as `from_callbacks` and `from_coordinator`.
+    Cost: lazy; as `from_callbacks`.
     """
     begun = sf.col("kind").isin(*_STARTS) & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
     told = events.where(begun).select("run", "group").distinct()
-    silent = events.join(sf.broadcast(told), ["run", "group"], "left_anti")
+    silent = committed.join(sf.broadcast(told), ["run", "group"], "left_anti")
     of_start = triggers.withColumnRenamed("generation", "generation_start")
-    both = from_callbacks(events).unionByName(from_coordinator(silent))
-    known = both.join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
+    known = from_callbacks(events).join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
     # A union forgets what is never null.
-    return schema.conform(known, schema.GROUP_TIMELINE, strict=False)
+    return schema.conform(known.unionByName(silent), schema.GROUP_TIMELINE, strict=False)
 
 
 _STARTS = {"assigned_begin": "assigned"}
@@ -106,68 +106,6 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     )
 
 
-_MEMBERS = "array<struct<member_id string, instance_id string, assigned array<struct<topic string, partition int>>>>"
-
-
-def from_coordinator(events: DataFrame) -> DataFrame:
-    """Who held each topic-partition by the generations that the coordinator committed.
-
-    An interval begins when a generation gives a topic-partition to a member that had it not in the one before, and ends
-    when one no longer does; it is open if there is none such. A static member stays the same when it comes back. What
-    members did in between (when they gave a partition up, when they noticed) is not in it.
-
-    Args:
-        events: `schema.EVENTS`, of one or more runs.
-
-    Returns:
-        `schema.GROUP_TIMELINE` without its trigger; `member` is the instance id, else the member id.
-
-    Cost: lazy; three shuffles of (generation, topic-partition) rows.
-    """
-    in_time = Window.partitionBy("run", "group").orderBy("mono_ns", "seq")
-    committed = (
-        events.where((sf.col("kind") == "generation_committed") & sf.col("group").isNotNull())
-        .select("run", "group", "mono_ns", "seq", "ts", "generation", sf.col("detail")["members"].alias("members"))
-        .withColumns(
-            {
-                "n": sf.row_number().over(in_time),
-                "until_ns": sf.lead("mono_ns").over(in_time),
-                "until_generation": sf.lead("generation").over(in_time),
-            }
-        )
-    )
-    per_member = committed.select("*", sf.inline(sf.from_json("members", _MEMBERS)))
-    held = per_member.select("*", sf.inline("assigned")).withColumn("member", sf.coalesce("instance_id", "member_id"))
-    holding = ["run", "group", "member", "topic", "partition"]
-    same = Window.partitionBy(*holding).orderBy("n")
-    begins = sf.coalesce(sf.lag("n").over(same) != sf.col("n") - 1, sf.lit(True))
-    last = events.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
-    return _placed(
-        held.withColumn("begins", begins)
-        .withColumn("island", sf.count_if("begins").over(same))
-        .groupBy(*holding, "island")
-        .agg(
-            sf.min("mono_ns").alias("start_ns"),
-            sf.max_by("until_ns", "n").alias("until_ns"),
-            sf.max_by("until_generation", "n").alias("generation_end"),
-            sf.min("generation").alias("generation_start"),
-            sf.min("ts").alias("ts"),
-            sf.max_by("member_id", "n").alias("member_id"),
-        )
-        .join(sf.broadcast(last), ["run", "group"])
-        .withColumns(
-            {
-                "end_ns": sf.coalesce("until_ns", "last_ns"),
-                "end_kind": sf.when(sf.col("until_ns").isNull(), "open").otherwise("reassigned"),
-                "start_kind": sf.lit("assigned"),
-                "incarnation": sf.lit(0),
-                "source": sf.lit("coordlog"),
-                "zombie_ms": sf.lit(None).cast("double"),
-            }
-        )
-    )
-
-
 def _placed(intervals: DataFrame) -> DataFrame:
     """Intervals beside the ones before them: gaps, overlaps, moves, what was taken and given back."""
     order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
@@ -175,19 +113,20 @@ def _placed(intervals: DataFrame) -> DataFrame:
     owner = sf.struct("member", "incarnation")
     before, ended = sf.lag(owner).over(order), sf.lag("end_kind").over(order)
     zero = sf.lit(0)
-    return schema.conform(
-        intervals.withColumns(
-            {
-                "dt": sf.to_date("ts"),
-                # greatest() passes over nulls, and the first row has no gap, rather than one of 0
-                "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
-                "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
-                "moved": sf.coalesce(before != owner, sf.lit(False)),
-                "needless": sf.coalesce((before == owner) & ended.isin("revoked", "reassigned"), sf.lit(False)),
-            }
-        ),
-        schema.without(schema.GROUP_TIMELINE, "trigger"),
+    placed = intervals.withColumns(
+        {
+            "dt": schema.utc_day("ts"),
+            # greatest() passes over nulls, and the first row has no gap, rather than one of 0
+            "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
+            "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
+            "moved": sf.coalesce(before != owner, sf.lit(False)),
+            "needless": sf.coalesce((before == owner) & (ended == "revoked"), sf.lit(False)),
+        }
     )
+    exact = {name: sf.col("gap_before_ms") for name in ("gap_at_least_ms", "gap_at_most_ms")}
+    unknown = {name: sf.lit(None).cast("long") for name in ("first_commit_ns", "last_commit_ns")}
+    table = schema.without(schema.GROUP_TIMELINE, "trigger")
+    return schema.conform(placed.withColumns({**exact, **unknown}), table)
 
 
 def _renamed(names: Mapping[str, str]) -> Column:

@@ -42,6 +42,7 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
         sf.max("last_ts").alias("last_ts"),
         sf.sum("tombstones").alias("tombstones"),
         sf.sum(sf.when(sf.col("home").isNotNull(), elsewhere)).alias("misplaced_records"),
+        sf.sum("numbered").alias("numbered_records"),
     )
     if disorder is None:
         rows = rows.withColumn("order_violations", sf.lit(0).cast("long"))
@@ -55,7 +56,7 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
     return schema.conform(
         rows.select(
             "run",
-            sf.to_date("window_start").alias("dt"),
+            schema.utc_day("window_start").alias("dt"),
             "topic",
             "partition",
             "window_start",
@@ -76,6 +77,7 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
             "tombstones",
             "misplaced_records",
             "order_violations",
+            "numbered_records",
         ),
         schema.PLACEMENT,
     )

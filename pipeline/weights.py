@@ -25,6 +25,7 @@ from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.weights import Weights, parse
 
 from . import schema
+from .findings import impossible
 
 COUNTED = {"records_per_s": "records", "bytes_per_s": "bytes"}
 """unit -> the column of `schema.PLACEMENT` that it counts."""
@@ -53,15 +54,15 @@ class Measured:
 
     Args:
         unit: One of `COUNTED`.
-        observed_from: Time of the first record.
-        observed_to: Time of the last record.
+        observed_from: Time of the first record; None: there is none.
+        observed_to: Time of the last record, likewise.
         rates: topic -> rate per partition (index = partition); 0 where nothing came.
         samples: topic -> records per partition.
     """
 
     unit: str
-    observed_from: datetime
-    observed_to: datetime
+    observed_from: datetime | None
+    observed_to: datetime | None
     rates: Mapping[str, tuple[float, ...]]
     samples: Mapping[str, tuple[int, ...]]
 
@@ -75,16 +76,18 @@ def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "re
     """Load per second and topic-partition, from the first record of all topics to the last.
 
     One time for all topics makes their weights comparable. A time below one second counts as one: a burst is no rate.
+    Windows with records that were not made then are left out: one would make the time millennia long.
 
     Args:
-        placement: `schema.PLACEMENT` of one run, with at least one row.
+        placement: `schema.PLACEMENT` of one run.
         partitions: topic -> partition count, as for `transform.placement`.
         unit: One of `COUNTED`.
 
     Cost: one small job; driver memory of O(partitions).
     """
     rows = (
-        placement.groupBy("topic", "partition")
+        placement.where(~impossible())
+        .groupBy("topic", "partition")
         .agg(
             sf.sum("records").alias("samples"),
             sf.sum(COUNTED[unit]).alias("load"),
@@ -94,7 +97,7 @@ def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "re
         )
         .collect()
     )
-    begin, end = min(row["first_us"] for row in rows), max(row["last_us"] for row in rows)
+    begin, end = min((row["first_us"] for row in rows), default=0), max((row["last_us"] for row in rows), default=0)
     seconds = max(1.0, (end - begin) / 1e6)
     loads = {(row["topic"], row["partition"]): row for row in rows}
     rates: dict[str, tuple[float, ...]] = {}
@@ -103,7 +106,7 @@ def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "re
         found = [loads.get((topic, partition)) for partition in range(count)]
         rates[topic] = tuple(row["load"] / seconds if row else 0.0 for row in found)
         samples[topic] = tuple(row["samples"] if row else 0 for row in found)
-    return Measured(unit, _utc(begin), _utc(end), rates, samples)
+    return Measured(unit, _utc(begin) if rows else None, _utc(end) if rows else None, rates, samples)
 
 
 def _utc(micros: int) -> datetime:

@@ -21,10 +21,12 @@ from integration.records import Record, send
 from integration.timeline import Interval, intervals
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
-from pipeline import brokers, weights
-from pipeline.job import Sources, Wanted, work, written
+from pipeline import brokers, page, report, weights
+from pipeline.job import TABLES, Sources, Wanted, work, written
 from pipeline.steps import Steps
 from producers import partition_for_key
+
+from ..wellformed import Wellformed
 
 # Real members, and a job of some forty small ones: minutes on a machine that does other things too.
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(900)]
@@ -168,4 +170,47 @@ def test_a_clean_run_has_no_finding_and_what_if_is_what_another_group_then_did(
     assert sum(row["moved"] for row in of_range) == sum(len(moves(a, b)) for a, b in itertools.pairwise(owners))
     # An emptied group's last generation has no member.
     assert {row["member"] for row in of_range} == {"m1", "m2", "m3"}
-    assert {row["end_kind"] for row in of_range} <= {"reassigned", "open"}
+    assert {row["end_kind"] for row in of_range} <= {"reassigned", "open", "left or expired"}
+
+
+def test_a_killed_consumer_is_never_told_as_one_that_left(
+    kafka_broker: Broker, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
+) -> None:
+    """From the coordinator's log alone; the members' own history, which the job does not get, is the truth."""
+    topic, history, out = kafka_topic(partitions=4), tmp_path / "history", str(tmp_path / "out")
+    records = [Record(topic, b"key-%d" % (i % 90)) for i in range(400)]
+    assert send(kafka_broker.bootstrap, tmp_path / "sent", "r", "default", records).acked == 400
+    with MemberGroup(kafka_broker.bootstrap, group=topic, folder=history, run="r") as group:
+        for member in ("m1", "m2"):
+            group.start(member, topics=[topic], assignors=["range"])
+        group.wait_stable()
+        group.drain()
+        group.kill("m1")
+        group.wait_stable()
+        assert send(kafka_broker.bootstrap, tmp_path / "more", "r", "default", records).acked == 400
+        group.drain()
+
+    said = job(spark, kafka_broker, topic, tmp_path, groups=(topic,))
+
+    truth = [iv.gap_before_ms for iv in intervals(History.load(history)) if iv.member == "m2" and iv.moved]
+    assert len(truth) == 2
+    assert min(truth) > 1000  # a session
+    # m2 was closed: whether the log proves that it left depends on how long after its last commit.
+    departure, *others = said["findings"]
+    assert {f["kind"] for f in (departure, *others)} == {"departure"}
+    assert len(others) <= 1
+    assert departure["text"].startswith("m1-")
+    assert "left or expired: the coordinator's log does not tell which" in departure["text"]
+    assert [r["trigger"] for r in said["rebalances"]][-1] == "left or expired"
+    (told,) = said["groups"]
+    assert told["longest_gap_ms"] is None
+    last = said["rebalances"][-1]
+    for least, most in ((told["gap_at_least_ms"], told["gap_at_most_ms"]),
+                        (last["stop_at_least_ms"], last["stop_at_most_ms"])):  # fmt: skip
+        assert 0 <= least <= min(truth)
+        assert max(truth) <= most
+    tables = {table: written(spark, out, table) for table in TABLES}
+    text = Wellformed(page.render(said, page.details(tables))).text
+    for unseen in ("one owner", "killed;", "had left"):
+        assert unseen not in text, unseen
+    report.show(said)

@@ -24,6 +24,7 @@ def topic(name: str, records: list[int]) -> dict[str, Any]:
     return {
         "run": "r", "topic": name, "partitions": len(records), "records": sum(records), "bytes": 9 * sum(records),
         "max_over_mean": worst, "cv": 0.1, "gini": 0.1, "empty_partitions": records.count(0), "loads": loads,
+        "judged_records": sum(records), "numbered_records": 0,
     }  # fmt: skip
 
 
@@ -40,11 +41,12 @@ def much() -> tuple[dict[str, Any], page.Details]:
         for p in range(1000)
         for g in range(2)
     ]
-    group = {"run": "r", "group": NASTY, "intervals": 2000, "members": 40, "moves": 1000,
-             "longest_gap_ms": 0.0, "overlap_ms": 30.0}  # fmt: skip
+    group = {"run": "r", "group": NASTY, "intervals": 2000, "members": 40, "moves": 1000, "source": "callback",
+             "longest_gap_ms": 0.0, "gap_at_least_ms": 0.0, "gap_at_most_ms": 0.0, "overlap_ms": 30.0}  # fmt: skip
     rebalance = {
         "run": "r", "group": NASTY, "rebalance": 0, "generation": 1, "generations": 1, "begin_ns": 0,
         "elected": "range", "members": 40, "moves": 3, "min_moves": None, "stop_ms": 0.0,
+        "stop_at_least_ms": 0.0, "stop_at_most_ms": 0.0,
         "tp_downtime_ms": 0.0, "assign_us": None, "trigger": "join+kill", "needless": 4,
     }  # fmt: skip
     assignor = {"run": "r", "group": NASTY, "assignor": "range", "elected": True, "moves": 0,
@@ -85,6 +87,45 @@ def test_a_page_of_nothing_is_a_page() -> None:
     assert "There was nothing to judge." in found.text
     assert "No records were read." in found.text
     assert "svg" not in found.tags
+
+
+def test_a_page_without_findings_says_what_was_looked_at_and_no_more() -> None:
+    said, more = much()
+    said["findings"] = []
+    (group,) = said["groups"]
+    text = lambda: Wellformed(page.render(said, more)).text
+
+    assert "every topic-partition had one owner at a time; no process was killed" in text()
+    assert "reference rule puts them" in text()
+    assert "sender" not in text()
+    for row in said["topics"]:
+        row |= {"judged_records": 0, "numbered_records": 7}
+    group |= {"source": "coordlog", "longest_gap_ms": None, "gap_at_least_ms": 10.0, "gap_at_most_ms": 16_000.0}
+    said["rebalances"][0] |= {"stop_ms": None, "stop_at_least_ms": 8.0, "stop_at_most_ms": None, "tp_downtime_ms": None,
+                              "needless": None}  # fmt: skip
+    told = text()
+    assert "one owner" not in told
+    assert "killed;" not in told
+    assert "No key was compared with a reference rule." in told
+    assert "The 14 records whose sender numbered them" in told
+    assert "What members did between two generations is not in that log." in told
+    assert "10 to 16,000 ms" in told
+    assert "at least 8 ms" in told
+
+
+def test_a_bar_of_the_coordinators_log_is_full_only_where_commits_show_a_consumer() -> None:
+    rows = [
+        svg.Interval("t", 0, "a", 0, 5 * 10**9, "left or expired", 0.0, "coordlog", 10**9, 2 * 10**9),
+        svg.Interval("t", 0, "b", 5 * 10**9, 10 * 10**9, "open", 0.0, "coordlog"),
+    ]
+    drawn = str(svg.timeline(rows, svg.colours(["a", "b"]), [(0, "generation 1")]))
+
+    width = svg.WIDTH - svg.LABEL - 6
+    assert drawn.count('fill-opacity="0.35"') == 2
+    assert re.findall(r'class="shown" x="([\d.]+)".*?width="([\d.]+)"', drawn) == [
+        (f"{svg.LABEL + 0.1 * width:.1f}", f"{0.1 * width:.1f}")
+    ]
+    assert re.findall(r'class="cross"[^>]*>(.)', drawn) == ["?"]
 
 
 def test_bars_are_the_loads() -> None:

@@ -62,7 +62,7 @@ def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
         "records": 4, "bytes": 300, "record_rate": 0.4, "byte_rate": 30.0, "keys_approx": 2, "null_key_records": 1,
         "top_key_hash": 1, "top_key_share": 0.5, "moved_keys": 1, "share": 0.8, "skew": 3.0,
         "first_ts": MIDNIGHT, "last_ts": MIDNIGHT + timedelta(seconds=9.999), "tombstones": 1,
-        "misplaced_records": None, "order_violations": 0,
+        "misplaced_records": None, "order_violations": 0, "numbered_records": 0,
     }  # fmt: skip
     assert (found["t", 1, MIDNIGHT]["skew"], found["t", 1, MIDNIGHT]["moved_keys"]) == (1.0, 1)
     assert (found["t", 1, later]["top_key_hash"], found["t", 1, later]["top_key_share"]) == (-9, 0.5)

@@ -41,9 +41,11 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
     stories["damaged"] = churn("range").change("generation_committed", garbage, nth=-1)
     frame = events(spark, tmp_path, {name: story.events for name, story in stories.items()}).persist()
 
-    found = rebalances.collect(frame)
+    decided = rebalances.collect(frame)
+    found = decided.rebalances
     triggers = spark.createDataFrame(rebalances.triggers(found), timeline.TRIGGERS)
-    begun = rebalances.begun(timeline.group_timeline(frame, triggers))
+    committed = spark.createDataFrame(decided.intervals, schema.GROUP_TIMELINE)
+    begun = rebalances.begun(timeline.group_timeline(frame, triggers, committed))
     told = [dict(zip(schema.REBALANCES.names, row, strict=True)) for row in rebalances.per_rebalance(found, begun)]
     loads = {TopicPartition("t", 0): 10.0, TopicPartition("u", 2): 2.0}
     replayed = rebalances.what_if(found, loads, STRATEGIES)
@@ -121,6 +123,7 @@ def test_a_static_member_that_comes_back_moves_nothing(spark: SparkSession, tmp_
     again["members"][0]["member_id"] = "another"
     story.tell("generation_committed", "coordlog", **again)
 
-    rows = list(rebalances.per_rebalance(rebalances.collect(events(spark, tmp_path, {"r": story.events})), []))
+    found = rebalances.collect(events(spark, tmp_path, {"r": story.events})).rebalances
+    rows = list(rebalances.per_rebalance(found, {}))
 
     assert [row[schema.REBALANCES.names.index("moves")] for row in rows] == [0, 0]

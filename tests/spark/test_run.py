@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ import psutil
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+import typer
 from kafka import TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
@@ -136,7 +138,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
         assert_written_as(out / name, columns)
 
     monkeypatch.setattr(run, "session", lambda steps: contextlib.nullcontext(spark))  # its start is what takes long
-    again = CliRunner().invoke(run.app, ["report", "--out", str(out), "--png", str(tmp_path / "png")])
+    again = CliRunner().invoke(run.app, ["report", str(out), "--png", str(tmp_path / "png")])
     assert again.exit_code == 0, again.stderr
     page = (out / "report.html").read_text("utf-8")
     assert "m1 was killed while it held" in page
@@ -216,10 +218,32 @@ def test_bad_input_is_one_line_that_names_the_option(
 
 
 def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> None:
-    result = CliRunner().invoke(run.app, ["report", "--out", str(tmp_path)])
+    result = CliRunner().invoke(run.app, ["report", str(tmp_path)])
 
     assert result.exit_code == 3
     assert "no placement/ in it; write it by: python -m pipeline run" in result.stderr
+
+
+def test_every_command_that_is_documented_exists() -> None:
+    """Options in README, docs and docstrings are those of the command line."""
+    root = Path(__file__).parents[2]
+    texts = [
+        *root.glob("*.md"),
+        *root.glob("docs/*.md"),
+        *root.glob("integration/**/*.py"),
+        *root.glob("pipeline/*.py"),
+    ]
+    known = {
+        name: {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        for name, command in typer.main.get_command(run.app).commands.items()
+    }
+    found = 0
+    for path in texts:
+        for name, rest in re.findall(r"(?<![\w-])pipeline (run|report|stream)\b([^`|#\n\"]*)", path.read_text("utf-8")):
+            options = set(re.findall(r"--[a-z][a-z-]*", rest))
+            assert options <= known[name], f"{path.name}: pipeline {name}{rest}"
+            found += len(options)
+    assert found > 8
 
 
 def test_an_error_of_the_jvm_is_its_cause_and_the_log(spark: SparkSession, tmp_path: Path) -> None:

@@ -89,8 +89,10 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
 
     parsed = read.parse(read.lines(spark, str(tmp_path))).persist()
     frame = read.events(parsed)
-    triggers = spark.createDataFrame(rebalances.triggers(rebalances.collect(frame)), timeline.TRIGGERS)
-    found_intervals = timeline.group_timeline(frame, triggers)
+    decided = rebalances.collect(frame)
+    triggers = spark.createDataFrame(rebalances.triggers(decided.rebalances), timeline.TRIGGERS)
+    committed = spark.createDataFrame(decided.intervals, schema.GROUP_TIMELINE)
+    found_intervals = timeline.group_timeline(frame, triggers, committed)
 
     assertSchemaEqual(found_intervals.schema, schema.GROUP_TIMELINE)
     found: dict[str, list[dict[str, object]]] = {run: [] for run in histories}

@@ -1,0 +1,206 @@
+"""What the coordinator committed -> who held each topic-partition from when to when, and how long nobody did.
+
+Plain functions over values, but for `commits`. A group's records are in one partition of the log, so their order is
+known. A commit belongs to the generation before it, because the coordinator refuses those of an older one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from kafka_assignors.core.group import TopicPartition
+
+
+class Commits(NamedTuple):
+    """The commits of a topic-partition in one generation.
+
+    Args:
+        first_ns: The first one, mono_ns.
+        last_ns: The last one, mono_ns.
+        last_ms: The last one, wall clock.
+    """
+
+    first_ns: int
+    last_ns: int
+    last_ms: int
+
+
+@dataclass(frozen=True)
+class Committed:
+    """One record of a generation.
+
+    Args:
+        generation: Its number. A generation is written again for a static member that comes back.
+        begin_ns: When it was written, mono_ns.
+        ts_ns: The same by the wall clock.
+        joined_ms: When the join completed, wall clock; None: the record doesn't say.
+        members: holder -> member id; a holder is an instance id, else a member id.
+        timeouts: holder -> the shorter one of its session and rebalance timeouts, ms, if told.
+        held: What each holder was given.
+        commits: Those that were made in it.
+    """
+
+    generation: int
+    begin_ns: int
+    ts_ns: int
+    joined_ms: int | None
+    members: Mapping[str, str]
+    timeouts: Mapping[str, int]
+    held: Mapping[str, frozenset[TopicPartition]]
+    commits: Mapping[TopicPartition, Commits] = field(default_factory=dict)
+
+    @property
+    def join_ms(self) -> float:
+        """From the completed join to this record: nobody has the partitions that it gives to somebody else."""
+        return max(0.0, self.ts_ns / 1e6 - self.joined_ms) if self.joined_ms else 0.0
+
+    def last_seen_ms(self, holder: str) -> int | None:
+        """When a member is last known to have been in the group: at the join, or when it last committed."""
+        times = [self.commits[tp].last_ms for tp in self.held.get(holder, ()) if tp in self.commits]
+        return max([*times, *filter(None, [self.joined_ms])], default=None)
+
+
+def record(row: Any, commits: Mapping[TopicPartition, Commits]) -> Committed:
+    """From a row of ``generation_committed``: ``generation, mono_ns, ts_ns, ts_ms, members`` (the last two as text)."""
+    members, timeouts, held = {}, {}, {}
+    for member in json.loads(row["members"] or "[]"):
+        holder = member.get("instance_id") or member["member_id"]
+        members[holder] = member["member_id"]
+        both = [member.get(f"{name}_timeout_ms") or 0 for name in ("session", "rebalance")]
+        if min(both) > 0:
+            timeouts[holder] = min(both)
+        held[holder] = frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in member["assigned"])
+    joined_ms = int(row["ts_ms"] or 0)
+    return Committed(
+        row["generation"], row["mono_ns"], row["ts_ns"], joined_ms if joined_ms > 0 else None, members, timeouts, held,
+        commits,
+    )  # fmt: skip
+
+
+@dataclass
+class Interval:
+    """One topic-partition at one holder; see `schema.GROUP_TIMELINE`. Times in ns of the monotonic clock, or ms."""
+
+    tp: TopicPartition
+    holder: str
+    member_id: str
+    generation_start: int
+    start_ns: int
+    ts_ns: int
+    join_ms: float
+    end_ns: int = 0
+    end_kind: str = "open"
+    generation_end: int | None = None
+    first_commit_ns: int | None = None
+    last_commit_ns: int | None = None
+    gap_at_least_ms: float | None = None
+    gap_at_most_ms: float | None = None
+    overlap_prev_ms: float = 0.0
+    moved: bool = False
+    needless: bool = False
+
+
+def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -> list[Interval]:
+    """Who held what by the generations of a group, by start.
+
+    An interval begins when a generation gives a topic-partition to a member that had it not in the one before, and ends
+    when one no longer does. A static member stays the same when it comes back. When a member stopped to consume isn't
+    in the log: its commits bound that.
+
+    Args:
+        log: The group's generations, in order.
+        causes: (generation, holder) -> why the holder isn't in it.
+
+    Cost: O(generations x topic-partitions).
+    """
+    running: dict[tuple[str, TopicPartition], Interval] = {}
+    found: list[Interval] = []
+    last_ns = 0
+    for now in log:
+        there = {(holder, tp) for holder, tps in now.held.items() for tp in tps}
+        for key in running.keys() - there:
+            ended = running.pop(key)
+            ended.end_ns, ended.generation_end = now.begin_ns, now.generation
+            ended.end_kind = causes.get((now.generation, ended.holder), "reassigned")
+        for holder, tp in there:
+            interval = running.get((holder, tp))
+            if interval is None:
+                interval = Interval(
+                    tp, holder, now.members[holder], now.generation, now.begin_ns, now.ts_ns, now.join_ms
+                )
+                running[holder, tp] = interval
+                found.append(interval)
+            interval.member_id = now.members[holder]
+            if made := now.commits.get(tp):
+                interval.first_commit_ns = interval.first_commit_ns or made.first_ns
+                interval.last_commit_ns = made.last_ns
+        last_ns = max([last_ns, now.begin_ns, *(made.last_ns for made in now.commits.values())])
+    for interval in running.values():
+        interval.end_ns = last_ns
+    found.sort(key=lambda iv: (iv.start_ns, iv.tp, iv.holder))
+    of_tp: dict[TopicPartition, list[Interval]] = defaultdict(list)
+    for interval in found:
+        of_tp[interval.tp].append(interval)
+    for mine in of_tp.values():
+        _bound(mine)
+    return found
+
+
+def _bound(intervals: Sequence[Interval]) -> None:
+    """How long nobody had a topic-partition before each of its intervals.
+
+    At least: from the completed join, in which the one before was gone or had given it up, to the record that gave it
+    to the next one; all of the time since the one before was gone. At most: between the commits on both sides, as who
+    commits consumes.
+    """
+    after: list[int | None] = []
+    commit: int | None = None
+    for interval in reversed(intervals):
+        commit = interval.first_commit_ns or commit
+        after.append(commit)
+    before: Interval | None = None
+    until, last_commit = 0, None
+    for interval, commit in zip(intervals, reversed(after), strict=True):
+        if before is not None:
+            interval.overlap_prev_ms = max(0, until - interval.start_ns) / 1e6
+            since = 0 if before.end_kind == "reassigned" else (interval.start_ns - until) / 1e6
+            interval.gap_at_least_ms = 0.0 if interval.overlap_prev_ms else max(0.0, interval.join_ms, since)
+            if commit is not None and last_commit is not None:
+                interval.gap_at_most_ms = max(0.0, (commit - last_commit) / 1e6)
+            interval.moved = before.holder != interval.holder
+            interval.needless = not interval.moved and before.end_kind == "reassigned"
+        before, until = interval, max(until, interval.end_ns)
+        last_commit = max(filter(None, (last_commit, interval.last_commit_ns)), default=None)
+
+
+def commits(events: DataFrame) -> dict[tuple[str, str], dict[int, dict[TopicPartition, Commits]]]:
+    """The commits of each (run, group) by the place of their generation's record in the log, from 1.
+
+    Args:
+        events: `schema.EVENTS`, of one or more runs.
+
+    Cost: one job with a sort of the coordinator's events; driver memory of O(generations x topic-partitions).
+    """
+    detail = sf.col("detail")
+    in_time = Window.partitionBy("run", "group").orderBy("mono_ns", "seq")
+    until_now = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    of_commit = sf.col("kind") == "offset_committed"
+    rows: Iterable[Any] = (
+        events.where((of_commit | (sf.col("kind") == "generation_committed")) & sf.col("group").isNotNull())
+        .withColumn("n", sf.count_if(sf.col("kind") == "generation_committed").over(until_now))
+        .where(of_commit)
+        .groupBy("run", "group", "n", detail["topic"].alias("topic"), detail["partition"].alias("partition"))
+        .agg(sf.min("mono_ns"), sf.max("mono_ns"), sf.expr("max(ts_ns) div 1000000"))
+        .collect()
+    )
+    found: dict[tuple[str, str], dict[int, dict[TopicPartition, Commits]]] = defaultdict(lambda: defaultdict(dict))
+    for run, group, n, topic, partition, *times in rows:
+        found[run, group][n][TopicPartition(topic, int(partition))] = Commits(*times)
+    return found
