@@ -59,6 +59,7 @@ class Wanted:
         reference: The preset that keys should follow; None: do not judge.
         hot_key_share: A key with more of its topic's records is a finding; 0..1.
         counts: Partition counts to try every rule with; none: no what-if of partitioners.
+        tasks: Least number of tasks that read the records; None: one a topic-partition.
     """
 
     out: str
@@ -70,6 +71,7 @@ class Wanted:
     reference: str | None = "java"
     hot_key_share: float = 0.2
     counts: Iterable[int] = ()
+    tasks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted,
         events = read.events(parsed)
         event_count = events.count()
     with steps("keys"):
-        records = read.records(spark, bootstrap, topics, run_id)
+        records = read.records(spark, bootstrap, topics, run_id, wanted.tasks)
         by_key = keys.by_key(records, wanted.window, topics.partitions, wanted.reference).persist()
         found = {
             TopicPartition(row["topic"], row["partition"]): row["records"]
@@ -130,7 +132,7 @@ def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted,
         tried = what_if.partitioners(by_key, run_id, topics.partitions, counts) if counts else None
         write(_frame(spark, [], "partitioner_what_if") if tried is None else tried, f"{out}/partitioner_what_if")
     with steps("partition_weights"):
-        measured = weights.measure(placement, topics.partitions, wanted.target.unit)
+        measured = weights.measure(placement, topics.partitions, wanted.target.unit, topics.sample)
         settled, changes = weights.update(measured, wanted.target)
         write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
     with steps("group_timeline"):
@@ -154,7 +156,8 @@ def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted,
             *findings.clocks(events, by_key),
         ]
         write(_frame(spark, wrong, "findings"), f"{out}/findings")
-        hidden = _frame(spark, read.unread(topics, found, run_id), "rejected")
+        gone = read.aborted(spark, bootstrap, topics, found)
+        hidden = _frame(spark, read.unread(topics, found, gone, run_id), "rejected")
         # A union forgets what is never null.
         write(schema.conform(read.rejected(parsed, run_id).unionByName(hidden), schema.REJECTED), f"{out}/rejected")
     with steps("summary"):  # of what was written, read again

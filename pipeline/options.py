@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 from producers import PRESETS
 
-from . import weights
+from . import brokers, weights
 
 
 def topic_names(topics: str) -> list[str]:
@@ -130,6 +132,66 @@ def partition_counts(counts: str | None) -> list[int]:
         if not re.fullmatch(r"[1-9]\d{0,4}", word):
             raise ConfigError(f"--what-if {counts!r}: {word!r} is no partition count from 1 to 99999; write 12,24,48")
     return sorted(set(map(int, words)))
+
+
+def moment(option: str, text: str | None, now: datetime) -> int | None:
+    """``--since`` and ``--until``: a time, or how long ago, as milliseconds since the epoch.
+
+    >>> moment("--since", "2026-01-02T03:00", datetime(2026, 1, 3, tzinfo=timezone.utc))
+    1767322800000
+    >>> moment("--since", "2 hours", datetime(2026, 1, 3, tzinfo=timezone.utc))
+    1767391200000
+    """
+    if text is None:
+        return None
+    if ago := re.fullmatch(r"([1-9]\d*) (second|minute|hour|day|week)s?", text.strip()):
+        return round((now - timedelta(**{f"{ago[2]}s": int(ago[1])})).timestamp() * 1000)
+    try:
+        at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise ConfigError(
+            f"{option} {text!r} is no time; write 2026-01-31, 2026-01-31T08:00 (UTC) or how long ago, such as '2 hours'"
+        ) from None
+    return round((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+
+
+def offset_ranges(text: str | None) -> dict[TopicPartition, tuple[int | None, int | None]]:
+    """``--offsets``: first and last offset (inclusive) of topic-partitions.
+
+    >>> offset_ranges("orders:0=100-199,orders:1=5-")
+    {TopicPartition(topic='orders', partition=0): (100, 199), TopicPartition(topic='orders', partition=1): (5, None)}
+    """
+    found: dict[TopicPartition, tuple[int | None, int | None]] = {}
+    for word in (word.strip() for word in (text or "").split(",")):
+        said = re.fullmatch(r"([\w.-]+):(\d+)=(\d*)-(\d*)", word)
+        if said is None and text is not None:
+            raise ConfigError(
+                f"--offsets {text!r}: {word!r} is no range; write TOPIC:PARTITION=FIRST-LAST, orders:0=5-9"
+            )
+        if said is not None:
+            first, last = (int(number) if number else None for number in said.groups()[2:])
+            found[TopicPartition(said[1], int(said[2]))] = first, last
+    return found
+
+
+def part(since: str | None, until: str | None, offsets: str | None, sample: float, isolation: str) -> brokers.Part:
+    """What ``--since``, ``--until``, ``--offsets``, ``--sample`` and ``--isolation`` leave to be read."""
+    if not 0 < sample <= 1:
+        raise ConfigError(f"--sample {sample} is no share; give more than 0 and at most 1, such as 0.1")
+    if isolation not in brokers.ISOLATION:
+        raise ConfigError(f"--isolation {isolation!r} is not known; known: {', '.join(brokers.ISOLATION)}")
+    now = datetime.now(timezone.utc)
+    from_ms, to_ms = moment("--since", since, now), moment("--until", until, now)
+    if from_ms is not None and to_ms is not None and from_ms >= to_ms:
+        raise ConfigError(f"--since {since!r} is not before --until {until!r}; swap them")
+    return brokers.Part(from_ms, to_ms, offset_ranges(offsets), sample, isolation)
+
+
+def at_least(option: str, least: int, value: int | None) -> int | None:
+    """A number of an option that may be left out."""
+    if value is not None and value < least:
+        raise ConfigError(f"{option} {value} is too small; give {least} or more")
+    return value
 
 
 def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:

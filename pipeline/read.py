@@ -6,9 +6,11 @@ is not promised: whoever needs it sorts by offset.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -21,7 +23,7 @@ from . import brokers, schema
 from .brokers import Topics
 
 
-def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> DataFrame:
+def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str, tasks: int | None = None) -> DataFrame:
     """The records that the topics held when `brokers.topics` asked -> `schema.RECORDS`.
 
     Args:
@@ -29,24 +31,64 @@ def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str) -> Da
         bootstrap: ``host:port[,host:port]``.
         topics: What `brokers.topics` found.
         run: Id to put on every row.
+        tasks: As for `source`.
 
-    Cost: lazy; one task per topic-partition. Every action reads the same offsets again, whatever came in between.
+    Cost: lazy; one task per topic-partition, or `tasks`. Every action reads the same offsets again, whatever came in
+    between.
     """
-    return from_kafka(source(spark, bootstrap, topics), run, topics.cluster)
+    return from_kafka(source(spark, bootstrap, topics, tasks), run, topics.cluster)
 
 
-def source(spark: SparkSession, bootstrap: str, topics: Topics) -> DataFrame:
-    """The same records as Spark's Kafka source gives them. Lazy."""
-    tps = [tp for tp in topics.end if topics.end[tp] > topics.first[tp]]
-    return (
-        spark.read.format("kafka")
-        .options(**connection(bootstrap))
-        # Named one by one: a partition that is added in between would make Spark refuse the offsets.
-        .option("assign", json.dumps(_by_topic((tp, tp.partition) for tp in tps)))
-        .option("startingOffsets", _offsets(topics.first, tps))
-        .option("endingOffsets", _offsets(topics.end, tps))
-        .load()
-    )
+def source(spark: SparkSession, bootstrap: str, topics: Topics, tasks: int | None = None) -> DataFrame:
+    """The records to read as Spark's Kafka source gives them. Lazy.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``.
+        topics: What `brokers.topics` found.
+        tasks: Spark's ``minPartitions``; None: a task per topic-partition.
+    """
+    ranges = topics.ranges
+    frames = []
+    # One read has one range of a topic-partition.
+    for n in range(max(map(len, ranges.values()), default=1)):
+        here = {tp: blocks[n] for tp, blocks in ranges.items() if n < len(blocks)}
+        found = (
+            spark.read.format("kafka")
+            .options(**connection(bootstrap, topics.isolation))
+            # Named one by one: a partition that is added in between would make Spark refuse the offsets.
+            .option("assign", json.dumps(_by_topic((tp, tp.partition) for tp in here or topics.first)))
+            .option("startingOffsets", _offsets({tp: first for tp, (first, _) in here.items()} or topics.first))
+            .option("endingOffsets", _offsets({tp: end for tp, (_, end) in here.items()} or topics.first))
+        )
+        frames.append((found if tasks is None else found.option("minPartitions", str(tasks))).load())
+    return functools.reduce(DataFrame.unionAll, frames)
+
+
+def aborted(
+    spark: SparkSession, bootstrap: str, topics: Topics, read: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Records of aborted transactions in what was read, per topic-partition that has any.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``.
+        topics: What `brokers.topics` found.
+        read: Records that were read, per topic-partition.
+
+    Cost: a second read of the topic-partitions that have an offset without a record; nothing where there is none.
+    """
+    holes = {tp: ranges for tp, ranges in topics.ranges.items() if _size(ranges) > read.get(tp, 0)}
+    if topics.isolation != brokers.ISOLATION[0] or not holes:
+        return {}
+    everything = replace(topics, chosen=holes, isolation=brokers.ISOLATION[1])
+    found = source(spark, bootstrap, everything).groupBy("topic", "partition").count().collect()
+    more = {(tp := TopicPartition(row["topic"], row["partition"])): row["count"] - read.get(tp, 0) for row in found}
+    return {tp: n for tp, n in more.items() if n > 0}
+
+
+def _size(ranges: Iterable[brokers.Range]) -> int:
+    return sum(end - first for first, end in ranges)
 
 
 @contextmanager
@@ -65,10 +107,11 @@ def internal_topics(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, before)
 
 
-def connection(bootstrap: str) -> dict[str, str]:
-    """What every read of Spark's from Kafka is given, batch or stream."""
+def connection(bootstrap: str, isolation: str) -> dict[str, str]:
+    """What every read of Spark's from Kafka is given, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
     return {
         "kafka.bootstrap.servers": bootstrap,
+        "kafka.isolation.level": isolation,
         "includeHeaders": "true",
         # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
         "kafka.fetch.max.wait.ms": "10",
@@ -87,10 +130,10 @@ def _by_topic(values: Iterable[tuple[TopicPartition, int]]) -> dict[str, list[in
     return found
 
 
-def _offsets(of: Mapping[TopicPartition, int], tps: Iterable[TopicPartition]) -> str:
+def _offsets(of: Mapping[TopicPartition, int]) -> str:
     found: dict[str, dict[str, int]] = {}
-    for tp in tps:
-        found.setdefault(tp.topic, {})[str(tp.partition)] = of[tp]
+    for tp, offset in of.items():
+        found.setdefault(tp.topic, {})[str(tp.partition)] = offset
     return json.dumps(found)
 
 
@@ -227,22 +270,30 @@ def rejected(parsed: DataFrame, run: str) -> DataFrame:
     )  # fmt: skip
 
 
-def unread(topics: Topics, read: Mapping[TopicPartition, int], run: str) -> list[tuple[str, str, str, str, int]]:
+def unread(
+    topics: Topics, read: Mapping[TopicPartition, int], aborted: Mapping[TopicPartition, int], run: str
+) -> list[tuple[str, str, str, str, int]]:
     """Offsets of the topics that gave no record -> rows of `schema.REJECTED`.
 
     Args:
         topics: What `brokers.topics` found.
         read: Records that were read, per topic-partition.
+        aborted: What `aborted` returns.
         run: Id to put on every row.
     """
     rows = []
     for tp, end in topics.end.items():
-        first, name = topics.first[tp], f"kafka:{tp.topic}-{tp.partition}"
-        if first > 0:
-            rows.append((run, name, "offsets that are deleted: retention or a deletion", f"0 to {first - 1}", first))
-        if hidden := end - first - read.get(tp, 0):
-            where = f"{first} to {end - 1}, of which {read.get(tp, 0)} have a record"
-            rows.append(
-                (run, name, "offsets without a record: compacted, aborted or a transaction's own", where, hidden)
-            )
+        first, ranges = topics.first[tp], topics.ranges.get(tp, ())
+        size, there, gone = _size(ranges), read.get(tp, 0), aborted.get(tp, 0)
+        where = f"{first} to {end - 1}, of which {there} have a record that was read"
+        behind = f"{end} to {end + topics.open.get(tp, 0) - 1}"
+        for reason, at, n in (
+            ("offsets that are deleted: retention or a deletion", f"0 to {first - 1}", first),
+            ("offsets that were not asked for: --since, --until, --offsets or --sample", where, end - first - size),
+            ("records of aborted transactions", where, gone),
+            ("offsets without a record: compacted, or a transaction's own", where, size - there - gone),
+            ("offsets behind the begin of a transaction that is still open", behind, topics.open.get(tp, 0)),
+        ):
+            if n > 0:
+                rows.append((run, f"kafka:{tp.topic}-{tp.partition}", reason, at, n))
     return rows

@@ -101,12 +101,28 @@ def run(
     ] = None,
     weights_unit: Annotated[str, typer.Option(help="records_per_s or bytes_per_s.")] = "records_per_s",
     weights_minutes: Annotated[int, typer.Option(help="How long the weights may be used.")] = 60,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Read from the first record so dated on: 2026-01-31T08:00 (UTC), or '2 hours' ago."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Read up to the first record so dated.")] = None,
+    offsets: Annotated[
+        str | None, typer.Option(help="Offsets to read: TOPIC:PARTITION=FIRST-LAST,…; other partitions are read whole.")
+    ] = None,
+    sample: Annotated[
+        float, typer.Option(help="Share of the offsets to read, in evenly spread blocks. Counts are the sample's.")
+    ] = 1.0,
+    isolation: Annotated[str, typer.Option(help="read_committed or read_uncommitted.")] = brokers.ISOLATION[0],
+    min_partitions: Annotated[
+        int | None, typer.Option(help="Tasks to read by, at least; one a topic-partition by default.")
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Read topics, and what is known of groups; write tables of load, findings and ownership as Parquet; print them."""
     with _reported() as steps:
         names, names_of_groups = options.topic_names(topics), options.group_names(groups)
         options.check_window(window)
+        part = options.part(since, until, offsets, sample, isolation)
         wanted = Wanted(
             history=None if history is None else options.history_folder(history),
             groups=names_of_groups,
@@ -117,10 +133,11 @@ def run(
             hot_key_share=options.share(hot_key_share),
             counts=options.partition_counts(what_if_counts),
             target=options.weights_target(weights_file, weights_unit, weights_minutes),
+            tasks=options.at_least("--min-partitions", 1, min_partitions),
         )
         with steps("topics"):
             sources = Sources(
-                brokers.topics(bootstrap, names),
+                brokers.topics(bootstrap, names, part=part),
                 brokers.coordinator_log(bootstrap) if names_of_groups else None,
                 brokers.topics(bootstrap, [events], option="--events-topic") if events else None,
             )

@@ -71,7 +71,7 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
 
     stream = (
         spark.readStream.format("kafka")
-        .options(**read.connection(bootstrap))
+        .options(**read.connection(bootstrap, topics.isolation))
         .option("subscribe", ",".join(topics.partitions))
         .option("startingOffsets", "earliest")  # of a new stream, and of new partitions
         .option("maxOffsetsPerTrigger", str(to.max_records))

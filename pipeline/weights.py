@@ -72,7 +72,9 @@ class Measured:
         return {TopicPartition(t, p): rate for t, rates in self.rates.items() for p, rate in enumerate(rates)}
 
 
-def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "records_per_s") -> Measured:
+def measure(
+    placement: DataFrame, partitions: Mapping[str, int], unit: str = "records_per_s", sample: float = 1.0
+) -> Measured:
     """Load per second and topic-partition, from the first record of all topics to the last.
 
     One time for all topics makes their weights comparable. A time below one second counts as one: a burst is no rate.
@@ -82,6 +84,7 @@ def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "re
         placement: `schema.PLACEMENT` of one run.
         partitions: topic -> partition count, as for `transform.placement`.
         unit: One of `COUNTED`.
+        sample: Share of the records that `placement` is of.
 
     Cost: one small job; driver memory of O(partitions).
     """
@@ -104,7 +107,7 @@ def measure(placement: DataFrame, partitions: Mapping[str, int], unit: str = "re
     samples: dict[str, tuple[int, ...]] = {}
     for topic, count in partitions.items():
         found = [loads.get((topic, partition)) for partition in range(count)]
-        rates[topic] = tuple(row["load"] / seconds if row else 0.0 for row in found)
+        rates[topic] = tuple(row["load"] / seconds / sample if row else 0.0 for row in found)
         samples[topic] = tuple(row["samples"] if row else 0 for row in found)
     return Measured(unit, _utc(begin) if rows else None, _utc(end) if rows else None, rates, samples)
 

@@ -127,11 +127,11 @@ def test_offsets_that_gave_no_record_are_counted() -> None:
     tps = [TopicPartition("t", p) for p in range(3)]
     topics = Topics("c", {"t": 3}, dict(zip(tps, (0, 7, 3), strict=True)), dict(zip(tps, (10, 10, 3), strict=True)))
 
-    rows = read.unread(topics, {tps[0]: 10, tps[1]: 1}, "r")
+    rows = read.unread(topics, {tps[0]: 10, tps[1]: 1}, {}, "r")
 
     assert [(file, reason.split(":")[0], line, n) for _, file, reason, line, n in rows] == [
         ("kafka:t-1", "offsets that are deleted", "0 to 6", 7),
-        ("kafka:t-1", "offsets without a record", "7 to 9, of which 1 have a record", 2),
+        ("kafka:t-1", "offsets without a record", "7 to 9, of which 1 have a record that was read", 2),
         ("kafka:t-2", "offsets that are deleted", "0 to 2", 3),
     ]
     assert {row[0] for row in rows} == {"r"}
