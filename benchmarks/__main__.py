@@ -14,7 +14,7 @@ from kafka_assignors.errors import KafkaAssignorsError, UnknownName
 
 from .result import Result, ResultFile
 
-NAMES = ("assignors", "family", "partitioners", "checker", "broker", "rebalances", "pipeline")
+NAMES = ("assignors", "family", "partitioners", "checker", "broker", "rebalances", "pipeline", "distinct")
 
 app = typer.Typer(add_completion=False)
 

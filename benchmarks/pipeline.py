@@ -92,7 +92,7 @@ def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
     cpu_us: dict[str, list[float]] = {who: [] for who in timed}
     for _ in range(rounds):
         for who, (call, keys, count) in timed.items():
-            with _Cost() as cost:
+            with Cost() as cost:
                 began = time.perf_counter()
                 found = call(keys)
                 us[who].append((time.perf_counter() - began) / count * 1e6)
@@ -111,7 +111,7 @@ def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
 
 
 def _scale(spark: SparkSession, name: str, size: int, rounds: int, smaller: Result | None = None) -> Result:
-    with _Cost() as cost:
+    with Cost() as cost:
         seconds = [_tables(spark, size) for _ in range(rounds)]
     middle = sorted(seconds)[len(seconds) // 2]
     cpu = cost.cpu_seconds / rounds
@@ -125,22 +125,23 @@ def _scale(spark: SparkSession, name: str, size: int, rounds: int, smaller: Resu
 
 
 def _tables(spark: SparkSession, size: int) -> float:
-    from pipeline.keys import by_key, hot
+    from pipeline.keys import counted, different, hot, placed, windows
     from pipeline.transform import placement, topic_load
     from pipeline.what_if import partitioners
 
     began = time.perf_counter()
-    keys = by_key(_records(spark, size), "1 minute", _PARTITIONS, "java").persist()
-    placed = placement(keys, _PARTITIONS).cache()
-    counted: Any = placed.agg({"records": "sum"}).collect()[0][0]
-    topic_load(placed, _PARTITIONS).collect()
+    counts = placed(counted(records(spark, size), "1 minute"), _PARTITIONS, "java").persist()
+    keys = different(counts)
+    load = placement(windows(counts), _PARTITIONS).cache()
+    found_records: Any = load.agg({"records": "sum"}).collect()[0][0]
+    topic_load(load, _PARTITIONS).collect()
     hot(keys).collect()
     tried = partitioners(keys, "run", _PARTITIONS, _COUNTS).select("rule", "partitions", "records").collect()
     took = time.perf_counter() - began
-    placed.unpersist()
-    keys.unpersist()
-    if counted != size:
-        raise WrongAnswer(f"placement counts {counted} records of {size}")
+    load.unpersist()
+    counts.unpersist()
+    if found_records != size:
+        raise WrongAnswer(f"placement counts {found_records} records of {size}")
     for count in _COUNTS:
         if (
             found := sum(row["records"] for row in tried if row["rule"] == "java" and row["partitions"] == count)
@@ -149,10 +150,10 @@ def _tables(spark: SparkSession, size: int) -> float:
     return took
 
 
-class _Cost:
+class Cost:
     """CPU time, and the most resident memory at a time, of this process, the JVM and Spark's Python workers."""
 
-    def __enter__(self) -> _Cost:
+    def __enter__(self) -> Cost:
         self.peak_bytes = 0
         self._first: dict[int, float] = {}
         self._last: dict[int, float] = {}
@@ -186,8 +187,11 @@ class _Cost:
         self.peak_bytes = max(self.peak_bytes, total)
 
 
-def _records(spark: SparkSession, size: int) -> DataFrame:
-    """`schema.RECORDS`: three topics, ten minutes, 50,000 keys of 16 bytes, every fourth record without one; 100 B."""
+def records(spark: SparkSession, size: int, different: int | None = None) -> DataFrame:
+    """`schema.RECORDS`: three topics, ten minutes, 50,000 keys of 16 bytes, every fourth record without one; 100 B.
+
+    With `different` so many keys, and no record without one.
+    """
     from pyspark.sql import functions as sf
 
     from pipeline import schema
@@ -196,7 +200,9 @@ def _records(spark: SparkSession, size: int) -> DataFrame:
     topics = list(_PARTITIONS)
     topic = sf.when(row % 7 < 4, topics[0]).when(row % 7 < 6, topics[1]).otherwise(topics[2])
     partitions = sf.when(row % 7 < 4, 12).when(row % 7 < 6, 6).otherwise(3)
-    key = sf.when(row % 4 != 3, sf.encode(sf.format_string("customer-%07d", row % _KEYS), "utf-8"))
+    key = sf.encode(sf.format_string("customer-%07d", row % (different or _KEYS)), "utf-8")
+    if different is None:
+        key = sf.when(row % 4 != 3, key)
     return schema.conform(
         spark.range(size).select(
             sf.lit("run").alias("run"), sf.lit("cluster").alias("cluster"), topic.alias("topic"),

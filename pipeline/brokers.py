@@ -162,7 +162,7 @@ def topics(
         chosen = {TopicPartition(*tp): choose(first[tp].offset, end[tp].offset, _bounds(tp, part, dated), part.sample)
                   for tp in tps}  # fmt: skip
         for name, count in partitions.items():
-            if not may_be_empty and not any(end[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
+            if not may_be_empty and not any(high[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
                 raise ConfigError(
                     f"{option}: {name!r} has {count} partitions and no record; leave it out, or produce to it first"
                 )

@@ -105,7 +105,7 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
     """Keys with records that the reference rule puts on another partition; per topic one row when most are.
 
     Args:
-        keys: `schema.KEYS`.
+        keys: What `keys.different` returns.
         reference: The rule behind their `home`.
 
     Cost: two jobs over the keys.
@@ -129,17 +129,8 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
             f"{reference} puts them: do its producers use another rule (--reference), or did it get partitions?",
             topic=topic["topic"], records=topic["elsewhere"],
         )  # fmt: skip
-    each = (
-        keys.where(wrong & sf.col("topic").isin(single))
-        .groupBy("run", "topic", "partition", "key", "home")
-        .agg(
-            sf.sum("records").alias("records"),
-            sf.min("first_offset").alias("first_offset"),
-            sf.max("last_offset").alias("last_offset"),
-        )
-    )
     yield from _listed(
-        each,
+        keys.where(wrong & sf.col("topic").isin(single)),
         "misplaced",
         [sf.desc("records"), "topic", "partition", "first_offset"],
         lambda key: (
@@ -153,15 +144,14 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
     """Keys with records on more than one partition: their order is lost between them.
 
     Args:
-        keys: `schema.KEYS`.
+        keys: What `keys.different` returns.
 
     Cost: one job over the keys.
     """
     each = (
-        keys.where("key_hash is not null")
+        keys.where("low != high")
         .groupBy("run", "topic", "key")
         .agg(sf.sum("records").alias("records"), sf.array_sort(sf.collect_set("partition")).alias("partitions"))
-        .where(sf.size("partitions") > 1)
     )
     yield from _listed(
         each,
@@ -263,12 +253,12 @@ def _departure(gone: Row) -> str:
     return f"{said} and no consumer for at most {gone['at_most_ms']:,.0f} ms"
 
 
-def clocks(events: DataFrame, keys: DataFrame) -> Iterator[tuple[Any, ...]]:
+def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
     """Wall clocks that jumped against the monotonic one, and records dated into the future or without a time.
 
     Args:
         events: `schema.EVENTS`.
-        keys: `schema.KEYS`.
+        windows: What `keys.windows` returns.
 
     Cost: two jobs.
     """
@@ -290,7 +280,7 @@ def clocks(events: DataFrame, keys: DataFrame) -> Iterator[tuple[Any, ...]]:
         ),
     )
     odd = (
-        keys.where(impossible())
+        windows.where(impossible())
         .groupBy("run", "topic", "partition")
         .agg(
             sf.sum("records").alias("records"),

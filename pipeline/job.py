@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.strategies import STRATEGIES
+from kafka_assignors.weights import Weights
 
 from . import (
     coordinator,
@@ -23,6 +24,7 @@ from . import (
     rebalances,
     report,
     schema,
+    tables,
     timeline,
     transform,
     weights,
@@ -30,10 +32,12 @@ from . import (
 )
 from .brokers import Topics
 from .steps import Steps
+from .tables import Tables, require
 
 TABLES = {
     "placement": schema.PLACEMENT,
     "topic_load": schema.TOPIC_LOAD,
+    "partition_keys": schema.PARTITION_KEYS,
     "hot_keys": schema.HOT_KEYS,
     "partitioner_what_if": schema.PARTITIONER_WHAT_IF,
     "partition_weights": schema.PARTITION_WEIGHTS,
@@ -60,6 +64,7 @@ class Wanted:
         hot_key_share: A key with more of its topic's records is a finding; 0..1.
         counts: Partition counts to try every rule with; none: no what-if of partitioners.
         tasks: Least number of tasks that read the records; None: one a topic-partition.
+        format: One of `tables.FORMATS`.
     """
 
     out: str
@@ -72,6 +77,7 @@ class Wanted:
     hot_key_share: float = 0.2
     counts: Iterable[int] = ()
     tasks: int | None = None
+    format: str = "parquet"
 
 
 @dataclass(frozen=True)
@@ -109,63 +115,110 @@ def work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, 
 
 
 def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, steps: Steps) -> dict[str, Any]:
-    out, topics = wanted.out, sources.topics
+    topics = sources.topics
+    require(spark, wanted.format)
     with steps("events"):
         parsed, run_id = _parsed(spark, bootstrap, sources, wanted)
         events = read.events(parsed)
         event_count = events.count()
-    with steps("keys"):
-        records = read.records(spark, bootstrap, topics, run_id, wanted.tasks)
-        by_key = keys.by_key(records, wanted.window, topics.partitions, wanted.reference).persist()
-        found = {
-            TopicPartition(row["topic"], row["partition"]): row["records"]
-            for row in by_key.groupBy("topic", "partition").agg(sf.sum("records").alias("records")).collect()
-        }
-    with steps("placement"):
-        disorder = keys.disorder(records, wanted.window).persist()
-        placement = transform.placement(by_key, topics.partitions, disorder).persist()
-        write(placement, f"{out}/placement")
-        write(transform.topic_load(placement, topics.partitions), f"{out}/topic_load")
-        write(keys.hot(by_key), f"{out}/hot_keys")
-    with steps("partitioner_what_if"):
-        counts = list(wanted.counts)
-        tried = what_if.partitioners(by_key, run_id, topics.partitions, counts) if counts else None
-        write(_frame(spark, [], "partitioner_what_if") if tried is None else tried, f"{out}/partitioner_what_if")
-    with steps("partition_weights"):
-        measured = weights.measure(placement, topics.partitions, wanted.target.unit, topics.sample)
-        settled, changes = weights.update(measured, wanted.target)
-        write(weights.table(spark, run_id, measured, settled), f"{out}/partition_weights")
+    kept = Tables(spark, wanted.out, run_id, wanted.format)
+    kept.begin()
+    load = _load(spark, bootstrap, topics, wanted, run_id, kept, steps)
     with steps("group_timeline"):
         decided = rebalances.collect(events)
         triggers = spark.createDataFrame(rebalances.triggers(decided.rebalances), timeline.TRIGGERS)
         committed = _frame(spark, decided.intervals, "group_timeline")
-        write(timeline.group_timeline(events, triggers, committed), f"{out}/group_timeline")
-    owned = written(spark, out, "group_timeline")
+        kept.write(timeline.group_timeline(events, triggers, committed), "group_timeline")
+    owned = kept.read("group_timeline", schema.GROUP_TIMELINE)
     with steps("rebalances"):
         rows = rebalances.per_rebalance(decided.rebalances, rebalances.begun(owned))
-        write(_frame(spark, rows, "rebalances"), f"{out}/rebalances")
-        replayed = rebalances.what_if(decided.rebalances, measured.loads, STRATEGIES)
-        write(_frame(spark, replayed, "assignor_what_if"), f"{out}/assignor_what_if")
+        kept.write(_frame(spark, rows, "rebalances"), "rebalances")
+        replayed = rebalances.what_if(decided.rebalances, load.measured.loads, STRATEGIES)
+        kept.write(_frame(spark, replayed, "assignor_what_if"), "assignor_what_if")
     with steps("findings"):
+        different = keys.different(load.counts)
         wrong = [
-            *findings.hot_keys(written(spark, out, "hot_keys"), topics.partitions, wanted.hot_key_share),
-            *(findings.misplaced(by_key, wanted.reference) if wanted.reference else ()),
-            *findings.split_keys(by_key),
-            *findings.disordered(disorder),
+            *findings.hot_keys(kept.read("hot_keys", schema.HOT_KEYS), topics.partitions, wanted.hot_key_share),
+            *(findings.misplaced(different, wanted.reference) if wanted.reference else ()),
+            *findings.split_keys(different),
+            *(findings.disordered(load.disorder) if load.disorder is not None else ()),
             *findings.ownership(owned),
-            *findings.clocks(events, by_key),
+            *findings.clocks(events, keys.windows(load.counts)),
         ]
-        write(_frame(spark, wrong, "findings"), f"{out}/findings")
-        gone = read.aborted(spark, bootstrap, topics, found)
-        hidden = _frame(spark, read.unread(topics, found, gone, run_id), "rejected")
+        kept.write(_frame(spark, wrong, "findings"), "findings")
+        gone = read.aborted(spark, bootstrap, topics, load.found)
+        hidden = _frame(spark, [*read.unread(topics, load.found, gone, run_id), *decided.left_out], "rejected")
         # A union forgets what is never null.
-        write(schema.conform(read.rejected(parsed, run_id).unionByName(hidden), schema.REJECTED), f"{out}/rejected")
-    with steps("summary"):  # of what was written, read again
-        said = report.summary({table: written(spark, out, table) for table in TABLES})
-    said["rows"] = {"records": sum(found.values()), "events": event_count, **said["rows"]}
-    for frame in (parsed, by_key, disorder, placement):
-        frame.unpersist()
-    return {"run": run_id, "cluster": topics.cluster, **said, "weights": changes, "out": paths(out)}
+        kept.write(schema.conform(read.rejected(parsed, run_id).unionByName(hidden), schema.REJECTED), "rejected")
+    with steps("summary"):
+        weighed, changes = load.weights
+        kept.commit(TABLES, topics.cluster)
+        if wanted.target.path:  # not before the tables that tell of them are there
+            weights.write(wanted.target.path, weighed)
+        said = report.summary({name: written(spark, wanted.out, name, run_id, wanted.format) for name in TABLES})
+    said["rows"] = {"records": sum(load.found.values()), "events": event_count, **said["rows"]}
+    for frame in (parsed, load.counts, load.disorder):
+        if frame is not None:
+            frame.unpersist()
+    return {"run": run_id, "cluster": topics.cluster, **said, "weights": changes, "out": paths(wanted.out)}
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What the records say.
+
+    Args:
+        counts: `schema.COUNTS`, kept.
+        found: Records per topic-partition.
+        disorder: What `keys.disorder` returns, kept; None: no record says where it belongs.
+        measured: The load of each topic-partition.
+        weights: What `weights.update` returns.
+    """
+
+    counts: DataFrame
+    found: dict[TopicPartition, int]
+    disorder: DataFrame | None
+    measured: weights.Measured
+    weights: tuple[Weights, dict[str, Any]]
+
+
+def _load(
+    spark: SparkSession, bootstrap: str, topics: Topics, wanted: Wanted, run_id: str, kept: Tables, steps: Steps
+) -> _Load:
+    """Write the tables about records."""
+    with steps("keys"):
+        records = read.records(spark, bootstrap, topics, run_id, wanted.tasks)
+        counts = keys.placed(keys.counted(records, wanted.window), topics.partitions, wanted.reference).persist()
+        rows = (
+            keys.windows(counts)
+            .groupBy("topic", "partition")
+            .agg(sf.sum("records").alias("records"), sf.sum("numbered_records").alias("numbered"))
+            .collect()
+        )
+        found = {TopicPartition(row["topic"], row["partition"]): row["records"] for row in rows}
+    with steps("placement"):
+        disorder = None
+        # Order needs each record, and so a second read: of the topics alone whose records say where they belong.
+        if numbered := {row["topic"] for row in rows if row["numbered"]}:
+            some = replace(topics, chosen={tp: r for tp, r in topics.ranges.items() if tp.topic in numbered})
+            again = read.records(spark, bootstrap, some, run_id, wanted.tasks)
+            disorder = keys.disorder(again, wanted.window).persist()
+        kept.write(transform.placement(keys.windows(counts), topics.partitions, disorder), "placement")
+        placement = kept.read("placement", schema.PLACEMENT)
+        kept.write(transform.topic_load(placement, topics.partitions), "topic_load")
+        kept.write(keys.per_partition(keys.different(counts)), "partition_keys")
+        kept.write(keys.hot(keys.different(counts)), "hot_keys")
+    with steps("partitioner_what_if"):
+        tries = list(wanted.counts)
+        tried = _frame(spark, [], "partitioner_what_if")
+        if tries:
+            tried = what_if.partitioners(keys.different(counts), run_id, topics.partitions, tries)
+        kept.write(tried, "partitioner_what_if")
+    with steps("partition_weights"):
+        measured = weights.measure(placement, topics.partitions, wanted.target.unit, topics.sample)
+        settled = weights.update(measured, wanted.target)
+        kept.write(weights.table(spark, run_id, measured, settled[0]), "partition_weights")
+    return _Load(counts, found, disorder, measured, settled)
 
 
 def _parsed(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted) -> tuple[DataFrame, str]:
@@ -194,15 +247,9 @@ def _parsed(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wante
     return parsed, run_id
 
 
-def write(frame: DataFrame, path: str) -> None:
-    """Replace one table by a frame that has its schema."""
-    folders = [name for name in schema.PARTITION_COLUMNS if name in frame.columns]
-    frame.write.mode("overwrite").partitionBy(*folders).parquet(path)
-
-
-def written(spark: SparkSession, out: str, table: str) -> DataFrame:
-    """A table as it was written."""
-    return spark.read.schema(TABLES[table]).parquet(f"{out}/{table}")
+def written(spark: SparkSession, out: str, table: str, run: str | None = None, format_: str = "parquet") -> DataFrame:
+    """A table as it was written; `run`: of one run."""
+    return tables.written(spark, out, table, TABLES[table], run, format_)
 
 
 def paths(out: str) -> dict[str, str]:

@@ -20,36 +20,75 @@ HOT_KEYS = 100
 SAMPLE_BYTES = 64
 
 
-def by_key(records: DataFrame, window: str, partitions: Mapping[str, int], reference: str | None) -> DataFrame:
-    """The different keys of each topic-partition and window.
+def counted(records: DataFrame, window: str) -> DataFrame:
+    """The records summed up twice in one pass: per topic-partition and window, and per topic-partition and key.
 
     Args:
         records: `schema.RECORDS`.
         window: Length of the windows, as Spark writes it (``"1 minute"``); they start at the epoch's multiples of it.
+
+    Returns:
+        `schema.COUNTS`, whose ``low``, ``high`` and ``home`` are null.
+
+    Cost: lazy. One read of the records, one shuffle of partial sums.
+    """
+    place = ["run", "topic", "partition"]
+    rows = (
+        records.withColumn("window", sf.window("ts", window))
+        .groupingSets([[*place, "window"], [*place, "key_hash", "key"]], *place, "window", "key_hash", "key")
+        .agg(
+            (sf.grouping("window") == 1).alias("of_key"),
+            sf.count("*").alias("records"),
+            sf.sum(_bytes()).alias("bytes"),
+            sf.count_if(sf.col("value_bytes").isNull()).alias("tombstones"),
+            sf.count_if(sf.col("key_bytes").isNull()).alias("null_key_records"),
+            sf.count_if(_numbered()).alias("numbered_records"),
+            sf.min("ts").alias("first_ts"),
+            sf.max("ts").alias("last_ts"),
+            sf.min("offset").alias("first_offset"),
+            sf.max("offset").alias("last_offset"),
+        )
+    )
+    nothing = {name: sf.lit(None).cast("int") for name in ("low", "high", "home")}
+    ends = {"window_start": sf.col("window.start"), "window_end": sf.col("window.end")}
+    return schema.conform(rows.withColumns({**ends, **nothing}), schema.COUNTS, strict=False)
+
+
+def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | None) -> DataFrame:
+    """Where else each key is, and where it should be.
+
+    Args:
+        counts: What `counted` returns.
         partitions: topic -> partition count, as the reference rule is to see it.
         reference: A preset of `producers`; None: no key has a home.
 
     Returns:
-        `schema.KEYS`.
+        `schema.COUNTS`, whole: persist it.
 
-    Cost: lazy. One shuffle of partial sums; each row's key is hashed once, as whole columns. The frame has at most as
-    many rows as records, and few where keys come again: persist it.
+    Cost: lazy. One shuffle of the keys; each is hashed once, as whole columns.
     """
-    rows = records.groupBy("run", "topic", "partition", sf.window("ts", window).alias("window"), "key_hash", "key").agg(
-        sf.count("*").alias("records"),
-        sf.sum(_bytes()).alias("bytes"),
-        sf.count_if(sf.col("value_bytes").isNull()).alias("tombstones"),
-        sf.min("ts").alias("first_ts"),
-        sf.max("ts").alias("last_ts"),
-        sf.min("offset").alias("first_offset"),
-        sf.max("offset").alias("last_offset"),
-        sf.count_if(_numbered()).alias("numbered"),
+    same = Window.partitionBy("run", "topic", "of_key", "key_hash", "key")
+    of_key = sf.col("of_key") & sf.col("key_hash").isNotNull()
+    rows = counts.withColumns(
+        {
+            "low": sf.when(of_key, sf.min("partition").over(same)),
+            "high": sf.when(of_key, sf.max("partition").over(same)),
+        }
     )
-    rows = rows.withColumns({"window_start": sf.col("window.start"), "window_end": sf.col("window.end")})
-    rows = schema.conform(rows, schema.without(schema.KEYS, "home"), strict=False)
     if reference is None:
-        return schema.conform(rows.withColumn("home", sf.lit(None).cast("int")), schema.KEYS, strict=False)
-    return rows.mapInArrow(_homes(partitions, reference), schema.KEYS)
+        return rows
+    columns = rows.select(*(name for name in schema.COUNTS.names if name != "home"))
+    return columns.mapInArrow(_homes(partitions, reference), schema.COUNTS)
+
+
+def different(counts: DataFrame) -> DataFrame:
+    """The rows of `schema.COUNTS` of keys, and of records without one."""
+    return counts.where("of_key")
+
+
+def windows(counts: DataFrame) -> DataFrame:
+    """The rows of `schema.COUNTS` of windows."""
+    return counts.where("not of_key")
 
 
 def _bytes() -> Column:
@@ -62,10 +101,10 @@ def _homes(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            topics, keys = batch.column("topic"), batch.column("key")
+            topics, keys, of_key = (batch.column(name) for name in ("topic", "key", "of_key"))
             home = np.full(batch.num_rows, -1, np.int32)
             for topic in pc.unique(topics).to_pylist():
-                of_topic = pc.equal(topics, topic)
+                of_topic = pc.and_(of_key, pc.equal(topics, topic))
                 home[np.asarray(of_topic)] = partitions_for_keys(keys.filter(of_topic), partitions[topic], reference)
             column = pa.array(home, pa.int32(), mask=home < 0)
             yield pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, "home"])
@@ -73,37 +112,75 @@ def _homes(
     return place
 
 
+def per_partition(keys: DataFrame) -> DataFrame:
+    """The keys of each topic-partition as numbers.
+
+    Args:
+        keys: What `different` returns.
+
+    Returns:
+        `schema.PARTITION_KEYS`.
+
+    Cost: lazy; one small shuffle.
+    """
+    has_key, judged = sf.col("key_hash").isNotNull(), sf.col("home").isNotNull()
+    rows = keys.groupBy("run", "topic", "partition").agg(
+        sf.count("key_hash").alias("keys"),
+        # max() of the complement picks the lower hash of two keys with as many records
+        sf.max(sf.when(has_key, sf.struct("records", sf.bitwise_not("key_hash").alias("not_hash")))).alias("top"),
+        sf.sum("records").alias("records"),
+        sf.count_if(sf.col("low") != sf.col("high")).alias("moved_keys"),
+        *(
+            sf.sum(sf.when(which, sf.col("records")).otherwise(0)).alias(name)
+            for name, which in (
+                ("judged_records", judged),
+                ("misplaced_records", judged & (sf.col("home") != sf.col("partition"))),
+            )
+        ),
+    )
+    top = {
+        "top_key_hash": sf.bitwise_not("top.not_hash"),
+        "top_key_share": sf.coalesce(sf.col("top.records") / sf.col("records"), sf.lit(0.0)),
+    }
+    return schema.conform(rows.withColumns(top), schema.PARTITION_KEYS)
+
+
 def hot(keys: DataFrame) -> DataFrame:
     """The keys with most records, at most `HOT_KEYS` a topic.
 
     Args:
-        keys: `schema.KEYS`.
+        keys: What `different` returns.
 
     Returns:
         `schema.HOT_KEYS`; exact.
 
-    Cost: lazy; two shuffles of (topic-partition, key) sums.
+    Cost: lazy; a shuffle of (topic-partition, key) sums. They are ranked where they are, so that only the first
+    `HOT_KEYS` of each task go on.
     """
     key = ["run", "topic", "key_hash", "key"]
-    each = keys.groupBy(*key, "partition").agg(sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"))
-    whole = each.groupBy(*key).agg(
-        sf.sum("records").alias("records"),
-        sf.sum("bytes").alias("bytes"),
-        sf.count("*").alias("partitions"),
-        # max() of the complement picks the lower of two partitions with as many records
-        sf.max(sf.struct("records", sf.bitwise_not("partition").alias("not_partition"))).alias("most"),
-    )
-    topic = Window.partitionBy("run", "topic")
+    # Nothing but the rank is computed over a topic: Spark then drops the others before it brings a topic together.
     ranked = (
-        whole.withColumn("share", sf.col("records") / sf.sum("records").over(topic))
-        .where(sf.col("key_hash").isNotNull())
-        .withColumn("rank", sf.row_number().over(topic.orderBy(sf.desc("records"), "key_hash")))
+        keys.where("key_hash is not null")
+        .groupBy(*key)
+        .agg(
+            sf.sum("records").alias("records"),
+            sf.sum("bytes").alias("bytes"),
+            sf.count("*").cast("int").alias("partitions"),
+            # max() of the complement picks the lower of two partitions with as many records
+            sf.max(sf.struct("records", sf.bitwise_not("partition").alias("not_partition"))).alias("most"),
+        )
+        .withColumn("rank", sf.row_number().over(Window.partitionBy(*key[:2]).orderBy(sf.desc("records"), "key_hash")))
         .where(sf.col("rank") <= HOT_KEYS)
-        .withColumn("key_sample", sample("key"))
-        .withColumn("partition", sf.bitwise_not("most.not_partition"))
-        .withColumn("partitions", sf.col("partitions").cast("int"))
     )
-    return schema.conform(ranked, schema.HOT_KEYS, strict=False)
+    topics = keys.groupBy("run", "topic").agg(sf.sum("records").alias("of_topic"))
+    return schema.conform(
+        ranked.join(sf.broadcast(topics), ["run", "topic"])
+        .withColumn("share", sf.col("records") / sf.col("of_topic"))
+        .withColumn("key_sample", sample("key"))
+        .withColumn("partition", sf.bitwise_not("most.not_partition")),
+        schema.HOT_KEYS,
+        strict=False,
+    )
 
 
 def sample(key: str) -> Column:
@@ -123,7 +200,7 @@ def disorder(records: DataFrame, window: str) -> DataFrame:
 
     Args:
         records: `schema.RECORDS`.
-        window: As for `by_key`.
+        window: As for `counted`.
 
     Returns:
         ``run, topic, partition, window_start, offset, key, value_id``, a row per such record.

@@ -18,6 +18,7 @@ from kafka_assignors.errors import ConfigError
 from producers import PRESETS
 
 from . import brokers, weights
+from .tables import FORMATS
 
 
 def topic_names(topics: str) -> list[str]:
@@ -50,10 +51,16 @@ def share(value: float) -> float:
     return value
 
 
-def check_window(window: str) -> None:
-    """Refuse a ``--window`` that is no length of time."""
-    if not re.fullmatch(r"[1-9]\d* (millisecond|second|minute|hour|day)s?", window):
+def length(window: str) -> timedelta:
+    """``--window``.
+
+    Raises:
+        ConfigError: It is no length of time.
+    """
+    said = re.fullmatch(r"([1-9]\d*) (millisecond|second|minute|hour|day)s?", window)
+    if said is None:
         raise ConfigError(f"--window {window!r} is no length of time; write '10 seconds', '1 minute' or '1 hour'")
+    return timedelta(**{f"{said[2]}s": int(said[1])})
 
 
 def local(where: str) -> Path | None:
@@ -185,6 +192,13 @@ def part(since: str | None, until: str | None, offsets: str | None, sample: floa
     if from_ms is not None and to_ms is not None and from_ms >= to_ms:
         raise ConfigError(f"--since {since!r} is not before --until {until!r}; swap them")
     return brokers.Part(from_ms, to_ms, offset_ranges(offsets), sample, isolation)
+
+
+def known_format(name: str) -> str:
+    """``--format``."""
+    if name not in FORMATS:
+        raise ConfigError(f"--format {name!r} is not known; known: {', '.join(FORMATS)}")
+    return name
 
 
 def at_least(option: str, least: int, value: int | None) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from . import report, svg
@@ -19,6 +19,9 @@ from .findings import judged
 
 MOST_INTERVALS = 20_000
 """Ownership intervals of a group that are drawn; the first ones."""
+
+MOST_GROUPS = 20
+"""Groups whose ownership is drawn: those with most intervals."""
 
 MOST_WINDOWS = 480
 """Steps of a load over time; more windows are added up."""
@@ -53,32 +56,34 @@ class Details:
 def details(tables: Mapping[str, DataFrame]) -> Details:
     """Collect what is drawn, from the tables of `job.TABLES`.
 
-    Cost: two small jobs a group, one for the windows; driver memory of O(topics x windows + groups x `MOST_INTERVALS`).
+    Cost: four small jobs; driver memory of O(topics x `MOST_WINDOWS` + `MOST_GROUPS` x `MOST_INTERVALS`).
     """
     windows: dict[str, list[tuple[datetime, int]]] = {}
+    of_topic = Window.partitionBy("topic")
+    at = sf.unix_micros("window_start")
+    first, last = sf.min(at).over(of_topic), sf.max(at).over(of_topic)
     each = (
         tables["placement"]
-        .groupBy("topic", sf.unix_micros("window_start").alias("at"))
-        .agg(sf.sum("records").alias("records"))
+        .withColumn("bin", sf.floor((at - first) * (MOST_WINDOWS - 1) / sf.greatest(last - first, sf.lit(1))))
+        .groupBy("topic", "bin")
+        .agg(sf.min(at).alias("at"), sf.sum("records").alias("records"))
     )
     for row in each.orderBy("topic", "at").collect():
-        windows.setdefault(row["topic"], []).append(
-            (datetime.fromtimestamp(row["at"] / 1e6, timezone.utc), row["records"])
-        )
+        begins = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=row["at"])
+        windows.setdefault(row["topic"], []).append((begins, row["records"]))
     names = list(svg.Interval.__dataclass_fields__)
-    intervals: dict[str, list[svg.Interval]] = {}
-    left_out = {}
     timeline = tables["group_timeline"]
-    for group in sorted(row["group"] for row in timeline.select("group").distinct().collect()):
-        of_group = timeline.where(sf.col("group") == group)
-        rows = (
-            of_group.orderBy("start_ns", "topic", "partition", "member")
-            .select(*names)
-            .limit(MOST_INTERVALS + 1)
-            .collect()
-        )
-        intervals[group] = [svg.Interval(*row) for row in rows[:MOST_INTERVALS]]
-        left_out[group] = of_group.count() - MOST_INTERVALS if len(rows) > MOST_INTERVALS else 0
+    largest = timeline.groupBy("group").count().orderBy(sf.desc("count"), "group").limit(MOST_GROUPS).collect()
+    intervals: dict[str, list[svg.Interval]] = {row["group"]: [] for row in sorted(largest)}
+    order = Window.partitionBy("group").orderBy("start_ns", "topic", "partition", "member")
+    drawn = (
+        timeline.where(sf.col("group").isin(*intervals))
+        .withColumn("n", sf.row_number().over(order))
+        .where(sf.col("n") <= MOST_INTERVALS)
+    )
+    for row in drawn.select("group", "n", *names).orderBy("group", "n").collect() if intervals else ():
+        intervals[row["group"]].append(svg.Interval(*row[2:]))
+    left_out = {row["group"]: max(0, row["count"] - MOST_INTERVALS) for row in largest}
     return Details(windows, intervals, left_out)
 
 

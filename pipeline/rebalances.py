@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from kafka_assignors.core import strategies
@@ -31,6 +31,9 @@ Owners = Mapping[TopicPartition, str]
 member id."""
 
 _TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "stop", "step", "admin_change")
+
+MOST_GENERATIONS = 2_000
+"""Generations of a group that are looked at, the last ones: each needs the one before it, so one machine does it."""
 
 _ROUNDS = 3
 """A cooperative group needs two rounds: what is withheld in the first is free in the second."""
@@ -97,10 +100,12 @@ class Decided:
     Args:
         rebalances: Each group's, in order.
         intervals: Rows of `schema.GROUP_TIMELINE`.
+        left_out: Rows of `schema.REJECTED`: generations of groups that have too many.
     """
 
     rebalances: list[Rebalance]
     intervals: list[tuple[Any, ...]]
+    left_out: list[tuple[Any, ...]]
 
 
 def collect(events: DataFrame) -> Decided:
@@ -109,9 +114,10 @@ def collect(events: DataFrame) -> Decided:
     Args:
         events: `schema.EVENTS`.
 
-    Cost: two jobs; driver memory of O(generations x (members + partitions)).
+    Cost: three jobs; driver memory of O(generations x (members + partitions)), of `MOST_GENERATIONS` a group.
     """
     detail = sf.col("detail")
+    events, left_out = _lately(events)
     rows = (
         events.where(sf.col("kind").isin(*_TOLD))
         .select("run", "group", "mono_ns", "ts_ns", "seq", "kind", "generation", "protocol", "member", "member_id",
@@ -140,7 +146,7 @@ def collect(events: DataFrame) -> Decided:
         elif row["topics"]:
             counts[row["run"]].append((row["mono_ns"], json.loads(row["topics"])))
     made = committed.commits(events)
-    decided = Decided([], [])
+    decided = Decided([], [], left_out)
     for (run, group), records in sorted(log.items()):
         told = [committed.record(row, made[run, group][n]) for n, row in enumerate(records, 1)]
         generations = [_generation(row, views, took, counts[run]) for row in records]
@@ -148,6 +154,30 @@ def collect(events: DataFrame) -> Decided:
         decided.rebalances.extend(mine)
         decided.intervals.extend(_rows(run, group, committed.intervals(told, _causes(mine)), triggers(mine)))
     return decided
+
+
+def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
+    """Events without those before a group's last `MOST_GENERATIONS` generations, and rows that tell of those."""
+    place = Window.partitionBy("run", "group")
+    committed = events.where((sf.col("kind") == "generation_committed") & sf.col("group").isNotNull())
+    first = (
+        committed.withColumn("back", sf.row_number().over(place.orderBy(sf.desc("mono_ns"), sf.desc("seq"))))
+        .groupBy("run", "group")
+        .agg(sf.count("*").alias("all"), sf.max_by("mono_ns", -sf.abs(sf.col("back") - MOST_GENERATIONS)).alias("ns"))
+        .where(sf.col("all") > MOST_GENERATIONS)
+        .collect()
+    )
+    if not first:
+        return events, []
+    reason = f"generations before the last {MOST_GENERATIONS:,} of a group"
+    told = [
+        (run, f"group:{group}", reason, f"before {ns} ns", count - MOST_GENERATIONS) for run, group, count, ns in first
+    ]
+    begins = events.sparkSession.createDataFrame(
+        [(r, g, ns) for r, g, _, ns in first], "run string, group string, ns long"
+    )
+    kept = events.join(sf.broadcast(begins), ["run", "group"], "left")
+    return kept.where("ns is null or mono_ns >= ns").select(*events.columns), told
 
 
 def _causes(found: Iterable[Rebalance]) -> dict[tuple[int, str], str]:

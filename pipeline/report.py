@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from .findings import judged, printable
+from . import findings
+from .findings import printable
 
 SHOWN_LOADS = 24
 """Partitions of a topic whose records are printed; the JSON has them all."""
@@ -39,22 +41,21 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     per_partition = placed.agg(
         sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"), sf.count("*").alias("windows"),
         sf.sum("numbered_records").alias("numbered"),
-        sf.sum(sf.when(sf.col("misplaced_records").isNotNull(), sf.col("records") - sf.col("null_key_records")))
-        .alias("judged"),
     )  # fmt: skip
     windows = 0
-    seen: dict[tuple[str, str], list[int]] = {}
+    numbered: dict[tuple[str, str], int] = defaultdict(int)
+    compared = tables["partition_keys"].groupBy("run", "topic").agg(sf.sum("judged_records").alias("records"))
+    judged = {(row["run"], row["topic"]): row["records"] for row in compared.collect()}
     for row in sorted(per_partition.collect(), key=lambda row: row[:3]):
         load = {name: row[name] for name in ("partition", "records", "bytes")}
         loads.setdefault((row["run"], row["topic"]), []).append(load)
         windows += row["windows"]
-        of_topic = seen.setdefault((row["run"], row["topic"]), [0, 0])
-        of_topic[0] += row["numbered"]
-        of_topic[1] += row["judged"] or 0
+        numbered[row["run"], row["topic"]] += row["numbered"]
     topics = [row.asDict() for row in sorted(tables["topic_load"].collect())]
     for topic in topics:
         topic["loads"] = loads.get((topic["run"], topic["topic"]), [])
-        topic["numbered_records"], topic["judged_records"] = seen.get((topic["run"], topic["topic"]), [0, 0])
+        topic["numbered_records"] = numbered[topic["run"], topic["topic"]]
+        topic["judged_records"] = judged.get((topic["run"], topic["topic"]), 0)
         for load in topic["loads"]:
             load["share"] = load["records"] / topic["records"]
     groups = [
@@ -108,6 +109,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     rows = {
         "placement": windows,
         "topic_load": len(topics),
+        "partition_keys": sum(len(topic["loads"]) for topic in topics),
         "group_timeline": sum(group["intervals"] for group in groups),
         "rebalances": len(rebalances),
         "assignor_what_if": sum(row["rebalances"] for row in assignors),
@@ -152,7 +154,7 @@ def show(said: dict[str, Any]) -> None:
         "Findings",
         ("kind", "what"),
         [(one["kind"], one["text"]) for one in said["findings"]]
-        or [("none", sentence) for sentence in judged(said) or ["nothing was read that could be judged"]],
+        or [("none", sentence) for sentence in findings.judged(said) or ["nothing was read that could be judged"]],
     )
     table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
     table(

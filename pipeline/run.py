@@ -37,6 +37,7 @@ from . import brokers, charts, options, page, report, stream
 from .failures import cause, origin
 from .job import TABLES, Sources, Wanted, work, written
 from .steps import Steps
+from .tables import FORMATS, chosen, require
 
 __all__ = ["TABLES", "Steps", "app", "session"]
 
@@ -61,7 +62,10 @@ Window = Annotated[str, typer.Option(help="Length of the windows of placement.")
 Reference = Annotated[
     str, typer.Option(help=f"Rule that keys should follow: {', '.join(PRESETS)}; none: do not judge.")
 ]
-Out = Annotated[str, typer.Option(help="Folder or URI of the tables; those in it are replaced.")]
+Out = Annotated[str, typer.Option(help="Folder or URI of the tables; a run of the same id is replaced, others stay.")]
+Format = Annotated[
+    str, typer.Option("--format", help=f"Format of the tables: {', '.join(FORMATS)} (with a Spark that has it).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
@@ -113,6 +117,7 @@ def run(
         float, typer.Option(help="Share of the offsets to read, in evenly spread blocks. Counts are the sample's.")
     ] = 1.0,
     isolation: Annotated[str, typer.Option(help="read_committed or read_uncommitted.")] = brokers.ISOLATION[0],
+    format_: Format = "parquet",
     min_partitions: Annotated[
         int | None, typer.Option(help="Tasks to read by, at least; one a topic-partition by default.")
     ] = None,
@@ -121,12 +126,12 @@ def run(
     """Read topics, and what is known of groups; write tables of load, findings and ownership as Parquet; print them."""
     with _reported() as steps:
         names, names_of_groups = options.topic_names(topics), options.group_names(groups)
-        options.check_window(window)
+        options.length(window)
         part = options.part(since, until, offsets, sample, isolation)
         wanted = Wanted(
             history=None if history is None else options.history_folder(history),
             groups=names_of_groups,
-            out=options.out_folder(out),
+            out=out if format_ == "iceberg" else options.out_folder(out),
             window=window,
             run_id=run_id,
             reference=options.reference(reference),
@@ -134,6 +139,7 @@ def run(
             counts=options.partition_counts(what_if_counts),
             target=options.weights_target(weights_file, weights_unit, weights_minutes),
             tasks=options.at_least("--min-partitions", 1, min_partitions),
+            format=options.known_format(format_),
         )
         with steps("topics"):
             sources = Sources(
@@ -155,7 +161,9 @@ def stream_(
         str | None,
         typer.Option(help="Folder or URI of how far it read; checkpoint in the folder of the tables by default."),
     ] = None,
-    window: Window = "1 minute",
+    window: Annotated[
+        str | None, typer.Option(help="Length of the windows; that of the batches before, else a minute.")
+    ] = None,
     max_records: Annotated[
         int, typer.Option(help="Records of one batch, which is all that is held in memory.")
     ] = 1_000_000,
@@ -168,14 +176,15 @@ def stream_(
     """Add what came since the last time to the tables of load, in batches; a restart loses and doubles nothing."""
     with _reported() as steps:
         names = options.topic_names(topics)
-        options.check_window(window)
-        out = options.out_folder(out)
+        if window is not None:
+            options.length(window)
+        out, most = options.out_folder(out), options.batch_size(max_records)
         kept = options.absolute(checkpoint or f"{out}/checkpoint")
-        to = stream.Streamed(out, kept, window, options.batch_size(max_records), run_id, allow_loss)
         with steps("topics"):
             found = brokers.topics(bootstrap, names, may_be_empty=True)
         with session(steps) as spark:
             with steps("batches"):
+                to = stream.Streamed(out, kept, stream.remembered(spark, out, window), most, run_id, allow_loss)
                 stream.follow(spark, bootstrap, found, to)
             with steps("summary"):
                 said = stream.summary(spark, out)
@@ -187,18 +196,22 @@ def report_(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or URI of the tables: the --out of a run.")],
     html: Annotated[str | None, typer.Option(help="File of the page; report.html in FOLDER by default.")] = None,
     png: Annotated[str | None, typer.Option(help="Folder for the page's drawings as PNG files.")] = None,
+    run_id: Annotated[str | None, typer.Option("--run", help="The run to tell about; the last one by default.")] = None,
+    format_: Format = "parquet",
     json_: Json = False,
 ) -> None:
     """Turn what a run wrote into one HTML page that needs no network, and print it."""
     with _reported() as steps:
-        out = options.absolute(folder)
+        out = folder if format_ == "iceberg" else options.absolute(folder)
         page_file = options.page_file(html, out)
         png_folder = None if png is None else options.png_folder(png)
-        for table in TABLES:
-            if (there := options.local(f"{out}/{table}")) and not there.is_dir():
-                raise ConfigError(f"FOLDER {out!r}: no {table}/ in it; write it by: python -m pipeline run --out {out}")
+        options.known_format(format_)
+        if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
+            raise ConfigError(f"FOLDER {out!r}: no whole run in it; write one by: python -m pipeline run --out {out}")
         with session(steps) as spark, steps("summary"):
-            tables = {table: written(spark, out, table) for table in TABLES}
+            require(spark, format_)
+            run_id = chosen(spark, out, run_id, format_)
+            tables = {table: written(spark, out, table, run_id, format_) for table in TABLES}
             said, more = report.summary(tables), page.details(tables)
         with steps("page"):
             page.write(page.render(said, more), page_file)

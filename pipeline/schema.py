@@ -60,25 +60,34 @@ RECORDS = _table(
 `findings`. The hash has 64 bits because 32 collide from about 10,000 keys on, and a collision looks like a key that
 moved."""
 
-KEYS = _table(
-    ("run", STRING, NEVER),
-    ("topic", STRING, NEVER),
-    ("partition", INT, NEVER),
-    ("window_start", TIMESTAMP, NEVER),
-    ("window_end", TIMESTAMP, NEVER),
-    ("key_hash", LONG, OR_NULL),  # as in records
-    ("key", BINARY, OR_NULL),
+_SUMS = (
     ("records", LONG, NEVER),
     ("bytes", LONG, NEVER),  # B of keys, values and headers
     ("tombstones", LONG, NEVER),  # records without a value
+    ("null_key_records", LONG, NEVER),
+    ("numbered_records", LONG, NEVER),  # with a key, and an id that says who sent them and as which of his
     ("first_ts", TIMESTAMP, NEVER),
     ("last_ts", TIMESTAMP, NEVER),
     ("first_offset", LONG, NEVER),
     ("last_offset", LONG, NEVER),
-    ("numbered", LONG, NEVER),  # records that say who sent them and as which of his
-    ("home", INT, OR_NULL),  # the partition that the reference rule gives the key; null: no key, or no reference
 )
-"""One row per topic-partition, window and different key. What all tables about records stand on; never written."""
+
+COUNTS = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("of_key", BOOLEAN, NEVER),  # it sums up a key over all windows; else a window over all keys
+    ("window_start", TIMESTAMP, OR_NULL),  # inclusive; null: of a key
+    ("window_end", TIMESTAMP, OR_NULL),  # exclusive; null: of a key
+    ("key_hash", LONG, OR_NULL),  # as in records
+    ("key", BINARY, OR_NULL),
+    *_SUMS,
+    ("low", INT, OR_NULL),  # the first partition that the key is on; null: of a window, or no key
+    ("high", INT, OR_NULL),  # the last one, likewise
+    ("home", INT, OR_NULL),  # the partition that the reference rule gives the key; null: as before, or no reference
+)
+"""Each record twice: in the row of its topic-partition and window, and in that of its topic-partition and key. What all
+tables about records stand on; never written. Its size is keys + windows, never keys x windows."""
 
 TOPIC_PARTITION = StructType([StructField("topic", STRING), StructField("partition", INT)])
 
@@ -124,17 +133,12 @@ PLACEMENT = _table(
     ("bytes", LONG, NEVER),  # B of keys, values and headers, uncompressed, without the log's own overhead
     ("record_rate", DOUBLE, NEVER),  # records per second of the window
     ("byte_rate", DOUBLE, NEVER),  # B per second of the window
-    ("keys_approx", LONG, NEVER),  # different keys (HyperLogLog, standard error 5 %)
     ("null_key_records", LONG, NEVER),
-    ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with most records, ties to the lower; null: no keys
-    ("top_key_share", DOUBLE, NEVER),  # its records / the row's records, 0..1; 0: no keys
-    ("moved_keys", LONG, NEVER),  # keys of the row that the records read show on other partitions of the topic too
     ("share", DOUBLE, NEVER),  # records / the topic's records in the window, 0..1
     ("skew", DOUBLE, NEVER),  # bytes / mean bytes of the topic's partitions in the window, empty ones included
     ("first_ts", TIMESTAMP, NEVER),  # of the row's earliest record
     ("last_ts", TIMESTAMP, NEVER),  # of the row's latest record
     ("tombstones", LONG, NEVER),  # records without a value
-    ("misplaced_records", LONG, OR_NULL),  # whose key the reference rule puts elsewhere; null: no keys, or no reference
     ("order_violations", LONG, NEVER),  # records behind one that their sender sent later with the same key
     ("numbered_records", LONG, NEVER),  # with a key and their sender's number: those that order_violations looks at
 )
@@ -142,6 +146,19 @@ PLACEMENT = _table(
 
 `order_violations` needs records that say who sent them and when: those of the harness. Others count none.
 """
+
+PARTITION_KEYS = _table(
+    ("run", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("keys", LONG, NEVER),  # different keys, exact
+    ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with most records, ties to the lower; null: no keys
+    ("top_key_share", DOUBLE, NEVER),  # its records / the partition's records, 0..1; 0: no keys
+    ("moved_keys", LONG, NEVER),  # keys of it that the records read show on other partitions of the topic too
+    ("judged_records", LONG, NEVER),  # whose key was compared with the reference rule
+    ("misplaced_records", LONG, NEVER),  # of them, whose key the reference rule puts elsewhere
+)
+"""One row per topic-partition that has records: its keys, all windows together."""
 
 HOT_KEYS = _table(
     ("run", STRING, NEVER),
@@ -314,6 +331,13 @@ REJECTED = _table(
 )
 """One row per line that is no event, and per topic-partition whose offsets do not all have a record: nothing that was
 there to read is lost without a trace."""
+
+RUNS = _table(
+    ("run", STRING, NEVER),
+    ("finished", TIMESTAMP, NEVER),  # when its last table was there
+    ("cluster", STRING, NEVER),  # cluster id
+)
+"""One row per run whose tables are all there. It is written last, and goes first when a run is replaced."""
 
 LOADS = _table(
     ("run", STRING, NEVER),

@@ -2,24 +2,34 @@
 
 A batch has a number, and its offsets stand in the checkpoint before it is read. Its load is written to a folder of its
 number, which a repetition replaces. So no state is kept between batches, whatever came late counts, and what is held
-in memory is one batch: `max_records` at most.
+in memory is one batch: `max_records` at most. Folders of many batches are summed up in one: ``upto=N`` stands for all
+batches up to N once it has its _SUCCESS, and theirs are deleted after that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from . import failures, keys, read, report, schema
+from kafka_assignors.errors import ConfigError
+
+from . import failures, keys, options, read, report, schema
 from .brokers import Topics
+from .files import Files
 from .findings import printable
 
 BATCH_KEYS = 100
 """Keys of a topic-partition that a batch keeps; a key that is hot over all batches is among those of many."""
+
+KEPT_KEYS = 1000
+"""Keys of a topic-partition that a sum of batches keeps."""
+
+MOST_BATCHES = 50
+"""Folders of batches from which on they are summed up."""
 
 TABLES = ("loads", "batch_keys")
 
@@ -64,10 +74,10 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
     def take(rows: DataFrame, batch: int) -> None:
         records = read.from_kafka(rows, to.run, topics.cluster)
         # Spark tells the number of the batch before; a batch that is done again finds its own folder.
-        by_key = keys.by_key(records, to.window, topics.partitions, None).persist()
-        loads(by_key).write.mode("overwrite").parquet(f"{to.out}/loads/batch={batch}")
-        top_keys(by_key).write.mode("overwrite").parquet(f"{to.out}/batch_keys/batch={batch}")
-        by_key.unpersist()
+        counts = keys.counted(records, to.window).persist()
+        loads(keys.windows(counts)).write.mode("overwrite").parquet(f"{to.out}/loads/batch={batch}")
+        top_keys(keys.different(counts)).write.mode("overwrite").parquet(f"{to.out}/batch_keys/batch={batch}")
+        counts.unpersist()
 
     stream = (
         spark.readStream.format("kafka")
@@ -90,28 +100,114 @@ def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) ->
             query.awaitTermination()
     finally:
         query.stop()
+    for table in TABLES:
+        compact(spark, to.out, table)
 
 
-def loads(by_key: DataFrame) -> DataFrame:
-    """`schema.KEYS` -> `schema.LOADS` without its batch. Lazy; one small shuffle."""
-    null_keys = sf.sum(sf.when(sf.col("key_hash").isNull(), sf.col("records")).otherwise(0))
-    rows = by_key.groupBy("run", "topic", "partition", "window_start", "window_end").agg(
-        *(sf.sum(name).alias(name) for name in ("records", "bytes", "tombstones")),
-        null_keys.alias("null_key_records"),
-        sf.min("first_ts").alias("first_ts"),
-        sf.max("last_ts").alias("last_ts"),
-        sf.min("first_offset").alias("first_offset"),
-        sf.max("last_offset").alias("last_offset"),
+def remembered(spark: SparkSession, out: str, window: str | None) -> str:
+    """The window of the batches that are there; without any, the one that is asked for, else a minute.
+
+    Raises:
+        ConfigError: Another one is asked for: their rows would not add up.
+    """
+    there = Batches.of(spark, out, "loads")
+    micros = sf.unix_micros("window_end") - sf.unix_micros("window_start")
+    rows = there.read(spark).limit(1).select(micros).collect() if there.number else []
+    if not rows:
+        return window or "1 minute"
+    known = timedelta(microseconds=rows[0][0])
+    if window is not None and options.length(window) != known:
+        raise ConfigError(
+            f"--window {window!r}: the batches in {out!r} have windows of {known.total_seconds():g} seconds; leave it "
+            "out, or begin anew in another --out and --checkpoint"
+        )
+    return f"{known // timedelta(milliseconds=1)} milliseconds"
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The folders of a table.
+
+    Args:
+        folder: Where they are.
+        upto: The last batch of the sum; -1: there is no sum.
+        later: The batches behind it, ascending.
+    """
+
+    folder: str
+    upto: int
+    later: tuple[int, ...]
+
+    @classmethod
+    def of(cls, spark: SparkSession, out: str, table: str) -> Batches:
+        """Those that count."""
+        folder, files = f"{out}/{table}", Files(spark)
+        names = [name.partition("=") for name in files.children(folder)]
+        sums = [int(n) for kind, _, n in names if kind == "upto" and files.exists(f"{folder}/upto={n}/_SUCCESS")]
+        upto = max(sums, default=-1)
+        return cls(folder, upto, tuple(sorted(int(n) for kind, _, n in names if kind == "batch" and int(n) > upto)))
+
+    @property
+    def number(self) -> int:
+        """How many batches there were."""
+        return self.upto + 1 + len(self.later)
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Their rows without the batch; there must be one."""
+        columns = schema.without(_SCHEMAS[self.folder.rpartition("/")[2]], "batch")
+        paths = [f"{self.folder}/batch={n}" for n in self.later]
+        paths += [f"{self.folder}/upto={self.upto}"] if self.upto >= 0 else []
+        return spark.read.schema(columns).parquet(*paths)
+
+
+_SCHEMAS = {"loads": schema.LOADS, "batch_keys": schema.BATCH_KEYS}
+
+
+def compact(spark: SparkSession, out: str, table: str) -> None:
+    """Sum up the batches of a table if they are many. A kill at any time loses and doubles nothing.
+
+    Cost: one job over what the table holds, every `MOST_BATCHES` batches.
+    """
+    there, files = Batches.of(spark, out, table), Files(spark)
+    if len(there.later) >= MOST_BATCHES:
+        rows, columns = there.read(spark), schema.without(_SCHEMAS[table], "batch")
+        summed = _summed_loads(rows) if table == "loads" else _summed_keys(rows)
+        last = there.later[-1]
+        tasks = max(1, -(-spark.sparkContext.defaultParallelism // 2))
+        conformed = schema.conform(summed, columns, strict=False).coalesce(tasks)
+        conformed.write.mode("overwrite").parquet(f"{there.folder}/upto={last}")
+        there = Batches.of(spark, out, table)
+    kept = {f"upto={there.upto}", *(f"batch={n}" for n in there.later)}
+    for name in files.children(there.folder) if there.upto >= 0 else ():
+        if name.partition("=")[0] in ("upto", "batch") and name not in kept:
+            files.delete(f"{there.folder}/{name}")
+
+
+def _summed_loads(rows: DataFrame) -> DataFrame:
+    lowest, highest = ("first_ts", "first_offset"), ("last_ts", "last_offset")
+    return rows.groupBy("run", "topic", "partition", "window_start", "window_end").agg(
+        *(sf.sum(name).alias(name) for name in ("records", "bytes", "tombstones", "null_key_records")),
+        *(sf.min(name).alias(name) for name in lowest),
+        *(sf.max(name).alias(name) for name in highest),
     )
-    return schema.conform(rows, schema.without(schema.LOADS, "batch"), strict=False)
 
 
-def top_keys(by_key: DataFrame) -> DataFrame:
-    """`schema.KEYS` -> the keys of each topic-partition with most records: `schema.BATCH_KEYS` without its batch."""
-    each = by_key.where("key_hash is not null").groupBy("run", "topic", "partition", "key_hash", "key")
+def _summed_keys(rows: DataFrame) -> DataFrame:
+    place = Window.partitionBy("run", "topic", "partition").orderBy(sf.desc("records"), "key_hash")
+    summed = rows.groupBy("run", "topic", "partition", "key_hash", "key_sample").agg(sf.sum("records").alias("records"))
+    return summed.withColumn("rank", sf.row_number().over(place)).where(sf.col("rank") <= KEPT_KEYS)
+
+
+def loads(windows: DataFrame) -> DataFrame:
+    """What `keys.windows` returns -> `schema.LOADS` without its batch. Lazy."""
+    return schema.conform(windows, schema.without(schema.LOADS, "batch"), strict=False)
+
+
+def top_keys(different: DataFrame) -> DataFrame:
+    """What `keys.different` returns -> the first keys of each topic-partition: `schema.BATCH_KEYS` without batch."""
     place = Window.partitionBy("run", "topic", "partition").orderBy(sf.desc("records"), "key_hash")
     rows = (
-        each.agg(sf.sum("records").alias("records"))
+        different.where("key_hash is not null")
         .withColumn("rank", sf.row_number().over(place))
         .where(sf.col("rank") <= BATCH_KEYS)
         .withColumn("key_sample", keys.sample("key"))
@@ -130,12 +226,10 @@ def summary(spark: SparkSession, out: str) -> dict[str, Any]:
 
     Cost: three small jobs; driver memory of O(partitions).
     """
-    try:
-        written = spark.read.schema(schema.LOADS).parquet(f"{out}/loads")
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
-            raise
+    there = Batches.of(spark, out, "loads")
+    if not there.number:
         return {"batches": 0, "windows": 0, "topics": []}  # nothing came yet
+    written = there.read(spark)
     per_partition = written.groupBy("topic", "partition").agg(
         *(sf.sum(name).alias(name) for name in ("records", "bytes")),
         sf.min("first_offset").alias("first_offset"),
@@ -150,14 +244,14 @@ def summary(spark: SparkSession, out: str) -> dict[str, Any]:
         del load["topic"]
         load["missing"] = row["last_offset"] - row["first_offset"] + 1 - row["records"]
         topic["loads"].append(load)
-    each = spark.read.schema(schema.BATCH_KEYS).parquet(f"{out}/batch_keys").groupBy("topic", "key_hash", "key_sample")
+    each = Batches.of(spark, out, "batch_keys").read(spark).groupBy("topic", "key_hash", "key_sample")
     place = Window.partitionBy("topic").orderBy(sf.desc("records"), "key_hash")
     hot = each.agg(sf.sum("records").alias("records")).withColumn("rank", sf.row_number().over(place))
     for row in sorted(hot.where("rank <= 10").select("topic", "rank", "key_sample", "records").collect()):
         key = {"key": printable(row["key_sample"]), "records": row["records"]}
         topics[row["topic"]].setdefault("hot_keys", []).append(key)
     return {
-        "batches": written.select(sf.count_distinct("batch")).collect()[0][0],
+        "batches": there.number,
         "windows": written.select("topic", "window_start").distinct().count(),
         "topics": list(topics.values()),
     }

@@ -10,46 +10,26 @@ from pyspark.sql import functions as sf
 from . import schema
 
 
-def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFrame | None = None) -> DataFrame:
-    """Load and keys of each topic-partition per window.
+def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataFrame | None = None) -> DataFrame:
+    """Load of each topic-partition per window.
 
     Args:
-        keys: `schema.KEYS`.
+        windows: What `keys.windows` returns.
         partitions: topic -> partition count, for the mean over all partitions.
         disorder: What `keys.disorder` returns; None: no record has an order to keep.
 
     Returns:
         `schema.PLACEMENT`.
 
-    Cost: lazy. One shuffle of the keys, two of (topic-partition, window).
+    Cost: lazy. Two shuffles of (topic-partition, window).
     """
-    place = ["run", "topic", "partition", "window_start", "window_end"]
-    same_key = Window.partitionBy("run", "topic", "key_hash")
-    has_key = sf.col("key_hash").isNotNull()
-    keys = keys.withColumn(
-        "moved", has_key & (sf.min("partition").over(same_key) != sf.max("partition").over(same_key))
-    )
-    elsewhere = sf.when(sf.col("home") != sf.col("partition"), sf.col("records")).otherwise(0)
-    rows = keys.groupBy(*place).agg(
-        sf.sum("records").alias("records"),
-        sf.sum("bytes").alias("bytes"),
-        sf.approx_count_distinct("key_hash").alias("keys_approx"),
-        sf.sum(sf.when(has_key, 0).otherwise(sf.col("records"))).alias("null_key_records"),
-        # max() of the complement picks the lower hash of two keys with as many records
-        sf.max(sf.when(has_key, sf.struct("records", sf.bitwise_not("key_hash").alias("not_hash")))).alias("top"),
-        sf.count_if("moved").alias("moved_keys"),
-        sf.min("first_ts").alias("first_ts"),
-        sf.max("last_ts").alias("last_ts"),
-        sf.sum("tombstones").alias("tombstones"),
-        sf.sum(sf.when(sf.col("home").isNotNull(), elsewhere)).alias("misplaced_records"),
-        sf.sum("numbered").alias("numbered_records"),
-    )
     if disorder is None:
-        rows = rows.withColumn("order_violations", sf.lit(0).cast("long"))
+        rows = windows.withColumn("order_violations", sf.lit(0).cast("long"))
     else:
         at = ["run", "topic", "partition", "window_start"]
-        rows = rows.join(disorder.groupBy(*at).agg(sf.count("*").alias("order_violations")), at, "left")
+        rows = windows.join(disorder.groupBy(*at).agg(sf.count("*").alias("order_violations")), at, "left")
         rows = rows.fillna(0, "order_violations")
+    rows = with_counts(rows, partitions)
     topic = Window.partitionBy("run", "topic", "window_start")
     seconds = sf.unix_micros(sf.col("window_end")) / 1e6 - sf.unix_micros(sf.col("window_start")) / 1e6
     topic_bytes = sf.sum("bytes").over(topic)
@@ -65,17 +45,12 @@ def placement(keys: DataFrame, partitions: Mapping[str, int], disorder: DataFram
             "bytes",
             (sf.col("records") / seconds).alias("record_rate"),
             (sf.col("bytes") / seconds).alias("byte_rate"),
-            "keys_approx",
             "null_key_records",
-            sf.bitwise_not("top.not_hash").alias("top_key_hash"),
-            sf.coalesce(sf.col("top.records") / sf.col("records"), sf.lit(0.0)).alias("top_key_share"),
-            "moved_keys",
             (sf.col("records") / sf.sum("records").over(topic)).alias("share"),
-            _ratio(sf.col("bytes") * of_topic(partitions), topic_bytes).alias("skew"),
+            _ratio(sf.col("bytes") * sf.col("n"), topic_bytes).alias("skew"),
             "first_ts",
             "last_ts",
             "tombstones",
-            "misplaced_records",
             "order_violations",
             "numbered_records",
         ),
@@ -112,7 +87,7 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
         return sf.aggregate(array, sf.lit(0.0), lambda sum_, x: sum_ + x)
 
     return schema.conform(
-        topics.withColumn("n", of_topic(partitions)).select(
+        with_counts(topics, partitions).select(
             "run",
             "topic",
             n.alias("partitions"),
@@ -131,6 +106,7 @@ def _ratio(part: Column, whole: Column) -> Column:
     return sf.when(whole > 0, part / whole).otherwise(0.0)
 
 
-def of_topic(values: Mapping[str, int]) -> Column:
-    """The value of each row's topic."""
-    return sf.create_map(*(sf.lit(x) for item in values.items() for x in item))[sf.col("topic")]
+def with_counts(rows: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
+    """Rows with ``n``, the partition count of their topic; those of other topics are dropped."""
+    counts = rows.sparkSession.createDataFrame(list(partitions.items()), "topic string, n int")
+    return rows.join(sf.broadcast(counts), "topic")

@@ -183,20 +183,18 @@ def previous(path: Path) -> tuple[Weights | None, str | None]:
 
 
 def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]:
-    """Settle measured weights against those in the target's file, and replace the file.
+    """Settle measured weights against those in the target's file.
 
     Returns:
         The weights, and what to tell about them: ``file`` (null: none), ``version``, ``unit``, ``expires_ms``,
         ``partitions``, ``changed`` (of them) and ``note`` (what was odd about the file so far, else null).
 
     Raises:
-        ConfigError, MachineError: As `previous` and `write`.
+        ConfigError: As `previous`.
     """
     before, note = previous(target.path) if target.path else (None, None)
     now_ms = time.time_ns() // 1_000_000
     weights = settle(measured, before, now_ms, now_ms + 60_000 * target.minutes)
-    if target.path:
-        write(target.path, weights)
     known = before.topics if before and before.unit == weights.unit else {}
     changed = sum(
         weight != _at(known.get(topic, ()), partition)

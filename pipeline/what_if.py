@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from producers.batch import partitions_for_tries
 
 from . import schema
+from .transform import with_counts
 
 KEYED = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
 """The presets that differ from each other; see `producers.PRESETS`."""
@@ -53,13 +54,13 @@ class _Packing:
         return (self.most - 1).bit_length(), (len(self.topics) - 1).bit_length()
 
     def packed(self) -> Column:
+        """Of a row with ``number``, its topic's."""
         of_partition, of_topic = self._bits
-        number = sf.create_map(*(sf.lit(x) for n, topic in enumerate(self.topics) for x in (topic, n)))[sf.col("topic")]
-        at = number.cast("long")
+        at = sf.col("number").cast("long")
         for value, bits in (
             (sf.col("partition"), of_partition),
-            ((sf.col("low") != sf.col("high")).cast("int"), 1),
-            ((sf.col("low") == sf.col("partition")).cast("int"), 1),
+            (sf.coalesce(sf.col("low") != sf.col("high"), sf.lit(False)).cast("int"), 1),
+            (sf.coalesce(sf.col("low") == sf.col("partition"), sf.lit(False)).cast("int"), 1),
         ):
             at = sf.shiftleft(at, bits) + value
         width = of_partition + of_topic + 2
@@ -85,7 +86,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
     robin, random, sticky and uniform come to in the long run.
 
     Args:
-        keys: `schema.KEYS` of one run.
+        keys: What `keys.different` returns, of one run.
         run: Its id.
         partitions: topic -> partition count.
         counts: Other partition counts to try, beside each topic's own.
@@ -93,28 +94,21 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
     Returns:
         `schema.PARTITIONER_WHAT_IF`.
 
-    Cost: lazy. Each different key is hashed once per rule and count, as whole columns; two shuffles of (topic,
-    partition, key) counts, two of rules x counts x partitions rows.
+    Cost: lazy. Each different key is hashed once per rule and count, as whole columns; two shuffles of rules x counts x
+    partitions rows.
     """
     tried = {topic: sorted({own, *counts}) for topic, own in partitions.items()}
-    same_key = Window.partitionBy("topic", "key")
-    different = (
-        keys.groupBy("topic", "partition", "key")
-        .agg(sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"))
-        .withColumn("low", sf.min("partition").over(same_key))
-        .withColumn("high", sf.max("partition").over(same_key))
-    )
     place = ["topic", "rule", "partitions"]
-    topics = (
-        placed(different, tried)
+    topics = with_counts(
+        placed(keys, tried)
         .groupBy(*place)
         .agg(
             *(sf.sum(name).alias(name) for name in _COUNTED),
             sf.map_from_entries(sf.collect_list(sf.struct("placed", sf.struct("records", "bytes")))).alias("at"),
-        )
+        ),
+        partitions,
     )
     n, keyed = sf.col("partitions"), sf.col("rule") != KEYLESS
-    own = sf.create_map(*(sf.lit(x) for item in partitions.items() for x in item))[sf.col("topic")]
 
     def loads(name: str) -> Column:
         spread = sf.coalesce(sf.try_element_at("at", sf.lit(-1))[name], sf.lit(0)) / n
@@ -128,7 +122,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
         topics.withColumn("load", loads("bytes")).select(
             sf.lit(run).alias("run"),
             *place,
-            (n == own).alias("current"),
+            (n == sf.col("n")).alias("current"),
             "records",
             "bytes",
             "keys",
@@ -148,7 +142,7 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
 
     Args:
         different: A row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``: the first
-            and the last partition of the key.
+            and the last partition of the key (null: no key).
         tried: topic -> partition counts, its own among them.
 
     Returns:
@@ -158,7 +152,9 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
     Cost: lazy; one pass in Arrow batches, one shuffle of each task's sums; about 1 µs of CPU a key for 20 tries.
     """
     packing = _Packing(tuple(sorted(tried)), max(map(max, tried.values())))
-    narrow = different.select(packing.packed().alias("at"), "key", "bytes")
+    numbers = different.sparkSession.createDataFrame(list(enumerate(packing.topics)), "number int, topic string")
+    numbered = different.join(sf.broadcast(numbers), "topic")
+    narrow = numbered.select(packing.packed().alias("at"), "key", "bytes")
     parts = narrow.mapInArrow(_placing(packing, tried), _PLACED)
     place = ["topic", "rule", "partitions", "placed"]
     return parts.groupBy(*place).agg(*(sf.sum(name).alias(name) for name in _COUNTED))

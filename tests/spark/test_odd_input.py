@@ -57,7 +57,7 @@ def test_days_are_utc_in_every_session(spark: SparkSession) -> None:
     columns = "topic string, partition int, offset long, timestamp timestamp, timestampType int, key binary, "
     raw = spark.createDataFrame(rows, columns + "value binary, headers array<struct<key string, value binary>>")
 
-    placed = transform.placement(keys.by_key(read.from_kafka(raw, "r", "c"), "1 hour", {"t": 1}, None), {"t": 1})
+    placed = transform.placement(keys.windows(keys.counted(read.from_kafka(raw, "r", "c"), "1 hour")), {"t": 1})
 
     assert [row["dt"] for row in placed.collect()] == [date(2026, 1, 2)] * 3
 
@@ -91,6 +91,7 @@ def test_odd_times_aborted_and_open_transactions_and_parts_of_topics(
             writer.begin_transaction()
             for _ in range(20):
                 writer.send(topic, b"v", b"hot", timestamp_ms=now_ms)
+            writer.flush(30)  # else they are never sent
             writer.abort_transaction()
         writer.begin_transaction()
         writer.send(mixed, b"v", b"committed", timestamp_ms=now_ms)

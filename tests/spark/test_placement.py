@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -31,7 +31,7 @@ def records(spark: SparkSession, rows: list[tuple[str, int, float, int | None, i
 
 
 def placed(spark: SparkSession, rows, partitions: dict[str, int]) -> DataFrame:
-    return transform.placement(keys.by_key(records(spark, rows), "10 seconds", partitions, None), partitions)
+    return transform.placement(keys.windows(keys.counted(records(spark, rows), "10 seconds")), partitions)
 
 
 def in_utc(row: Row) -> dict[str, object]:
@@ -59,15 +59,55 @@ def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
     assert set(found) == {("t", 0, MIDNIGHT), ("t", 1, MIDNIGHT), ("t", 1, later), ("u", 0, MIDNIGHT)}
     assert found["t", 0, MIDNIGHT] == {
         "run": "r", "dt": MIDNIGHT.date(), "topic": "t", "partition": 0, "window_start": MIDNIGHT, "window_end": later,
-        "records": 4, "bytes": 300, "record_rate": 0.4, "byte_rate": 30.0, "keys_approx": 2, "null_key_records": 1,
-        "top_key_hash": 1, "top_key_share": 0.5, "moved_keys": 1, "share": 0.8, "skew": 3.0,
-        "first_ts": MIDNIGHT, "last_ts": MIDNIGHT + timedelta(seconds=9.999), "tombstones": 1,
-        "misplaced_records": None, "order_violations": 0, "numbered_records": 0,
+        "records": 4, "bytes": 300, "record_rate": 0.4, "byte_rate": 30.0, "null_key_records": 1, "share": 0.8,
+        "skew": 3.0, "first_ts": MIDNIGHT, "last_ts": MIDNIGHT + timedelta(seconds=9.999), "tombstones": 1,
+        "order_violations": 0, "numbered_records": 0,
     }  # fmt: skip
-    assert (found["t", 1, MIDNIGHT]["skew"], found["t", 1, MIDNIGHT]["moved_keys"]) == (1.0, 1)
-    assert (found["t", 1, later]["top_key_hash"], found["t", 1, later]["top_key_share"]) == (-9, 0.5)
+    assert found["t", 1, MIDNIGHT]["skew"] == 1.0
     assert (found["t", 1, later]["share"], found["t", 1, later]["skew"]) == (1.0, 4.0)
-    assert found["u", 0, MIDNIGHT]["moved_keys"] == 0
+
+    counts = keys.placed(keys.counted(records(spark, rows), "10 seconds"), {"t": 4, "u": 1}, None)
+    per_partition = keys.per_partition(keys.different(counts))
+    assertSchemaEqual(per_partition.schema, schema.PARTITION_KEYS)
+    columns = ("keys", "top_key_hash", "top_key_share", "moved_keys", "judged_records", "misplaced_records")
+    assert {(r["topic"], r["partition"]): tuple(r[name] for name in columns) for r in per_partition.collect()} == {
+        ("t", 0): (2, 1, 0.5, 1, 0, 0),
+        ("t", 1): (3, -9, 1 / 3, 1, 0, 0),
+        ("u", 0): (1, 2, 1.0, 0, 0, 0),
+    }
+
+
+def test_rows_grow_with_keys_and_windows_not_with_their_product(spark: SparkSession) -> None:
+    rows = [("t", 0, 10.0 * window, key, 92, 0) for window in range(12) for key in range(20)]
+
+    assert keys.counted(records(spark, rows), "10 seconds").count() == 12 + 20
+
+
+def test_hot_keys_are_the_first_of_each_topic(spark: SparkSession) -> None:
+    """More keys than are kept, a key on two partitions, records without a key; the shares are of all records."""
+    rng = random.Random(9)
+    rows = [("t", rng.randrange(3), 0.0, min(rng.randrange(400), rng.randrange(400)), 9, 0) for _ in range(4000)]
+    rows += [("t", 0, 0.0, None, 9, 0)] * 100 + [("u", 0, 0.0, 5, 9, 0)]
+    counts = keys.placed(keys.counted(records(spark, rows), "10 seconds"), {"t": 3, "u": 1}, None)
+
+    hot = keys.hot(keys.different(counts))
+
+    assertSchemaEqual(hot.schema, schema.HOT_KEYS)
+    plan = hot._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("WindowGroupLimit") >= 2  # in each task, then among what is left
+    found = {topic: [r for r in hot.orderBy("rank").collect() if r["topic"] == topic] for topic in "tu"}
+    of_t = Counter(key for topic, _, _, key, *_ in rows if topic == "t" and key is not None)
+    expected = sorted(of_t.items(), key=lambda item: (-item[1], item[0]))[: keys.HOT_KEYS]
+    assert [(r["key_hash"], r["records"]) for r in found["t"]] == expected
+    assert [r["rank"] for r in found["t"]] == list(range(1, keys.HOT_KEYS + 1))
+    assert found["t"][0]["share"] == expected[0][1] / 4100
+    places = Counter(p for _, p, _, key, *_ in rows if key == expected[0][0])
+    most = max(places.values())
+    assert (found["t"][0]["partition"], found["t"][0]["partitions"]) == (
+        min(p for p, n in places.items() if n == most),
+        len(places),
+    )
+    assert [(r["key_hash"], r["share"]) for r in found["u"]] == [(5, 1.0)]
 
 
 def test_measures_of_load_are_the_textbooks(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +70,9 @@ def test_a_killed_stream_loses_and_doubles_nothing(
     assert [load["missing"] for load in found["loads"]] == [0, 0, 0]
     assert said["batches"] >= 6
     assert found["hot_keys"][0] == {"key": "'hot'", "records": 750}  # fewer keys than a batch keeps: exact
+    assert stream.remembered(spark, str(out), None) == "60000 milliseconds"
+    with pytest.raises(ConfigError, match=r"--window '2 minutes': the batches in .* have windows of 60 seconds"):
+        stream.remembered(spark, str(out), "2 minutes")
     rows = pyarrow.dataset.dataset(out / "loads", partitioning="hive").to_table().to_pylist()
     for partition in range(3):
         ranges = sorted(
@@ -122,3 +126,38 @@ def test_records_that_went_before_they_were_read_are_told(
     load, new = stream.summary(spark, to.out)["topics"][0]["loads"]
     assert (load["records"], load["first_offset"], load["last_offset"], load["missing"]) == (40, 0, 49, 10)
     assert (new["partition"], new["records"], new["first_offset"]) == (1, 5, 0)
+
+
+def test_many_batches_become_one_folder_and_a_kill_in_between_changes_nothing(
+    kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "MOST_BATCHES", 4)
+    topic = kafka_topic(partitions=2)
+    names = [b"hot" if i % 4 == 0 else b"key-%d" % (i % 97) for i in range(1000)]
+    sent = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, key) for key in names])
+    assert sent.acked == 1000
+    to = stream.Streamed(str(tmp_path / "out"), str(tmp_path / "checkpoint"), "1 minute", 200, "r")
+    folders = lambda: sorted(path.name for path in (tmp_path / "out" / "loads").iterdir() if path.name[0] not in "._")
+    monkeypatch.setattr(stream, "compact", lambda *_: None)
+    stream.follow(spark, kafka_broker.bootstrap, brokers.topics(kafka_broker.bootstrap, [topic]), to)
+    before = stream.summary(spark, to.out)
+    assert folders() == [f"batch={n}" for n in range(5)]
+    shutil.copytree(tmp_path / "out", tmp_path / "killed")
+    monkeypatch.undo()
+    monkeypatch.setattr(stream, "MOST_BATCHES", 4)
+
+    for table in stream.TABLES:
+        stream.compact(spark, to.out, table)
+
+    assert folders() == ["upto=4"]
+    assert stream.summary(spark, to.out) == before
+    # killed while it wrote the sum, and after that, before it deleted what is in it
+    shutil.copytree(tmp_path / "out" / "loads" / "upto=4", tmp_path / "killed" / "loads" / "upto=4")
+    assert stream.summary(spark, str(tmp_path / "killed")) == before
+    (tmp_path / "killed" / "loads" / "upto=4" / "_SUCCESS").unlink()
+    assert stream.summary(spark, str(tmp_path / "killed")) == before
+    more = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, b"later")] * 10)
+    stream.follow(spark, kafka_broker.bootstrap, brokers.topics(kafka_broker.bootstrap, [topic]), to)
+    after = stream.summary(spark, to.out)
+    assert (after["batches"], after["topics"][0]["records"]) == (6, 1000 + more.acked)
+    assert folders() == ["batch=5", "upto=4"]

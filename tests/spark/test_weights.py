@@ -110,12 +110,15 @@ def test_a_writer_killed_at_any_byte_leaves_the_weights_as_they_were(tmp_path: P
 def test_what_stands_in_the_way_of_new_weights(tmp_path: Path) -> None:
     path, target = tmp_path / "weights.json", weights.Target(tmp_path / "weights.json")
     assert weights.update(measured(1, 2), target)[1]["note"] is None
+    weights.write(path, settled(None, 1, 2))
     first = path.read_bytes()
 
     _, said = weights.update(measured(1, 3), target)
     assert (said["changed"], said["partitions"], said["note"]) == (1, 2, None)
+    assert path.read_bytes() == first  # it is replaced when the tables that tell of it are there
     path.write_bytes(first[:50])
-    _, said = weights.update(measured(1, 3), target)
+    found, said = weights.update(measured(1, 3), target)
+    weights.write(path, found)
     assert (said["changed"], said["note"]) == (2, "replaced: 50 bytes that are no whole JSON; was its writer killed?")
     assert isinstance(read(path), Weights)
     path.write_text("127.0.0.1 localhost")
@@ -141,12 +144,13 @@ def test_measured_rates_are_the_true_ones(kafka_broker: Broker, kafka_topic, spa
         producer.flush(30)
     found = brokers.topics(kafka_broker.bootstrap, [hot, other])
     records = pipeline_read.records(spark, kafka_broker.bootstrap, found, "r")
-    by_key = keys.by_key(records, "1 minute", found.partitions, None)
-    placement = transform.placement(by_key, found.partitions).persist()
+    counts = keys.counted(records, "1 minute")
+    placement = transform.placement(keys.windows(counts), found.partitions).persist()
 
     by_records = weights.measure(placement, found.partitions)
     by_bytes = weights.measure(placement, found.partitions, "bytes_per_s")
     kept, _ = weights.update(by_records, weights.Target(tmp_path / "weights.json"))
+    weights.write(tmp_path / "weights.json", kept)
     table = weights.table(spark, "r", by_records, kept)
     placement.unpersist()
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
 from pyspark.testing import assertSchemaEqual
 
 from integration.broker import Broker
@@ -19,6 +20,17 @@ from producers import partition_for_key
 pytestmark = pytest.mark.spark
 
 ROWS = "run string, topic string, partition int, key binary, bytes long, records long"
+
+
+def summed(rows: DataFrame) -> DataFrame:
+    """Rows of records -> a row per topic, partition and key, as `keys.different` gives them."""
+    same = Window.partitionBy("topic", "key")
+    sums = rows.groupBy("run", "topic", "partition", "key").agg(
+        sf.sum("bytes").alias("bytes"), sf.sum("records").alias("records")
+    )
+    ends = {name: sf.when(sf.col("key").isNotNull(), f("partition").over(same)) for name, f in
+            (("low", sf.min), ("high", sf.max))}  # fmt: skip
+    return sums.withColumns(ends)
 
 
 @pytest.fixture
@@ -44,7 +56,7 @@ def test_every_rule_and_count_equals_a_loop_over_the_records(
             key = rng.choice([None, names[0], *rng.choices(names, k=4)])
             home = rng.randrange(n) if key is None or rng.random() < 0.1 else partition_for_key(key, n)
             rows.append(("r", topic, home, key, rng.randint(0, 300), 1))
-    frame = spark.createDataFrame(rows, ROWS).repartition(3)
+    frame = summed(spark.createDataFrame(rows, ROWS)).repartition(3)
 
     predicted = what_if.partitioners(frame, "r", {"t": 5, "u": 3}, [4, 5, 16])
 
@@ -124,9 +136,8 @@ def test_the_prediction_is_what_a_topic_with_more_partitions_shows(
 
     there = read.records(spark, kafka_broker.bootstrap, found, "r")
 
-    rows = what_if.partitioners(
-        keys.by_key(there, "1 minute", found.partitions, None), "r", found.partitions, [12]
-    ).collect()
+    counts = keys.placed(keys.counted(there, "1 minute"), found.partitions, None)
+    rows = what_if.partitioners(keys.different(counts), "r", found.partitions, [12]).collect()
 
     row = {(row["topic"], row["rule"], row["partitions"]): row for row in rows}
     predicted, real = row[small, "java", 12], row[large, "java", 12]

@@ -1,0 +1,117 @@
+"""The Spark job's tables over records whose keys are all different: memory, disk and time as the keys grow."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from .pipeline import Cost, records
+from .result import Result, WrongAnswer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
+_PARTITIONS = {"orders": 12, "payments": 6, "audit": 3}
+_COUNTS = (12, 24)
+
+
+def run(quick: bool) -> Iterator[Result]:
+    """``distinct-N``: every table about records, and the findings, of N records with N different keys of 16 bytes.
+
+    Each size has a session of its own, so that its peak is its own. The quick form is the first size.
+    """
+    before: Result | None = None
+    for size in SIZES[:1] if quick else SIZES:
+        found = _measured(size, before)
+        yield found
+        before = found
+
+
+def _measured(size: int, before: Result | None) -> Result:
+    from pipeline.run import Steps, session
+
+    with session(Steps(), long=True) as spark:
+        _tables(spark, 10_000)
+        local = Path(spark.conf.get("spark.local.dir") or "")
+        with Cost() as cost, _Disk(local) as disk:
+            began = time.perf_counter()
+            cached = _tables(spark, size)
+            seconds = time.perf_counter() - began
+        heap = spark.conf.get("spark.driver.memory")
+    raw: dict[str, Any] = {"keys": size, "seconds": seconds, "cpu_seconds": cost.cpu_seconds,
+                           "peak_rss_bytes": cost.peak_bytes, "peak_disk_bytes": disk.peak_bytes, "heap": heap,
+                           **cached}  # fmt: skip
+    note = (
+        f"{size:,} different keys; {size / seconds:,.0f} keys/s; {cost.cpu_seconds:.0f} CPU s; peak "
+        f"{cost.peak_bytes / 1e6:,.0f} MB in all processes, {disk.peak_bytes / 1e6:,.0f} MB of temporary files, "
+        f"heap {heap}"
+    )
+    if before is not None:
+        measures = ("keys", "seconds", "cpu_seconds", "peak_rss_bytes", "peak_disk_bytes")
+        raw["growth"] = {name: raw[name] / before.raw[name] for name in measures}
+        grew = raw["growth"]
+        note += f"; keys x{grew['keys']:.1f}: wall x{grew['seconds']:.1f}, disk x{grew['peak_disk_bytes']:.1f}"
+    return Result(f"distinct-{size // 1_000_000}m", seconds, "s", note=note, raw=raw)
+
+
+def _tables(spark: SparkSession, size: int) -> dict[str, int]:
+    """All that the job computes from keys; the answers are checked. Returns the size of what it keeps."""
+    from pipeline import findings, keys
+    from pipeline.transform import placement, topic_load
+    from pipeline.what_if import partitioners
+
+    with TemporaryDirectory(prefix="distinct-") as out:
+        counted = keys.counted(records(spark, size, size), "1 minute")
+        counts = keys.placed(counted, _PARTITIONS, "java").persist()
+        placement(keys.windows(counts), _PARTITIONS).write.parquet(f"{out}/placement")
+        load = spark.read.parquet(f"{out}/placement")
+        topic_load(load, _PARTITIONS).write.parquet(f"{out}/topic_load")
+        different = keys.different(counts)
+        keys.per_partition(different).write.parquet(f"{out}/partition_keys")
+        keys.hot(different).write.parquet(f"{out}/hot_keys")
+        partitioners(different, "run", _PARTITIONS, _COUNTS).write.parquet(f"{out}/partitioner_what_if")
+        list(findings.misplaced(different, "java"))
+        list(findings.split_keys(different))
+        info = spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        kept = {"cached_memory_bytes": sum(each.memSize() for each in info),
+                "cached_disk_bytes": sum(each.diskSize() for each in info)}  # fmt: skip
+        found: Any = spark.read.parquet(f"{out}/partition_keys").agg({"keys": "sum"}).collect()[0][0]
+        placed: Any = load.agg({"records": "sum"}).collect()[0][0]
+        counts.unpersist(blocking=True)
+    if (placed, found) != (size, size):
+        raise WrongAnswer(f"{placed} records and {found} keys of {size}")
+    return kept
+
+
+class _Disk:
+    """The most bytes of files in a folder at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.peak_bytes = folder, 0
+
+    def __enter__(self) -> _Disk:
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._end.wait(1):
+            total = 0
+            for root, _, names in os.walk(self._folder):
+                for name in names:
+                    try:
+                        total += (Path(root) / name).stat().st_size
+                    except OSError:  # Spark has removed it
+                        continue
+            self.peak_bytes = max(self.peak_bytes, total)

@@ -1,0 +1,75 @@
+"""Files and folders wherever Spark can write, by Hadoop's own file systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class Files:
+    """Paths and URIs are as Spark takes them.
+
+    Args:
+        spark: A session with a JVM in reach.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        self._conf: Any = spark._jsc.hadoopConfiguration()
+
+    def _at(self, where: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(where)
+        return path.getFileSystem(self._conf), path
+
+    def exists(self, where: str) -> bool:
+        """There is a file or a folder."""
+        system, path = self._at(where)
+        return bool(system.exists(path))
+
+    def children(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; none where there is no folder."""
+        system, path = self._at(folder)
+        if not system.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in system.listStatus(path))
+
+    def make(self, folder: str) -> None:
+        """Make a folder, and those above it."""
+        system, path = self._at(folder)
+        system.mkdirs(path)
+
+    def delete(self, where: str) -> None:
+        """Remove a file or a folder with all in it, if it is there."""
+        system, path = self._at(where)
+        system.delete(path, True)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename within one file system.
+
+        Raises:
+            OSError: It refused.
+        """
+        system, path = self._at(source)
+        if not system.rename(path, self._at(target)[1]):
+            raise OSError(f"{source} cannot be moved to {target}")
+
+    def read(self, file: str) -> str | None:
+        """A small text; None: there is none."""
+        system, path = self._at(file)
+        if not system.exists(path):
+            return None
+        stream = system.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, file: str, text: str) -> None:
+        """Replace a small text."""
+        system, path = self._at(file)
+        stream = system.create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
