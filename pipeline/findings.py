@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as sf
 
 from . import schema
-from .departures import UNPROVEN
+from .groups.departures import UNPROVEN
 from .keys import sample
 
 CAP = 100

@@ -24,7 +24,6 @@ from . import (
     rebalances,
     report,
     schema,
-    tables,
     timeline,
     transform,
     weights,
@@ -32,7 +31,8 @@ from . import (
 )
 from .brokers import Topics
 from .steps import Steps
-from .tables import Tables, require
+from .storage import tables
+from .storage.tables import Tables, require
 
 TABLES = {
     "placement": schema.PLACEMENT,

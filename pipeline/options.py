@@ -18,7 +18,7 @@ from kafka_assignors.errors import ConfigError
 from producers import PRESETS
 
 from . import brokers, weights
-from .tables import FORMATS
+from .storage.tables import FORMATS
 
 
 def topic_names(topics: str) -> list[str]:

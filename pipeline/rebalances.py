@@ -24,7 +24,8 @@ from kafka_assignors.core.group import NO_GENERATION, TopicPartition
 from kafka_assignors.core.protocol import Subscription, decode_subscription
 from kafka_assignors.errors import WireError
 
-from . import committed, departures, schema
+from . import schema
+from .groups import committed, departures
 
 Owners = Mapping[TopicPartition, str]
 """topic-partition -> holder: the instance id of a static member, whose member id changes when it comes back, else the

@@ -37,7 +37,7 @@ from . import brokers, charts, options, page, report, stream
 from .failures import cause, origin
 from .job import TABLES, Sources, Wanted, work, written
 from .steps import Steps
-from .tables import FORMATS, chosen, require
+from .storage.tables import FORMATS, chosen, require
 
 __all__ = ["TABLES", "Steps", "app", "session"]
 

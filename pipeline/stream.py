@@ -19,8 +19,8 @@ from kafka_assignors.errors import ConfigError
 
 from . import failures, keys, options, read, report, schema
 from .brokers import Topics
-from .files import Files
 from .findings import printable
+from .storage.files import Files
 
 BATCH_KEYS = 100
 """Keys of a topic-partition that a batch keeps; a key that is hot over all batches is among those of many."""

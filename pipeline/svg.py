@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from .departures import UNPROVEN
+from .groups.departures import UNPROVEN
 
 WIDTH = 980
 LABEL = 190  # px for the names left of a timeline

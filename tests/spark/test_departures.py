@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.protocol import Subscription, encode_subscription
 from kafka_assignors.events import Event
-from pipeline import committed, departures, findings, read, rebalances, schema
+from pipeline import findings, read, rebalances, schema
+from pipeline.groups import committed, departures
 
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
 SAYS = encode_subscription(Subscription(("t",))).hex()

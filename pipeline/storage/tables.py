@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from kafka_assignors.errors import ConfigError
 
-from . import schema
+from .. import schema
 from .files import Files
 
 FORMATS = {
