@@ -21,13 +21,13 @@ _PARTITIONS = {"orders": 12, "payments": 6, "audit": 3}
 _COUNTS = (12, 24)
 
 
-def run(quick: bool) -> Iterator[Result]:
+def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
     """``distinct-N``: every table about records, and the findings, of N records with N different keys of 16 bytes.
 
     Each size has a session of its own, so that its peak is its own. The quick form is the first size.
     """
     before: Result | None = None
-    for size in SIZES[:1] if quick else SIZES:
+    for size in sizes[:1] if quick else sizes:
         found = _measured(size, before)
         yield found
         before = found

@@ -67,7 +67,8 @@ def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | No
 
     Cost: lazy. One shuffle of the keys; each is hashed once, as whole columns.
     """
-    same = Window.partitionBy("run", "topic", "of_key", "key_hash", "key")
+    # The hash first: Spark sorts by the first column's bits before it compares rows.
+    same = Window.partitionBy("key_hash", "key", "topic", "run", "of_key")
     of_key = sf.col("of_key") & sf.col("key_hash").isNotNull()
     rows = counts.withColumns(
         {

@@ -239,17 +239,17 @@ def show(said: dict[str, Any]) -> None:
         table("Not read, and why", ("reason", "lines or offsets"), list(said["rejected"].items()))
 
 
-def span(exact: float | None, at_least: float, at_most: float | None) -> str:
-    """A time in ms, or what is known of it.
+def span(exact: float | None, at_least: float, at_most: float | None, unit: str = "") -> str:
+    """A time in ms, or what is known of it; a dash where nothing got another member.
 
-    >>> span(305.04, 0, 0), span(None, 10, 16_000), span(None, 10, None), span(None, 0, 0)
-    ('305.0', '10 to 16,000', 'at least 10', '0')
+    >>> span(305.04, 0, 0), span(None, 10, 16_000, " ms"), span(None, 10, None), span(None, 0, 0)
+    ('305.0', '10 to 16,000 ms', 'at least 10', '–')
     """
     if exact is not None:
-        return f"{exact:,.1f}"
+        return f"{exact:,.1f}{unit}"
     if at_most is None:
-        return f"at least {at_least:,.0f}"
-    return f"{at_least:,.0f} to {at_most:,.0f}" if at_most else "0"
+        return f"at least {at_least:,.0f}{unit}"
+    return f"{at_least:,.0f} to {at_most:,.0f}{unit}" if at_most else "–"
 
 
 def _known(value: Any) -> str:
