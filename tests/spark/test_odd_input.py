@@ -137,10 +137,9 @@ def test_odd_times_aborted_and_open_transactions_and_parts_of_topics(
 
 @contextmanager
 def transactional(broker: Broker, name: str) -> Iterator[KafkaProducer]:
-    with KafkaProducer(
-        bootstrap_servers=broker.bootstrap, transactional_id=name, metrics_enabled=False,
-        transaction_timeout_ms=900_000,  # it is open for as long as the job takes
-    )  # fmt: skip as writer:
+    settings = {"bootstrap_servers": broker.bootstrap, "metrics_enabled": False, "linger_ms": 0}
+    lasting = {"transactional_id": name, "transaction_timeout_ms": 900_000}  # open for as long as the job takes
+    with KafkaProducer(**settings, **lasting) as writer:
         writer.init_transactions()
         yield writer
         writer.abort_transaction()
