@@ -179,3 +179,19 @@ def test_no_sentence_says_more_than_the_log_shows(spark: SparkSession) -> None:
         "emptied": "a left or expired: the coordinator's log does not tell which. It is not in generation 2, and held "
         "2 topic-partitions, and no generation after it gives them to anybody",
     }
+
+
+@pytest.mark.spark
+def test_of_a_long_log_the_last_generations_are_looked_at(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalances, "MOST_GENERATIONS", 2)
+    log = Log("long")
+    for n in range(5):
+        log.round(1000 * n, 1000 * n, **{f"m{n}": [0]})
+    lines = [("kafka:x", event.to_json()) for event in (*log.events, *crashed("short").events)]
+    events = read.events(read.parse(spark.createDataFrame(lines, "file string, line string")))
+
+    found = rebalances.collect(events)
+
+    assert [(r.group, r.generation) for r in found.rebalances] == [("long", 4), ("long", 5), ("short", 1), ("short", 2)]
+    (left_out,) = (dict(zip(schema.REJECTED.names, row, strict=True)) for row in found.left_out)
+    assert (left_out["file"], left_out["rows"]) == ("group:long", 3)

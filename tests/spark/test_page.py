@@ -7,6 +7,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
 from pipeline import charts, page, svg
 
 from ..wellformed import Wellformed
@@ -126,6 +130,30 @@ def test_a_bar_of_the_coordinators_log_is_full_only_where_commits_show_a_consume
         (f"{svg.LABEL + 0.1 * width:.1f}", f"{0.1 * width:.1f}")
     ]
     assert re.findall(r'class="cross"[^>]*>(.)', drawn) == ["?"]
+
+
+@pytest.mark.spark
+def test_what_is_collected_for_the_page_is_bounded(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More windows than steps, more groups than are drawn, more intervals than a group's share."""
+    monkeypatch.setattr(page, "MOST_GROUPS", 2)
+    monkeypatch.setattr(page, "MOST_INTERVALS", 5)
+    at = sf.timestamp_seconds(sf.col("id") * 60)
+    windows = spark.range(5000).select(sf.lit("t").alias("topic"), at.alias("window_start"), sf.lit(1).alias("records"))
+    owned = [("abc"[n % 3], "t", n, "m", n, n + 1, "open", 0.0, "callback", None, None) for n in range(25)]
+    names = "group string, topic string, partition int, member string, start_ns long, end_ns long, end_kind string, "
+    timeline = spark.createDataFrame(
+        owned, names + "overlap_prev_ms double, source string, first_commit_ns long, last_commit_ns long"
+    )
+
+    found = page.details({"placement": windows, "group_timeline": timeline})
+
+    assert len(found.windows["t"]) == page.MOST_WINDOWS
+    assert sum(records for _, records in found.windows["t"]) == 5000
+    assert found.windows["t"] == sorted(found.windows["t"])
+    assert {group: [iv.partition for iv in drawn] for group, drawn in found.intervals.items()} == {
+        "a": [0, 3, 6, 9, 12], "b": [1, 4, 7, 10, 13],
+    }  # fmt: skip
+    assert found.left_out == {"a": 4, "b": 3}
 
 
 def test_bars_are_the_loads() -> None:

@@ -80,7 +80,10 @@ def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
 def test_rows_grow_with_keys_and_windows_not_with_their_product(spark: SparkSession) -> None:
     rows = [("t", 0, 10.0 * window, key, 92, 0) for window in range(12) for key in range(20)]
 
-    assert keys.counted(records(spark, rows), "10 seconds").count() == 12 + 20
+    counted = keys.counted(records(spark, rows), "10 seconds")
+
+    assert counted.count() == 12 + 20
+    assert counted._jdf.queryExecution().optimizedPlan().toString().count("LogicalRDD") == 1  # read once for both
 
 
 def test_hot_keys_are_the_first_of_each_topic(spark: SparkSession) -> None:
