@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +13,8 @@ from typing import Any
 import confluent_kafka
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirCooperativeAssignor
+from kafka.errors import CommitFailedError, RequestTimedOutError
 
 from integration.broker import Broker
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
@@ -169,6 +174,34 @@ def test_a_member_that_is_thrown_out_is_told_what_it_lost_and_comes_back(setting
     assert set(setting.seen().values()) <= {1, 2}
 
 
+def test_a_leader_that_is_thrown_out_as_it_assigns_is_told_what_it_lost(setting: Setting) -> None:
+    """With kafka-python's own assignor, which doesn't guard its consumer: the bridge does."""
+    gate, assigns = threading.Event(), threading.Event()
+
+    class Slow(TheirCooperativeAssignor):  # type: ignore[misc]
+        def assign(self, cluster: Any, members: Any) -> Any:
+            if len(members) > 1 and not gate.is_set():
+                assigns.set()
+                gate.wait(DEADLINE_S)  # its heartbeats stop, and its session ends
+            return super().assign(cluster, members)
+
+    a = setting.start(Slow())
+    setting.shared(a)
+    setting.send()
+    b = setting.start(TheirCooperativeAssignor)
+    assert assigns.wait(DEADLINE_S)
+    setting.shared(b)
+    setting.send(wait=False)
+    gate.set()
+    until(lambda: ("lost", list(range(PARTITIONS))) in a.told, "it is told that it lost all")
+    setting.shared(a, b)
+    setting.send()
+
+    a.stop()
+    b.stop()
+    assert setting.committed() == dict.fromkeys(range(PARTITIONS), setting.sent)
+
+
 def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
     """The data plane's own commit is refused by the broker, as it is no member."""
     setting.sent = 0
@@ -189,6 +222,12 @@ def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
 
         bridge.commit(messages[2])
         assert setting.committed()[2] == 3
+        done = bridge.commit(messages[3], asynchronous=False)
+        assert [(each.topic, each.partition, each.offset) for each in done or ()] == [(setting.topic, 2, 4)]
+        assert bridge.commit(messages[4], asynchronous=True) is None
+        until(lambda: not bridge.poll(0.1) and setting.committed()[2] == 5, "it is committed in the background")
+        with pytest.raises(CommitFailedError, match="elsewhere-0: not owned any more"):
+            bridge.commit(offsets=[confluent_kafka.TopicPartition("elsewhere", 0, 7)])
         bridge.commit(offsets=[confluent_kafka.TopicPartition(setting.topic, 4, 0)])
         assert setting.committed()[4] == 0
         with pytest.raises(confluent_kafka.KafkaException, match="UNKNOWN_MEMBER_ID"):
@@ -196,7 +235,7 @@ def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
         with pytest.raises(ConfigError, match="not both"):
             bridge.commit(messages[0], offsets=[])
         assert bridge.memberid()
-    assert setting.committed()[2] == 3  # nothing by itself
+    assert setting.committed()[2] == 5  # nothing by itself
     bridge.close()
     with pytest.raises(RuntimeError, match="closed"):
         bridge.poll(0)
@@ -232,16 +271,133 @@ def test_callbacks_choose_where_to_start_and_commit_by_hand(setting: Setting) ->
     assert not other[0].seen  # nothing was left to read
 
 
-@pytest.mark.parametrize(
-    ("config", "assignors", "message"),
-    [
-        ({}, [RangeAssignor], "'group.id' is missing"),
-        ({"group.id": "g"}, [], r"assignors must be a list such as \[CooperativeStickyAssignor\]"),
-        ({"group.id": "g", "partition.assignment.strategy": "range"}, [RangeAssignor], "as the second argument"),
-        ({"group.id": "g", "group.protocol": "consumer"}, [RangeAssignor], "the classic protocol alone"),
-        ({"group.id": "g", "on_commit": print}, [RangeAssignor], "`commit` waits"),
-    ],
-)
-def test_a_wrong_configuration_is_refused(config: dict[str, Any], assignors: list[Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        BridgedConsumer(config, assignors)
+def test_no_assignor_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"assignors must be a list such as \[CooperativeStickyAssignor\]"):
+        BridgedConsumer({"group.id": "g"}, [])
+
+
+class Interrupted(BaseException):
+    """As KeyboardInterrupt, which pytest would take for its own."""
+
+
+@pytest.fixture
+def interrupt_after() -> Iterator[Callable[[float], None]]:
+    """Interrupt what runs once, after so many seconds; 0 calls it off."""
+    armed = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal armed
+        if armed:
+            armed = False
+            raise Interrupted
+
+    def arm(seconds: float) -> None:
+        nonlocal armed
+        armed = seconds > 0
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield arm
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_interrupts_at_any_moment_lose_nothing_and_commit_nothing_unseen(
+    setting: Setting, interrupt_after: Callable[[float], None]
+) -> None:
+    """A signal that falls into `consume` leaves the caller with nothing; what was on its way then comes again."""
+    rng = random.Random(12)
+    seen: dict[int, set[int]] = {each: set() for each in range(PARTITIONS)}
+    interrupted = 0
+    bridge = BridgedConsumer(setting.config(**{"auto.commit.interval.ms": 20}), [CooperativeStickyAssignor])
+    bridge.subscribe([setting.topic])
+    until(lambda: not bridge.consume(1, 0.1) and len(bridge.assignment()) == PARTITIONS, "it has all")
+    for _ in range(8):
+        setting.send(wait=False)
+    deadline = time.monotonic() + DEADLINE_S
+    while any(len(each) < setting.sent for each in seen.values()):
+        assert time.monotonic() < deadline, f"messages are lost: {seen}"
+        batch: list[Any] = []
+        try:
+            interrupt_after(rng.choice([0.0003, 0.001, 0.003, 0.01, 0.05]))
+            batch = bridge.consume(rng.choice([1, 2, 7, 50]), 0.2)
+            interrupt_after(0)
+        except Interrupted:
+            interrupted += 1
+        committed = setting.committed() if rng.random() < 0.1 else {}
+        assert all(set(range(offset)) <= seen[each] for each, offset in committed.items())
+        for message in batch:
+            seen[message.partition()].add(message.offset())
+    bridge.close()
+
+    assert interrupted > 5
+    assert setting.committed() == dict.fromkeys(range(PARTITIONS), setting.sent)
+
+
+@pytest.mark.parametrize("how", ["with", "finally"])
+def test_a_message_whose_processing_raised_is_not_committed(setting: Setting, how: str) -> None:
+    setting.send(wait=False)
+    read: list[tuple[int, int]] = []
+
+    def process(bridge: BridgedConsumer) -> None:
+        while True:
+            if (message := bridge.poll(0.5)) is not None:
+                read.append((message.partition(), message.offset()))
+                if len(read) == 7:
+                    raise ZeroDivisionError
+
+    def run_with() -> None:
+        with BridgedConsumer(setting.config(), [CooperativeStickyAssignor]) as bridge:
+            bridge.subscribe([setting.topic])
+            process(bridge)
+
+    def run_finally() -> None:
+        bridge = BridgedConsumer(setting.config(), [CooperativeStickyAssignor])
+        try:
+            bridge.subscribe([setting.topic])
+            process(bridge)
+        finally:
+            bridge.close()
+
+    with pytest.raises(ZeroDivisionError):
+        run_with() if how == "with" else run_finally()
+
+    done = Counter(partition for partition, _ in read[:-1])
+    assert setting.committed() == dict(done)
+
+
+def test_a_trickle_keeps_its_member_in_the_group(setting: Setting) -> None:
+    """One call of `consume` outlasts max.poll.interval.ms, with a few messages and not enough of them."""
+    short = {"max.poll.interval.ms": 2000, "session.timeout.ms": 1000}
+    told: list[str] = []
+    with BridgedConsumer(setting.config(**short), [CooperativeStickyAssignor]) as bridge:
+        bridge.subscribe([setting.topic], on_lost=lambda *_: told.append("lost"))
+        until(lambda: not bridge.consume(1, 0.1) and len(bridge.assignment()) == PARTITIONS, "it has all")
+        member = bridge.memberid()
+        setting.send(wait=False)
+        messages = bridge.consume(EACH * PARTITIONS + 1, 5)
+        assert len(messages) == EACH * PARTITIONS
+        bridge.consume(1, 0.5)
+        assert bridge.memberid() == member
+        assert not told
+    assert setting.committed() == dict.fromkeys(range(PARTITIONS), EACH)
+
+
+def test_a_commit_that_failed_is_tried_again(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with BridgedConsumer(setting.config(**{"auto.commit.interval.ms": 100}), [CooperativeStickyAssignor]) as bridge:
+        commit = bridge._control.commit_async
+
+        def refuse(offsets: Any, callback: Any = None) -> Any:
+            monkeypatch.setattr(bridge._control, "commit_async", commit)
+            callback(offsets, RequestTimedOutError("the coordinator is slow"))
+
+        monkeypatch.setattr(bridge._control, "commit_async", refuse)
+        bridge.subscribe([setting.topic])
+        setting.send(wait=False)
+        read: list[Any] = []
+        until(lambda: read.extend(bridge.consume(10, 0.2)) or len(read) == EACH * PARTITIONS, "all are consumed")
+        everything = dict.fromkeys(range(PARTITIONS), EACH)
+        until(lambda: not bridge.consume(1, 0.2) and setting.committed() == everything, "what was refused is committed")
+    assert "not committed yet, next try in" in caplog.text
