@@ -36,6 +36,19 @@ class MemberFaults(ABC):
         self._ended(name, STOP_S)
         self.write("fault_end", **process.named("kill"))
 
+    def interrupt(self, name: str) -> None:
+        """Send a bridged member SIGINT; `wait_end` waits for the end of one whose application ends by it.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotSupported: Its client isn't ``bridge``.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        self.write("fault_begin", **process.named("interrupt"))
+        process.interrupt()
+        self.write("fault_end", **process.named("interrupt"))
+
     def pause(self, name: str) -> None:
         """Make a member stand still (SIGSTOP): the coordinator evicts it when its session ends, unless it is resumed.
 

@@ -23,7 +23,7 @@ from .coordreader import CoordinatorLog
 from .errors import HarnessError, MemberDied, NotDrained, NotStable
 from .faults import STOP_S, MemberFaults
 from .integrity.manifest import RunFile
-from .member import AIOKAFKA, CLIENT, MemberConfig
+from .member import AIOKAFKA, BRIDGE, CLIENT, MemberConfig
 from .process import MemberProcess, PythonProcess
 from .proxy import FaultProxy
 from .rest import Stable, assigned_to, due, names_of, seen
@@ -33,8 +33,14 @@ from .verifiable import CONFLUENT, JAVA, VERIFIABLE, VerifiableProcess
 
 __all__ = ["CLIENTS", "MemberGroup", "Stable"]
 
-CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA)
+CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE)
 """What members may run."""
+_PROGRAMS = {
+    CLIENT: ("integration.member", "kafka"),
+    AIOKAFKA: ("integration.aiokafka_member", "aiokafka"),
+    BRIDGE: ("integration.members.bridge", "confluent_kafka"),
+}
+"""Client -> the module of members that write their history, and the package that it needs."""
 _TICK_S = 0.02
 
 
@@ -127,7 +133,8 @@ class MemberGroup(MemberFaults, TopicChanges):
             topics: Its subscription; empty with a `pattern`.
             assignors: Names, most wanted first; with another client than kafka-python its own assignors.
             client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM,
-                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line, ``aiokafka`` that.
+                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line, ``aiokafka`` that,
+                ``bridge`` an application with confluent-kafka and our assignors.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
             pattern: It subscribes to all topics whose names match this regular expression; kafka-python alone.
@@ -306,13 +313,15 @@ class MemberGroup(MemberFaults, TopicChanges):
             self._last_ns = time.monotonic_ns()
 
     def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
-        if config.client not in (CLIENT, AIOKAFKA):
+        if config.client not in _PROGRAMS:
             return VerifiableProcess(config, self._log, stem)
-        if config.client == AIOKAFKA and find_spec("aiokafka") is None:
+        module, package = _PROGRAMS[config.client]
+        if find_spec(package) is None:
+            missing = package.replace("_", "-")
             raise ConfigError(
-                f"member {config.member!r} runs aiokafka, which is missing: pip install 'kafka-assignors[aiokafka]'"
+                f"member {config.member!r} runs {missing}, which is missing: pip install "
+                f"'kafka-assignors[{missing.removesuffix('-kafka')}]'"
             )
-        module = "integration.member" if config.client == CLIENT else "integration.aiokafka_member"
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
         return PythonProcess(config, module, *endings)
 

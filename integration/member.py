@@ -40,7 +40,7 @@ from .names import assignor_named
 from .orders import Orders
 from .tap import AssignorTap
 
-CLIENT, AIOKAFKA = "kafka-python", "aiokafka"
+CLIENT, AIOKAFKA, BRIDGE = "kafka-python", "aiokafka", "bridge"
 MAX_POLL_INTERVAL_MS = 300_000
 """Kafka's default, in every client."""
 METADATA_MAX_AGE_MS = 300_000

@@ -16,7 +16,8 @@ from typing import Any
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
-from .member import MemberConfig
+from .errors import NotSupported
+from .member import BRIDGE, MemberConfig
 from .names import COOPERATIVE
 from .proxy import FaultProxy
 
@@ -89,6 +90,16 @@ class MemberProcess(ABC):
     @abstractmethod
     def kill(self) -> None:
         """SIGKILL; doesn't wait."""
+
+    def interrupt(self) -> None:
+        """SIGINT.
+
+        Raises:
+            NotSupported: Its program has no work of its own that could be interrupted.
+        """
+        raise NotSupported(
+            f"member {self.config.member!r}, client {self.config.client!r}: only bridged members are interrupted"
+        )
 
     @abstractmethod
     def pause(self) -> None:
@@ -196,6 +207,12 @@ class PythonProcess(MemberProcess):
     def kill(self) -> None:
         """SIGKILL."""
         self._popen.kill()
+
+    def interrupt(self) -> None:
+        """SIGINT, to bridged members."""
+        if self.config.client != BRIDGE:
+            super().interrupt()
+        self._popen.send_signal(signal.SIGINT)
 
     def pause(self) -> None:
         """SIGSTOP. A process that stands still can't notice that the harness is gone, so another waits to wake it."""

@@ -18,6 +18,8 @@ assigned_begin assigned_end  member  generation partitions[]
 revoke_begin revoke_end      member  generation partitions[]
 lost_begin lost_end          member  generation partitions[]
 consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
+finished                     member  offsets[{topic partition first last count bytes}] (what its application is done
+                                     with; a member that tells so has finishes=true in its start's config)
 commit_begin                 member  offsets[{topic partition offset}]
 commit_ok commit_fail        member  offsets[{topic partition offset}] error?
 error                        any     error fatal message   (of the harness: it gave up, and why)
