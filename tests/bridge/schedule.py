@@ -52,9 +52,11 @@ class Schedule:
             "queued_max_messages_kbytes": 1,
             "fetch_message_max_bytes": 500,
         }
+        batch = rng.choice([1, 5, 20, 200])
         app = {
-            "app_batch": rng.choice([1, 5, 20, 200]),
-            "app_work_ms": rng.choice([0, 1, 5, 20]),
+            "app_batch": batch,
+            # slow, and yet faster than it must be to call again in time: else it would never get on
+            "app_work_ms": min(rng.choice([0, 1, 5, 40]), POLL_INTERVAL_MS * 2 // 3 // batch),
             "app_commits": rng.choice(["auto", "auto", "auto", "batch", "message"]),
             "app_interrupt": rng.choice(["ends", "goes-on"]),
             **rng.choice([queues, {}]),  # queues that are always full, or that hold all there is
@@ -127,7 +129,7 @@ class _Play:
             self.start("a")
         elif action == "fail":
             group.stop("a")
-            self.start("a", app_fails_at=random.Random(self._schedule.seed).randint(1, 40))
+            self.start("a", app_fails_at=random.Random(self._schedule.seed).randint(1, 20))
             self.records(120)
             group.wait_end("a", DEADLINE_S)
             self.start("a")

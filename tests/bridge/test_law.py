@@ -9,6 +9,7 @@ import pytest
 from integration.checker import check
 
 from ..harness.story import Story
+from ..harness.test_history_schema import faults
 
 
 def work(story: Story, name: str, *, finish: int | None = None) -> Story:
@@ -45,6 +46,7 @@ def test_what_was_finished_may_be_committed() -> None:
     verdict = check(story.history, require=["C6"])
 
     assert verdict.value is True, verdict
+    assert [found for event in story.events if (found := faults(event.to_json()))] == []
     assert verdict.checked["C6"] == 14  # seven partitions, twice
 
 
