@@ -18,8 +18,8 @@ SESSION_MS, POLL_INTERVAL_MS = 1000, 1500
 DEADLINE_S = 90
 _TICK_S = 0.05
 _OF_TIME = ("O1", "R1", "C1")
-"""Laws that a member breaks which was evicted and doesn't know it yet. They excuse it where the harness did it; on a busy
-machine slow members are evicted unasked. The promise holds then, too, and is judged by all other laws."""
+"""Laws that a member breaks which was evicted and doesn't know it yet. They excuse that where the harness did it; on a
+busy machine slow members are evicted unasked. The promise holds then, too: all other laws judge it."""
 _ASSIGNORS = (
     *("cooperative-sticky", "cooperative-sticky", "range", "sticky"),
     *("kafka-python:cooperative-sticky", "kafka-python:roundrobin"),
