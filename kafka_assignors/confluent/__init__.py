@@ -24,6 +24,8 @@ What is different from a ``Consumer``:
   ``send_offsets_to_transaction`` of a confluent producer can't fence it: no exactly-once across groups.
 * The group's work is done during `poll` and `consume`. A rebalance may take them longer than their timeout, and
   ``max.poll.interval.ms`` between two calls ends the membership, as with any consumer.
+* Settings are librdkafka's. What reaches the cluster (addresses, TLS, SASL, ``oauth_cb``) and what makes the member is
+  translated for the control plane; what can't be is refused by its name, and ``control={…}`` takes its place.
 * Callbacks run during these calls, on a thread of kafka-python's, while the caller waits; they may `commit`, not
   `poll`.
 """

@@ -7,6 +7,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+import trustme
 from kafka import KafkaConsumer
 
 from kafka_assignors.confluent.settings import Tokens, planes
@@ -156,23 +157,6 @@ def test_librdkafka_knows_what_is_left_to_the_data_plane() -> None:
 
 
 @pytest.fixture(scope="module")
-def pem(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A certificate that signed itself."""
-    import datetime
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
-    begin = datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
-        .not_valid_before(begin).not_valid_after(begin.replace(year=2050))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    return made.public_bytes(serialization.Encoding.PEM).decode()
+def pem() -> str:
+    """Of a certificate authority."""
+    return trustme.CA().cert_pem.bytes().decode()
