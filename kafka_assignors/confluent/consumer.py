@@ -219,7 +219,8 @@ class BridgedConsumer:
         """Stop fetching, commit what is finished if it commits by itself, leave the group. Twice is once.
 
         What was returned last counts as finished, unless an exception is being handled: a ``finally`` that closes also
-        runs when the processing of these messages failed.
+        runs when the processing of these messages failed. Nobody can tell here that an ``except`` before has ended such
+        an exception: use ``with``, which sees it, around the loop and inside the ``try``.
 
         Raises:
             KafkaError: kafka-python's: an error of a callback; all is closed nevertheless.
