@@ -27,6 +27,7 @@ from integration.costs import Cost
 from integration.errors import HarnessError
 from integration.group import MemberGroup
 from integration.history import History
+from integration.integrity import manifest
 from integration.records import Sender
 from integration.topics import create_topics
 
@@ -207,7 +208,7 @@ def _change(group: MemberGroup, row: Row, topic: str) -> None:
 def _keep(folder: Path, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(path, "wb", preset=9) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for each in sorted(folder.glob("*.jsonl")):
+        for each in sorted([*folder.glob("*.jsonl"), folder / manifest.NAME]):
             tar.add(each, each.name)
 
 

@@ -125,6 +125,8 @@ def _unread(record: GroupRecord) -> list[str]:
     torn = [g.number for g in record.generations if g.contradicts_itself]
     reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
+    for name, _ in sorted(set(record.processes.values()) - set(record.starts), key=str):
+        unread.append(f"member {name!r} of group {record.group!r} has no start: what it was told to do isn't known")
     if torn:
         unread.append(
             f"in group {record.group!r} raw assignments contradict what was decoded from them, in generation "

@@ -123,7 +123,8 @@ class GroupRecord:
         self.events: dict[str, list[Event]] = defaultdict(list)  # kind -> events
         self.spans: list[Span] = []
         self.counts: list[tuple[int, Mapping[str, int]]] = []  # mono_ns, topic -> partition count
-        self._present: dict[int, frozenset[Process]] = {}  # by the generation's identity
+        self._members: dict[int, Mapping[str, Process]] = {}  # by the generation's identity
+        self._present: dict[int, frozenset[Process]] = {}
 
     @cached_property
     def generations(self) -> list[Generation]:
@@ -166,17 +167,24 @@ class GroupRecord:
         """Member id -> (member name, incarnation), as the members themselves say."""
         return {e.member_id: (e.member, e.incarnation) for e in self.events["generation"] if e.member_id}
 
-    def present(self, generation: Generation) -> frozenset[Process]:
-        """The processes that are in a generation.
+    def members_of(self, generation: Generation) -> Mapping[str, Process]:
+        """Member id -> process, of all that are in a generation.
 
         A member id that no process has told yet is that of the one that was started last, by then, under the member's
         instance id, or else its name.
         """
-        known = self._present.get(id(generation))
+        known = self._members.get(id(generation))
         if known is None:
             rows = generation.event.data["members"]
-            known = frozenset(self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows)
-            self._present[id(generation)] = known
+            known = {m["member_id"]: self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows}
+            self._members[id(generation)] = known
+        return known
+
+    def present(self, generation: Generation) -> frozenset[Process]:
+        """The processes that are in a generation."""
+        known = self._present.get(id(generation))
+        if known is None:
+            known = self._present[id(generation)] = frozenset(self.members_of(generation).values())
         return known
 
     def _latest(self, generation: Generation, row: Mapping[str, Any]) -> Process:
@@ -188,6 +196,18 @@ class GroupRecord:
             and (start.member == name if instance is None else start.instance_id == instance)
         ]
         return (started[-1].member, started[-1].incarnation) if started else (name, 0)
+
+    @cached_property
+    def first_told(self) -> dict[Process, Event]:
+        """Process -> the first event that it wrote, by time."""
+        found: dict[Process, Event] = {}
+        for events in self.events.values():
+            for event in events:
+                if event.src == "member":
+                    process = event.member, event.incarnation
+                    if process not in found or event.mono_ns < found[process].mono_ns:
+                        found[process] = event
+        return found
 
     @cached_property
     def last_told(self) -> dict[Process, int]:

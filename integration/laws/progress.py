@@ -26,6 +26,7 @@ SESSION_MS = 45_000
 """Kafka's own session timeout, of members that don't tell theirs."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
 _STALLS = ("stall", "assign_stall")
+_CALLBACKS = tuple(f"{what}_{edge}" for what in ("assigned", "revoke", "lost") for edge in ("begin", "end"))
 
 
 @dataclass(frozen=True)
@@ -136,48 +137,86 @@ def adoption(record: GroupRecord, found: Findings) -> None:
 def held_as_given(record: GroupRecord, found: Findings) -> None:
     """R8 and P1: what callbacks give a member is what the generation gave it, all of that and nothing else.
 
+    Callbacks of a process come one after the other: each ends, with what it began with, before the next one begins.
+
     All of it: judged when the member hears of its next generation, at each rest, and where the group is left alone. P1:
     at a rest each partition that was given is owned, by callback, by the process that it was given to.
     """
-    kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
-    events = [e for kind in kinds for e in record.events[kind]]
+    events = [e for kind in ("generation", *_CALLBACKS) for e in record.events[kind]]
     rests = [e for e in record.events["step"] if e.data["name"] == "stable"]
     held: dict[Process, set[TopicPartition]] = defaultdict(set)
     got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since it adopted
     adopted: dict[Process, tuple[Event, frozenset[TopicPartition]]] = {}
+    under_way: dict[Process, Event] = {}
     quiet = list(quiet_times(record))
     for event in sorted([*events, *rests], key=lambda e: (e.mono_ns, e.src, e.seq)):
         process = event.member, event.incarnation
         while quiet and event.mono_ns > quiet[0].end_ns:
             _left_alone(quiet.pop(0), adopted, got, found)
         if event.kind == "step":
-            _at_rest(record, event, held, found)
+            _at_rest(record, event, held, adopted, found)
         elif event.kind == "generation":
             if process in adopted and adopted[process][0].data["generation"] != event.data["generation"]:
                 _all_got(*adopted[process], got[process], event, found)
             adopted[process] = event, frozenset(partitions_of(event))
             got[process] = set(held[process])
-        elif event.kind == "assigned_begin":
+            continue
+        elif event.kind != "step":
+            _one_by_one(under_way, event, found)
+        if event.kind == "assigned_begin":
             _nothing_else(record, event, found)
+            _as_adopted(adopted.get(process), event, found)
             held[process].update(partitions_of(event))
             got[process].update(partitions_of(event))
-        else:
+        elif event.kind in ("revoke_begin", "lost_begin"):
+            if more := set(partitions_of(event)) - held[process]:
+                message = f"{event.member} was told to give up {all_named(sorted(more))}, which it didn't own"
+                found.broken("R8", message, event)
             held[process].difference_update(partitions_of(event))
     for each in quiet:
         _left_alone(each, adopted, got, found)
 
 
+def _one_by_one(under_way: dict[Process, Event], event: Event, found: Findings) -> None:
+    process = event.member, event.incarnation
+    before = under_way.pop(process, None)
+    what, _, edge = event.kind.partition("_")
+    if edge == "begin":
+        under_way[process] = event
+        if before is not None:
+            found.broken("R8", f"{event.member}: {event.kind} came before its {before.kind} had ended", before, event)
+    elif before is None:
+        found.broken("R8", f"{event.member}: {event.kind} came without its begin", event)
+    elif before.kind != f"{what}_begin" or set(partitions_of(before)) != set(partitions_of(event)):
+        message = f"{event.member}: {before.kind} of {all_named(partitions_of(before))} was ended by {event.kind} of "
+        found.broken("R8", message + all_named(partitions_of(event)), before, event)
+
+
 def asked_to_end(record: GroupRecord, found: Findings) -> None:
     """E1: a process ends because the harness told it to, or waited for that; a fenced one may end at any time.
 
-    The harness says so in ``asked``. Where it says nothing, an exit code other than 0 needs a ``stop`` or a kill.
+    The harness says so in ``asked``. Where it says nothing, an exit code other than 0 needs a ``stop`` or a kill. Nor
+    does a process tell anything before its ``start`` or after its ``exit``, give or take `SLACK_MS`; ``stop`` is the
+    last thing that it tells.
     """
+    for stop in record.events["stop"]:
+        later_ms = (record.last_told[stop.member, stop.incarnation] - stop.mono_ns) / MS
+        if later_ms > 0:
+            found.broken("E1", f"{stop.member} told of something {later_ms:.0f} ms after its stop", stop)
+    for process, start in record.starts.items():
+        first = record.first_told[process]
+        if first.mono_ns < start.mono_ns - SLACK_MS * MS:
+            early_ms = (start.mono_ns - first.mono_ns) / MS
+            found.broken("E1", f"{start.member} told of {first.kind} {early_ms:.0f} ms before its start", first, start)
     told = {(e.member, e.incarnation) for e in record.events["stop"]}
     killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
     fenced = {(f.old.member, f.old.incarnation) for f in fencings(record)}
     for event in record.events["exit"]:
         process, code = (event.member, event.incarnation), event.data["code"]
         found.judged("E1")
+        late_ms = (record.last_told.get(process, 0) - event.mono_ns) / MS
+        if late_ms > SLACK_MS:
+            found.broken("E1", f"{event.member} told of something {late_ms:.0f} ms after its end", event)
         if process in killed | fenced:
             continue
         asked = event.data.get("asked", process in told or not code)
@@ -249,27 +288,44 @@ def _owners_live(
         found.broken("P1", message, quiet.began, generation.event)
 
 
-def _at_rest(record: GroupRecord, rest: Event, held: Mapping[Process, set[TopicPartition]], found: Findings) -> None:
+def _at_rest(
+    record: GroupRecord,
+    rest: Event,
+    held: Mapping[Process, set[TopicPartition]],
+    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    found: Findings,
+) -> None:
     generation = record.written_by(rest.data["generation"], rest.mono_ns)
     if generation is None:
         return  # law O3 tells
-    for member_id, given in sorted(generation.assigned.items()):
-        process = record.processes.get(member_id)
-        if process is None:
-            continue
-        found.judged("P1")
-        found.judged("R8")
-        if missing := given - held[process]:
-            message = f"the group rested in generation {generation.number}, and {process[0]} was never told of {{}}"
+    for member_id, process in sorted(record.members_of(generation).items()):
+        if process not in record.starts:
+            continue  # none of the harness's
+        given = generation.assigned[member_id]
+        for law in ("G4", "P1", "R8"):
+            found.judged(law)
+        if process not in adopted or adopted[process][0].data["generation"] != generation.number:
+            message = f"the group rested in generation {generation.number}, which {process[0]} hadn't adopted"
+            found.broken("G4", message, generation.event, rest)
+        if missing := given - held.get(process, set()):
             parts = all_named(sorted(missing))
-            found.broken("R8", message.format(parts), generation.event, rest)
+            message = f"the group rested in generation {generation.number}, and {process[0]} was never told of {parts}"
+            found.broken("R8", message, generation.event, rest)
             found.broken("P1", f"the group rested while nobody owned {parts}", generation.event, rest)
-        if more := held[process] - given:
+        if more := held.get(process, set()) - given:
             message = (
                 f"the group rested in generation {generation.number}, and {process[0]} still owned "
-                f"{all_named(sorted(more))}, which that gave it not"
+                f"{all_named(sorted(more))}, which that didn't give it"
             )
             found.broken("R8", message, generation.event, rest)
+
+
+def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: Event, found: Findings) -> None:
+    number = event.data["generation"]
+    if number >= 0 and (adopted is None or adopted[0].data["generation"] != number):
+        found.judged("G4")
+        message = f"{event.member} was assigned partitions in generation {number}, which it hadn't adopted"
+        found.broken("G4", message, event, None if adopted is None else adopted[0])
 
 
 def _left_alone(
