@@ -170,7 +170,7 @@ def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
 def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event) -> Generation | None:
     """The generation without a process that stood all the time from before its commit began until it was accepted."""
     generations = record.generations
-    at = bisect_right(generations, begin.mono_ns - _SLACK_NS, key=lambda g: g.event.mono_ns) - 1
+    at = bisect_left(generations, begin.mono_ns - _SLACK_NS, key=lambda g: g.event.mono_ns) - 1
     end = bisect_right(generations, accepted.mono_ns + _SLACK_NS, key=lambda g: g.event.mono_ns)
     if at < 0 or any(process in record.present(g) for g in generations[at:end]):
         return None
