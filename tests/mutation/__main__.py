@@ -29,20 +29,24 @@ from rich.progress import track
 from .mutants import Mutant, mutants, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
-SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "hindered", "laws")
+SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "hindered", "laws", "integrity")
 """What is mutated, below ``integration/``: modules, and folders of modules."""
 
 TESTS = (
-    "test_checker.py",
-    "test_checker_laws.py",
-    "test_fault_laws.py",
-    "test_hindered.py",
-    "test_epochs.py",
-    "test_history.py",
-    "test_timeline.py",
-    "test_claims.py",
+    "harness/test_checker.py",
+    "harness/test_checker_laws.py",
+    "harness/test_fault_laws.py",
+    "harness/test_hindered.py",
+    "harness/test_epochs.py",
+    "harness/test_history.py",
+    "harness/test_timeline.py",
+    "harness/test_claims.py",
+    "judge/test_accepted.py",
+    "judge/test_boundaries.py",
+    "judge/test_exact.py",
+    "judge/test_integrity.py",
 )
-"""Tests under ``tests/harness/`` that judge histories without a broker."""
+"""Tests under ``tests/`` that judge histories without a broker."""
 
 TIMEOUT_S = 120
 """A mutant whose tests run longer hangs them, which a reader notices: it counts as killed."""
@@ -109,7 +113,7 @@ def run_tests(case: Case | None) -> str:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    where = [str(ROOT / "tests" / "harness" / test) for test in TESTS]
+    where = [str(ROOT / "tests" / test) for test in TESTS]
     # The same examples for every mutant: a lucky draw is no test.
     options = [
         "-x",
