@@ -25,7 +25,6 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
     tellers = {process for process, start in record.starts.items() if start.data.get("config", {}).get("finishes")}
     if not tellers:
         return
-    resets = any(e.data.get("change") == "reset_offsets" for e in record.events["admin_change"])
     finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> who finished it first
     there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> who knows that there is a record
     for ack in run.acks:
@@ -46,7 +45,7 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
             offset = known[reached[tp]]
             reached[tp] += 1
             end = finished[tp].get(offset)
-            if (end is None or end.mono_ns > until) and not resets:
+            if end is None or end.mono_ns > until:
                 message = (
                     f"offset {commit.data['offset']} of {named(tp)} was committed when nobody had finished the record "
                     f"at offset {offset}"
