@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 from pyspark.sql import SparkSession
 
 from integration.broker import Broker
@@ -26,6 +26,7 @@ from pipeline.job import TABLES, Sources, Wanted, work, written
 from pipeline.steps import Steps
 from producers import partition_for_key
 
+from ..waiting import until
 from ..wellformed import Wellformed
 
 # Real members, and a job of some forty small ones: minutes on a machine that does other things too.
@@ -174,21 +175,27 @@ def test_a_clean_run_has_no_finding_and_what_if_is_what_another_group_then_did(
 
 
 def test_a_killed_consumer_is_never_told_as_one_that_left(
-    kafka_broker: Broker, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
+    kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:
     """From the coordinator's log alone; the members' own history, which the job does not get, is the truth."""
     topic, history, out = kafka_topic(partitions=4), tmp_path / "history", str(tmp_path / "out")
     records = [Record(topic, b"key-%d" % (i % 90)) for i in range(400)]
-    assert send(kafka_broker.bootstrap, tmp_path / "sent", "r", "default", records).acked == 400
+
+    def committed(expected: int) -> bool:
+        offsets = kafka_admin.list_group_offsets({topic: None})[topic].values()
+        return sum(max(0, at.offset) for at in offsets) == expected
+
     with MemberGroup(kafka_broker.bootstrap, group=topic, folder=history, run="r") as group:
         for member in ("m1", "m2"):
             group.start(member, topics=[topic], assignors=["range"])
         group.wait_stable()
-        group.drain()
+        # Sent when the group rests: a commit that a rebalance refuses is not made good before more records come.
+        assert send(kafka_broker.bootstrap, tmp_path / "sent", "r", "default", records).acked == 400
+        until(lambda: committed(400), "the commits of all records", 60)
         group.kill("m1")
         group.wait_stable()
         assert send(kafka_broker.bootstrap, tmp_path / "more", "r", "default", records).acked == 400
-        group.drain()
+        until(lambda: committed(800), "the commits after the kill", 60)
 
     said = job(spark, kafka_broker, topic, tmp_path, groups=(topic,))
 
@@ -207,10 +214,9 @@ def test_a_killed_consumer_is_never_told_as_one_that_left(
     (told,) = said["groups"]
     assert told["longest_gap_ms"] is None
     last = said["rebalances"][-1]
-    for least, most in ((told["gap_at_least_ms"], told["gap_at_most_ms"]),
-                        (last["stop_at_least_ms"], last["stop_at_most_ms"])):  # fmt: skip
+    for least in (told["gap_at_least_ms"], last["stop_at_least_ms"]):
         assert 0 <= least <= min(truth)
-        assert max(truth) <= most
+    assert max(truth) <= last["stop_at_most_ms"]
     tables = {table: written(spark, out, table) for table in TABLES}
     text = Wellformed(page.render(said, page.details(tables))).text
     for unseen in ("one owner", "killed;", "had left"):
