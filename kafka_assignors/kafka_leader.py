@@ -6,7 +6,7 @@ of them against kafka-python's public methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,9 +15,9 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from . import kafka_consumer
 from .core import bulk
-from .core.group import Coded, TopicPartition
+from .core.group import Coded
 from .core.order import utf16
-from .core.protocol import VERSION, Subscription, decode_assignment
+from .core.protocol import VERSION, Subscription, beyond, decode_assignment, owns_beyond
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
@@ -99,20 +99,27 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
-    """kafka-python's ``ConsumerProtocolSubscription``s as ours."""
-    holding = [m for m, each in enumerate(metadata) if each.owned_partitions]
-    owned: list[Sequence[TopicPartition]] = [()] * len(metadata)
-    for m, claimed in zip(holding, _claims([metadata[m].owned_partitions for m in holding]), strict=True):
-        owned[m] = claimed
+    """kafka-python's ``ConsumerProtocolSubscription``s as ours; `limits` hold for them too."""
     alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]] = {}
     last: Sequence[str] | None = None
     shared: tuple[str, ...] = ()
-    read = []
-    for each, claims in zip(metadata, owned, strict=True):
+    read: list[Subscription] = []
+    held: list[Sequence[Any]] = []
+    for each in metadata:
+        owned = each.owned_partitions or ()
+        if why := beyond(len(each.user_data or b""), len(each.topics)):
+            read.append(Subscription((), unread=why))
+            held.append(())
+            continue
         if each.topics != last:
             last, shared = each.topics, _shared(each.topics, alike)
-        read.append(Subscription(shared, each.user_data, claims, each.generation_id, each.rack_id))
-    return read
+        why = owns_beyond(len(owned))
+        read.append(Subscription(shared, each.user_data, (), each.generation_id, each.rack_id, why))
+        held.append(() if why else owned)
+    if not any(held):
+        return read
+    claims = _claims(held, set().union(*{id(each.topics): each.topics for each in read}.values()))
+    return [each._replace(owned=owned) if owned else each for each, owned in zip(read, claims, strict=True)]
 
 
 _ALIKE = 64
@@ -133,15 +140,17 @@ def _shared(
     return shared
 
 
-def _claims(held: Sequence[Sequence[Any]]) -> list[bulk.Claimed]:
-    """kafka-python's decoded owned partitions of some members."""
-    runs = np.cumsum(np.array([0, *map(len, held)], np.int64))
-    number: dict[str, int] = {}
-    topic = [number.setdefault(run.topic, len(number)) for each in held for run in each]
-    lists = [run.partitions for each in held for run in each]
+def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[bulk.Claimed]:
+    """kafka-python's decoded owned partitions of some members, as far as they are of these topics."""
+    number = {topic: t for t, topic in enumerate(topics)}
+    ours = [[run for run in each if run.topic in number] for each in held]
+    runs = np.cumsum(np.array([0, *map(len, ours)], np.int64))
+    strange = np.array(list(map(len, held)), np.int64) - np.diff(runs)
+    topic = [number[run.topic] for each in ours for run in each]
+    lists = [run.partitions for each in ours for run in each]
     count = np.array(list(map(len, lists)), np.int64)
     ids = np.fromiter(chain.from_iterable(lists), np.int64, int(count.sum()))
-    columns = bulk.Columns(list(number), np.array(topic, np.int64), count, ids, runs)
+    columns = bulk.Columns(list(number), np.array(topic, np.int64), count, ids, runs, strange)
     return [bulk.Claimed(columns, row) for row in range(len(held))]
 
 

@@ -8,7 +8,7 @@ has an element at *every* offset (`at_each`), so that one indexing operation rea
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..errors import WireError
+from . import limits
 from .group import NO_GENERATION, Partitions
 from .indexed import FREE, Indexed, Ints, narrowed
-from .protocol import VERSION, Reader, Subscription, decode_subscription
+from .protocol import VERSION, Reader, Subscription, beyond, decode_subscription
 
 Words = NDArray[np.uint64]
 
@@ -132,12 +133,22 @@ class Columns:
         count: int[R], each run's length.
         ids: int[], the partition ids of all runs.
         runs: int[N + 1], where each member's runs begin, and the end.
+        strange: int[N], how many runs of each member were left out as they are of other topics.
     """
 
-    __slots__ = ("bounds", "count", "ids", "names", "runs", "topic")
+    __slots__ = ("bounds", "count", "ids", "names", "runs", "strange", "topic")
 
-    def __init__(self, names: Sequence[str], topic: Ints, count: Ints, ids: NDArray[np.integer], runs: Ints) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        topic: Ints,
+        count: Ints,
+        ids: NDArray[np.integer],
+        runs: Ints,
+        strange: Ints | None = None,
+    ) -> None:
         self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
+        self.strange = np.zeros(len(runs) - 1, np.int64) if strange is None else strange
         self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
 
 
@@ -153,6 +164,11 @@ class Claimed(Partitions):
 
     def __init__(self, columns: Columns, row: int) -> None:
         self.columns, self.row = columns, row
+        self.strange, self.beyond = int(columns.strange[row]), 0
+
+    def among(self, topics: Container[str]) -> Partitions:  # noqa: ARG002 (others were never read)
+        """Itself."""
+        return self
 
     def __len__(self) -> int:
         low, high = self.columns.bounds[self.row : self.row + 2].tolist()
@@ -175,7 +191,7 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
     Args:
         data: Each member's bytes.
         at: Where in them the array begins.
-        known: Topics that they are likely to name; others cost a Python object per run.
+        known: The topics that matter. Claims of others are left out: their names are not even decoded.
 
     Returns:
         Per member its claims and where they end; None where `protocol.Reader.partitions` would raise.
@@ -193,35 +209,36 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
     sound = runs >= 0
     runs = np.concatenate([[0], np.cumsum(np.maximum(runs, 0))])
     names = list(dict.fromkeys(known))
-    table = _Names([name.encode(errors="surrogatepass") for name in names])
-    number: dict[bytes, int] = {}
+    table = _Names([name.encode(errors="surrogatepass") for name in names[:_TABLE]])
+    rare = {name.encode(errors="surrogatepass"): t for t, name in enumerate(names[_TABLE:], _TABLE)}
+    strange = np.zeros(len(data), np.int64)
     parts: list[tuple[Ints, Ints, NDArray[np.integer]]] = []
     for low in range(0, len(begin), _BLOCK):
         here = begin[low : low + _BLOCK]
         length = at_each(buffer, ">u2")[here].astype(np.int64)
         count = at_each(buffer, ">u4")[here + 2 + length].astype(np.int64)
         topic = table.find(buffer, here + 2, length)
-        for r in np.flatnonzero(topic < 0).tolist():
-            name = joined[here[r] + 2 : here[r] + 2 + length[r]]
-            if name not in number:
-                try:
-                    names.append(name.decode())
-                except UnicodeDecodeError:
-                    sound[np.searchsorted(runs, low + r, side="right") - 1] = False
-                    count[r] = 0
-                    continue
-                number[name] = len(names) - 1
-            topic[r] = number[name]
+        if rare:
+            for r in np.flatnonzero(topic < 0).tolist():
+                topic[r] = rare.get(joined[here[r] + 2 : here[r] + 2 + length[r]], FREE)
+        if (foreign := np.flatnonzero(topic < 0)).size:
+            of = np.searchsorted(runs, low + foreign, side="right") - 1
+            strange += np.bincount(of, minlength=len(data))
+            ours = topic >= 0
+            here, length, topic, count = here[ours], length[ours], topic[ours], count[ours]
         ends = np.cumsum(count)
         places = np.repeat(here + (6 + length) - 4 * (ends - count), count)
         places += 4 * np.arange(len(places))
         parts.append((topic, count, at_each(buffer, ">i4")[places].astype(np.int32)))
     nothing = np.zeros(0, np.int64)
     topic, count, ids = (np.concatenate([part[i] for part in parts] or [nothing]) for i in range(3))
-    columns = Columns(names, topic, count, ids, runs)
+    columns = Columns(names, topic, count, ids, runs - np.concatenate([[0], np.cumsum(strange)]), strange)
     where = zip(sound.tolist(), (cursor - base).tolist(), strict=True)
     return [(Claimed(columns, row), till) if good else None for row, (good, till) in enumerate(where)]
 
+
+_TABLE = 1 << 15
+"""So many topics are told apart by a table, which takes long to make; others one by one."""
 
 _PADDING = 16
 """Bytes behind the last member's, so that a field that is cut off there can be looked at."""
@@ -234,7 +251,7 @@ def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tupl
     limit = len(joined) - _PADDING + 1  # beyond every member's end
     inside = at + 4 <= end
     runs = np.where(inside, at_each(buffer, ">i4")[np.minimum(at, limit)], -1).astype(np.int64)
-    runs[6 * runs > end - at - 4] = -1
+    runs[(6 * runs > end - at - 4) | (runs > limits.TOPICS)] = -1
     several = np.argsort(-runs, kind="stable")
     first = (np.cumsum(np.maximum(runs, 0)) - np.maximum(runs, 0))[several]
     begin = np.empty(int(np.maximum(runs, 0).sum()), np.int64)
@@ -337,6 +354,8 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
     holding: dict[int, int] = {}  # member -> where what it owns begins
     for m, each in enumerate(data):
         try:
+            if beyond(len(each), int.from_bytes(each[2:6], "big")):
+                raise ValueError
             topics, at = _topics(each, heads)
             size = _INT32(each, at)[0]
             at += 4 + max(size, 0)
@@ -350,7 +369,7 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
             else:
                 raise ValueError
         except (ValueError, struct.error):
-            read.append(decode_subscription(each))  # which says what is wrong
+            read.append(decode_subscription(each))  # which says what is wrong, or too much
     if holding:
         known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
         found = claims([data[m] for m in holding], list(holding.values()), known)

@@ -19,7 +19,7 @@ Source: Bertsekas, "Network Optimization", duality for separable convex costs. S
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ from .invariants import Violation, violations
 from .objective import Objective, RackCosts, rack_costs
 
 LARGEST = 1 << 40
-"""Of the parts of a price; sums over a million partitions then stay exact."""
+"""Of the parts of a price; a price plus a cost then stays exact in 64 bits. Sums are Python's integers."""
 
 Goals = tuple[int, int, int]
 """What an assignment costs, in the order of the objective: sum of squared loads, rack cost (in multiples of the
@@ -73,8 +73,8 @@ def check(
         return broken
     for member in group.members:
         price = certificate.prices.get(member.member_id)
-        if price is None or len(price) != 3 or any(abs(part) > LARGEST for part in price):
-            text = f"member {member.member_id!r} needs a price of three parts up to {LARGEST}, not {price}"
+        if not _is_price(price):
+            text = f"member {member.member_id!r} needs a price of three integers up to {LARGEST}, not {price!r}"
             return [Violation("price", (member.member_id,), None, text)]
     claims = resolve(group)
     goals = score(claims, positions(claims.indexed, assignment), certificate.objective)
@@ -82,6 +82,11 @@ def check(
         if value != least:
             return [Violation(name, (), None, f"{name}: the assignment has {value}, the prices prove {least}")]
     return []
+
+
+def _is_price(price: object) -> bool:
+    parts = price if isinstance(price, tuple | list) else ()
+    return len(parts) == 3 and all(type(part) is int and abs(part) <= LARGEST for part in parts)
 
 
 def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
@@ -105,7 +110,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     if not indexed.members:
         return 0, 0, 0
     price = np.array([certificate.prices[member.member_id] for member in indexed.members], np.int64)
-    total = _loads(price)
+    total = _loads(price.tolist(), indexed.size)
 
     racks = rack_costs(indexed, objective)
     columns: dict[bytes, int] = {}  # topics with equal subscribers count as one
@@ -121,7 +126,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
 
     best = _cheapest(price, reads, indexed, racks, in_rack)
     used = size > 0
-    total = total + (best[used] * size[used, None]).sum(axis=0)
+    total = _added(total, best[used], size[used])
     # Where somebody holds a partition, it stays for the price there, or goes for the best price and a move.
     held = np.flatnonzero((claims.holder != FREE) & read)
     cell, units = np.unique(row[held] * len(price) + claims.holder[held], return_counts=True)
@@ -129,18 +134,26 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     stays = price[holder] + racks.rows[row % len(racks.rows), racks.rack[holder], None] * in_rack
     goes = best[row] + per_move
     least = np.where(_less(stays, goes)[:, None], stays, goes) - best[row]
-    first, second, third = (total + (least * units[:, None]).sum(axis=0)).tolist()
+    return _added(total, least, units)
+
+
+def _added(total: Goals, each: Ints, times: Ints) -> Goals:
+    """A vector, plus each row as often as `times` says; exact, however large."""
+    first, second, third = total
+    for (a, b, c), many in zip(each.tolist(), times.tolist(), strict=True):
+        first, second, third = first + a * many, second + b * many, third + c * many
     return first, second, third
 
 
-def _loads(price: Ints) -> Ints:
-    """The sum of the least load² - price * load of each member: int[3]."""
-    squares, second, third = price.T
-    load = np.maximum(squares // 2, 0)
-    # An odd price leaves two loads equally good in squares: the other parts decide.
-    more = (squares % 2 == 1) & (squares > 0) & ((second > 0) | ((second == 0) & (third > 0)))
-    load = load + more
-    return np.array([(load * load - squares * load).sum(), -(second * load).sum(), -(third * load).sum()])
+def _loads(prices: Iterable[Goals], most: int) -> Goals:
+    """The sum of the least load² - price * load of each member, for loads from 0 to `most`."""
+    sums = (0, 0, 0)
+    for squares, second, third in prices:
+        # An odd price leaves two loads equally good in squares: the other parts decide.
+        more = squares % 2 == 1 and (second, third) > (0, 0)
+        load = min(max(squares // 2 + more, 0), most)
+        sums = sums[0] + load * load - squares * load, sums[1] - second * load, sums[2] - third * load
+    return sums
 
 
 def _cheapest(price: Ints, reads: Bools, indexed: Indexed, racks: RackCosts, in_rack: Ints) -> Ints:

@@ -13,6 +13,27 @@ from .bulk import Claimed, Columns
 from .group import Group, Member, Partitions, TopicPartition
 from .indexed import FREE, Bools, Indexed, Ints
 
+FEW = 3
+"""Of many partitions so many are named."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Some partitions, not all of them by name: there may be a million.
+
+    Args:
+        count: How many.
+        first: The first ones, up to `FEW`.
+    """
+
+    count: int
+    first: tuple[TopicPartition, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{partition.topic}-{partition.partition}" for partition in self.first)
+        rest = self.count - len(self.first)
+        return names if not rest else f"{names} and {rest:,} more" if names else f"{rest:,} partitions"
+
 
 @dataclass(frozen=True, eq=False)
 class Claims:
@@ -52,30 +73,51 @@ class Claims:
         return found
 
     @cached_property
-    def ghosts(self) -> Mapping[str, tuple[TopicPartition, ...]]:
+    def ghosts(self) -> Mapping[str, Dropped]:
         """By member id, claims about partitions that do not exist."""
         known = self.indexed.group.partitions
-        return _by_member(
-            (member.member_id, partition)
-            for member in self.haunted
-            for partition in dict.fromkeys(member.owned)
-            if not 0 <= partition.partition < known.get(partition.topic, 0)
-        )
+        return {member.member_id: _nonexistent(member, known) for member in self.haunted}
 
     @cached_property
-    def unsubscribed(self) -> Mapping[str, tuple[TopicPartition, ...]]:
+    def unsubscribed(self) -> Mapping[str, Dropped]:
         """By member id, claims about topics it does not subscribe to (any more)."""
-        return _by_member(self._named(self.left))
+        return self._dropped(self.left)
 
     @cached_property
-    def stale(self) -> Mapping[str, tuple[TopicPartition, ...]]:
+    def stale(self) -> Mapping[str, Dropped]:
         """By member id, claims that a newer generation of another member overrules."""
-        return _by_member(self._named(self.overruled))
+        return self._dropped(self.overruled)
+
+    @cached_property
+    def quarrels(self) -> Mapping[tuple[str, ...], Dropped]:
+        """By the members that dispute them, partitions."""
+        at, by = self.disputes
+        start = np.flatnonzero(np.diff(at, prepend=-1))
+        rivals = np.diff(np.append(start, len(at)))
+        found: dict[tuple[str, ...], Dropped] = {}
+        for many in np.unique(rivals).tolist():
+            first = start[rivals == many]
+            sets, which = np.unique(by[first[:, None] + np.arange(many)], axis=0, return_inverse=True)
+            for members, dropped in zip(sets.tolist(), self._several(which.ravel(), at[first]), strict=True):
+                found[tuple(self.indexed.members[m].member_id for m in members)] = dropped[1]
+        return found
 
     def holders(self, partition: TopicPartition) -> tuple[str, ...]:
         """The members that may still hold a partition; none when it is free to give away."""
         owner = self.owner.get(partition)
         return self.disputed.get(partition, ()) if owner is None else (owner,)
+
+    def _dropped(self, claims: tuple[Ints, Ints]) -> Mapping[str, Dropped]:
+        return {self.indexed.members[m].member_id: dropped for m, dropped in self._several(claims[1], claims[0])}
+
+    def _several(self, of: Ints, position: Ints) -> Iterable[tuple[int, Dropped]]:
+        """Positions by whom they are of, both parallel."""
+        order = np.lexsort((position, of))
+        start = np.flatnonzero(np.diff(of[order], prepend=-1))
+        count = np.diff(np.append(start, len(of)))
+        for begin, many in zip(start.tolist(), count.tolist(), strict=True):
+            first = position[order[begin : begin + min(many, FEW)]]
+            yield int(of[order[begin]]), Dropped(many, tuple(self.indexed.names(first)))
 
     def _named(self, claims: tuple[Ints, Ints]) -> Iterable[tuple[str, TopicPartition]]:
         members = (self.indexed.members[m].member_id for m in claims[1].tolist())
@@ -115,8 +157,9 @@ def resolve(group: Group) -> Claims:
         start = np.flatnonzero(np.concatenate([[True], np.diff(at) > 0]))
         run = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(at))))
         newest = generation[by] == generation[by[start]][run]
-        only = np.bincount(run, newest, len(start))[run] == 1
         reads = reading[rival]
+        # Who left the topic revoked its partitions before it joined: that is no rival.
+        only = np.bincount(run, newest & reads, len(start))[run] == 1
         believed = newest & only & reads
         holder[at[believed]] = by[believed]
         disputed, late = newest & ~only & reads, ~newest & reads
@@ -133,11 +176,14 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
     nowhere = len(indexed.topics)
     number = indexed.number
     together: dict[Columns, list[tuple[int, int]]] = {}  # what was read at once -> row and member
+    haunted: set[int] = set()
     for m, member in enumerate(indexed.members):
         owned = member.owned
+        if isinstance(owned, Partitions) and owned.beyond:
+            haunted.add(m)
         if isinstance(owned, Claimed):
             together.setdefault(owned.columns, []).append((owned.row, m))
-        elif owned:
+        elif len(owned):
             if not isinstance(owned, Partitions):
                 owned = Partitions.of(owned)
             topics += [number.get(topic, nowhere) for topic in owned.topics]
@@ -152,7 +198,7 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
         sizes = np.diff(columns.bounds)
         parts.append(_existing(indexed, names[columns.topic], columns.count, columns.ids, sizes, of))
     parts = [part for part in parts if len(part[0]) or len(part[2])] or parts[:1]
-    haunted = {m for part in parts for m in part[2].tolist()}
+    haunted.update(m for part in parts for m in part[2].tolist())
     if len(parts) == 1:
         position, claimant = parts[0][:2]
     else:
@@ -185,8 +231,11 @@ def _existing(
     return position[exists], claimant[exists], haunted[haunted != FREE]
 
 
-def _by_member(claims: Iterable[tuple[str, TopicPartition]]) -> dict[str, tuple[TopicPartition, ...]]:
-    found: dict[str, list[TopicPartition]] = {}
-    for member_id, partition in claims:
-        found.setdefault(member_id, []).append(partition)
-    return {member_id: tuple(sorted(partitions)) for member_id, partitions in sorted(found.items())}
+def _nonexistent(member: Member, known: Mapping[str, int]) -> Dropped:
+    owned = member.owned if isinstance(member.owned, Partitions) else Partitions.of(member.owned)
+    counts = np.array(owned.counts, np.int64)
+    exist = np.repeat(np.array([known.get(topic, 0) for topic in owned.topics], np.int64), counts)
+    missing = np.flatnonzero((owned.ids < 0) | (owned.ids >= exist))
+    run = np.searchsorted(np.cumsum(counts), missing[:FEW], side="right")
+    first = {TopicPartition(owned.topics[r], int(owned.ids[i])) for r, i in zip(run, missing[:FEW], strict=True)}
+    return Dropped(len(missing) + owned.beyond, tuple(sorted(first)))

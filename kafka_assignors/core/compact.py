@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import WireError
+from . import limits
 from .group import NO_GENERATION, Partitions, TopicPartition
 from .protocol import by_topic
 
@@ -38,8 +39,6 @@ RECORD_LIMIT = 1_000_000
 """Bytes. All members' subscriptions and assignments are one record of ``__consumer_offsets``, and a broker takes
 1,048,588 by default (``message.max.bytes``): beyond it, no rebalance of the group can complete."""
 LIMIT_TEXT = "a broker stores 1,048,588 for a whole group by default (message.max.bytes)"
-_MOST_BYTES = 1 << 26  # unpacked: a million partitions, each a run of its own, take 2 MB
-_MOST_PARTITIONS = 1 << 23
 
 Ints = NDArray[np.int64]
 
@@ -102,8 +101,16 @@ def encode_within(
     return encode((), NO_GENERATION, rack, instance_id), why
 
 
-def decode(data: bytes | None) -> Carried:
-    """Read user data of any origin. Never raises; None and empty bytes say nothing."""
+def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
+    """Read user data of any origin. Never raises; None and empty bytes say nothing.
+
+    Args:
+        data: The user data.
+        partitions: topic -> partition count. Claims of other topics, and of partitions beyond the count, are left out
+            before they are spelled out: a few bytes may claim billions.
+
+    Cost: O(bytes unpacked + partitions claimed that exist), both bounded by `limits`.
+    """
     if not data:
         return Carried()
     if data[0] > VERSION:
@@ -112,46 +119,80 @@ def decode(data: bytes | None) -> Carried:
     if data[0] != VERSION or zlib.crc32(body) != int.from_bytes(data[1:5], "big"):
         return Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged")
     try:
-        return _read(body)
+        return _read(body, partitions)
     except (ValueError, IndexError, RecursionError, zlib.error) as error:  # a right checksum over wrong content
         return Carried(garbage=f"{len(data)} bytes of user data cannot be read: {error}")
 
 
-def _read(body: bytes) -> Carried:
+def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = unpacker.decompress(body, _MOST_BYTES)
+    content = unpacker.decompress(body, limits.UNPACKED_BYTES)
     if not unpacker.eof:
-        raise ValueError(f"cut off, or more than {_MOST_BYTES} bytes unpacked")
+        raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
     end = 4 + int.from_bytes(content[:4], "big")
-    names = json.loads(content[4:end].decode())
+    text = content[4:end]
+    if text.count(b",") > limits.TOPICS:  # every value of a list has a comma
+        raise ValueError(f"claims of more than {limits.TOPICS:,} topics")
+    names = json.loads(text.decode())
     if not (isinstance(names, list) and len(names) >= 2 and all(isinstance(name, str) for name in names[2:])):
         raise ValueError("no list of names")
     rack, instance_id, *topics = names
     if not all(name is None or isinstance(name, str) for name in (rack, instance_id)):
         raise ValueError("rack or instance id is no string")
     numbers = _numbers(content[end:])
-    at, counts, ids, room = 1, [], [np.zeros(0, np.int64)], _MOST_PARTITIONS
-    for _ in topics:
-        runs = numbers[at + 1 : at + 1 + 2 * int(numbers[at])].reshape(-1, 2)
-        if len(runs) != numbers[at]:
-            raise ValueError("runs are missing")
-        at += 1 + 2 * len(runs)
-        length = runs[:, 1] + 1
-        if (count := int(length.sum())) > room:
-            raise ValueError(f"more than {_MOST_PARTITIONS} partitions")
-        room -= count
-        # The gap to the first run is that to partition 0. Every partition is one more than the one before, except
-        # where a run starts: there it is a gap more.
-        step = np.ones(count, np.int64)
-        if count:
-            starts = np.concatenate([[0], np.cumsum(length)[:-1]])
-            step[starts] = runs[:, 0] + 1
-            step[0] -= 1
-        ids.append(np.cumsum(step))
-        counts.append(count)
-        if count and ids[-1][-1] >= 1 << 31:
-            raise ValueError("a partition beyond int32")
-    return Carried(Partitions(topics, counts, np.concatenate(ids)), int(numbers[0]) - 1, rack, instance_id)
+    owned = _claimed(topics, numbers, partitions)
+    return Carried(owned, int(numbers[0]) - 1, rack, instance_id)
+
+
+def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]) -> Partitions:
+    """The claims that stand in the numbers behind the first one, without those that are left out."""
+    known: list[str] = []
+    heads, runs = [], []
+    at = 1
+    beyond = 0
+    for topic in topics:
+        count = int(numbers[at])
+        if topic in partitions:
+            # No run is empty, so that one with a number beyond the partition count holds nothing that exists.
+            exist = min(count, max(partitions[topic], 0))
+            known.append(topic)
+            heads.append(at + 1)
+            runs.append(exist)
+            beyond += int(numbers[at + 2 + 2 * exist : at + 1 + 2 * count : 2].sum()) + count - exist
+        at += 1 + 2 * count
+    if at > len(numbers):
+        raise ValueError("runs are missing")
+    each = np.array(runs, np.int64)
+    run = _ranges(np.array(heads, np.int64), each, 2)
+    end = numbers[run]
+    run += 1
+    length = numbers[run]
+    length += 1
+    end += length
+    np.cumsum(end, out=end)  # of all topics; a topic's own begins where the one before it ends
+    last = np.cumsum(each)
+    end -= np.repeat(np.concatenate([[0], end])[last - each], each)
+    if len(end) and end.max() > 1 << 31:
+        raise ValueError("a partition beyond int32")
+    start = end
+    start -= length
+    kept = np.repeat(np.array([partitions[topic] for topic in known], np.int64), each)
+    kept -= start
+    np.clip(kept, 0, length, out=kept)
+    if (total := int(kept.sum())) > limits.PARTITIONS:
+        raise ValueError(f"claims of {total:,} partitions; {limits.PARTITIONS:,} are read at most")
+    sums = np.concatenate([[0], np.cumsum(kept)])
+    counts: list[int] = (sums[last] - sums[last - each]).tolist()
+    beyond += int(length.sum()) - total
+    return Partitions(known, counts, _ranges(start, kept, 1), len(topics) - len(known), beyond)
+
+
+def _ranges(start: Ints, count: Ints, step: int) -> Ints:
+    """Numbers from each start, so many of them, so far apart."""
+    ends = np.cumsum(count)
+    numbers: Ints = np.arange(0, step * int(count.sum()), step)
+    numbers += np.repeat(start - step * (ends - count), count)
+    return numbers
 
 
 def _runs(ids: Ints) -> Ints:
@@ -180,12 +221,23 @@ def _varints(values: Ints) -> bytes:
 
 def _numbers(data: bytes) -> Ints:
     """The numbers of some LEB128."""
-    each = np.frombuffer(data, np.uint8).astype(np.int64)
+    each = np.frombuffer(data, np.uint8)
     last = np.flatnonzero(each < 0x80)
     if not len(last) or last[-1] != len(each) - 1:
         raise ValueError("cut off")
-    start = np.concatenate([[0], last[:-1] + 1])
-    if (last - start).max() > 4:
+    if len(last) == len(each):
+        return each.astype(np.int64)
+    size = np.empty_like(last)
+    size[0] = last[0] + 1
+    np.subtract(last[1:], last[:-1], out=size[1:])
+    if size.max() > 5:
         raise ValueError("a number of more than 35 bits")
-    place = np.arange(len(each)) - np.repeat(start, last - start + 1)
-    return np.add.reduceat((each & 0x7F) << 7 * place, start)
+    values: Ints = each[last].astype(np.int64)
+    long = np.flatnonzero(size > 1)
+    last, size = last[long], size[long]
+    some = np.zeros(len(long), np.int64)
+    for k in range(int(size.max())):  # from a number's last byte, the highest bits, to its first
+        has = np.flatnonzero(size > k)
+        some[has] |= (each[last[has] - k] & 0x7F).astype(np.int64) << 7 * (size[has] - 1 - k)
+    values[long] = some
+    return values

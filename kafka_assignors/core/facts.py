@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from .claims import Claims
-from .group import Group
+from .group import Group, Partitions
 from .order import utf16
 
 MISSING = "topic-missing"
@@ -17,9 +19,9 @@ class Fact:
     """Something about a group that is no error, yet worth telling once.
 
     Args:
-        kind: ``garbage-user-data``, ``topic-missing``, ``topic-empty``, ``claim-ghost``, ``claim-unsubscribed``,
-            ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``; ``table-…`` of a fixed table;
-            ``member-without-rack``, ``partition-without-rack`` where racks are rooms.
+        kind: ``garbage-user-data``, ``unread`` (beyond a limit), ``topic-missing``, ``topic-empty``, ``claim-ghost``,
+            ``claim-strange``, ``claim-unsubscribed``, ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``;
+            ``table-…`` of a fixed table; ``member-without-rack``, ``partition-without-rack`` where racks are rooms.
         subject: The member id, identity or topic it is about.
         text: One sentence.
     """
@@ -32,9 +34,21 @@ class Fact:
         return self.text
 
 
+MOST = 20
+"""So many facts of a kind are told one by one: a leader that logs a hundred thousand lines sends no heartbeats."""
+
+
 def ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Each once, in an order that depends on nothing else."""
-    return tuple(sorted(set(facts), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text)))
+    """Each once, in an order that depends on nothing else; of each kind the first `MOST`, and how many more."""
+    kinds: dict[str, list[Fact]] = {}
+    for fact in sorted(set(facts), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text)):
+        kinds.setdefault(fact.kind, []).append(fact)
+    told: list[Fact] = []
+    for kind, each in kinds.items():
+        told += each[:MOST]
+        if len(each) > MOST:
+            told.append(Fact(kind, "", f"{len(each) - MOST:,} more of the kind {kind!r}"))
+    return tuple(told)
 
 
 def some(names: Sequence[object]) -> str:
@@ -44,15 +58,19 @@ def some(names: Sequence[object]) -> str:
 
 def of_topics(group: Group) -> Iterable[Fact]:
     """Subscribed topics of which there is nothing to assign."""
-    for topic in frozenset[str]().union(*{member.topics for member in group.members}):
-        if group.partitions.get(topic, 0) > 0:
-            continue
-        count = sum(topic in member.topics for member in group.members)
-        by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
-        if topic not in group.partitions:
-            yield Fact(MISSING, topic, f"{by} but absent from metadata; was it deleted?")
-        else:
-            yield Fact("topic-empty", topic, f"{by} but has no partitions; nothing of it is assigned")
+    readers = Counter(member.topics for member in group.members)
+    nothing = {topic for topics in readers for topic in topics if group.partitions.get(topic, 0) <= 0}
+    missing = {topic for topic in nothing if topic not in group.partitions}
+    for kind, topics, why in (
+        (MISSING, missing, "absent from metadata; was it deleted?"),
+        ("topic-empty", nothing - missing, "has no partitions; nothing of it is assigned"),
+    ):
+        for topic in nsmallest(MOST, topics):
+            count = sum(many for subscription, many in readers.items() if topic in subscription)
+            by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
+            yield Fact(kind, topic, f"{by} but {why}")
+        if len(topics) > MOST:
+            yield Fact(kind, "", f"{len(topics) - MOST:,} more subscribed topics: {why}")
 
 
 def of_claims(claims: Claims) -> Iterable[Fact]:
@@ -63,8 +81,17 @@ def of_claims(claims: Claims) -> Iterable[Fact]:
         ("claim-stale", claims.stale, "another member got in a newer generation"),
     ):
         for member_id, partitions in dropped.items():
-            names = some([f"{partition.topic}-{partition.partition}" for partition in partitions])
-            yield Fact(kind, member_id, f"member {member_id!r} claims {names} that {why}; ignored")
-    for partition, holders in claims.disputed.items():
-        text = f"{partition.topic}-{partition.partition} is claimed by {', '.join(map(repr, holders))} with the same"
-        yield Fact("claim-disputed", f"{partition.topic}-{partition.partition}", f"{text} generation; it is nobody's")
+            yield Fact(kind, member_id, f"member {member_id!r} claims {partitions} that {why}; ignored")
+    for member in claims.indexed.members:
+        if isinstance(member.owned, Partitions) and (count := member.owned.strange):
+            of = f"{count:,} topic{'s' if count > 1 else ''} that nobody subscribes to"
+            yield Fact(
+                "claim-strange", member.member_id, f"member {member.member_id!r} claims partitions of {of}; ignored"
+            )
+    for holders, partitions in claims.quarrels.items():
+        first = partitions.first[0]
+        is_, it_is = ("is", "it is") if partitions.count == 1 else ("are", "they are")
+        text = (
+            f"{partitions} {is_} claimed by {some(list(map(repr, holders)))} with the same generation; {it_is} nobody's"
+        )
+        yield Fact("claim-disputed", f"{first.topic}-{first.partition}", text)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..errors import ConfigError
 
 NO_GENERATION = -1
 """Kafka's mark for "no generation": a member that was never assigned anything, or was fenced."""
@@ -30,12 +34,17 @@ class Partitions(Sequence[TopicPartition]):
         topics: One name per run of partitions of one topic.
         counts: Length of each run.
         ids: int[], the partition ids of all runs one after the other.
+        strange: How many topics were left out since nobody in the group subscribes to them.
+        beyond: How many partitions were left out since their topics have no partition with that id.
     """
 
-    __slots__ = ("counts", "ids", "topics")
+    __slots__ = ("beyond", "counts", "ids", "strange", "topics")
 
-    def __init__(self, topics: Sequence[str], counts: Sequence[int], ids: NDArray[Any]) -> None:
+    def __init__(
+        self, topics: Sequence[str], counts: Sequence[int], ids: NDArray[Any], strange: int = 0, beyond: int = 0
+    ) -> None:
         self.topics, self.counts, self.ids = topics, counts, ids
+        self.strange, self.beyond = strange, beyond
 
     @classmethod
     def of(cls, partitions: Iterable[tuple[str, int]]) -> Partitions:
@@ -51,6 +60,16 @@ class Partitions(Sequence[TopicPartition]):
                 counts.append(1)
             ids.append(partition)
         return cls(topics, counts, np.array(ids, np.int64))
+
+    def among(self, topics: Container[str]) -> Partitions:
+        """Those of some topics alone."""
+        stay = [topic in topics for topic in self.topics]
+        if all(stay):
+            return self
+        counts = list(compress(self.counts, stay))
+        ids = self.ids[np.repeat(np.array(stay, bool), np.array(self.counts, np.int64))]
+        strange = self.strange + stay.count(False)
+        return Partitions(list(compress(self.topics, stay)), counts, ids, strange, self.beyond)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -133,6 +152,9 @@ class Member:
         owned: Topic-partitions it says it holds. A claim, not a fact: it may be stale, doubled or about partitions
             that do not exist.
         generation: The generation that gave it `owned`; `NO_GENERATION` when it has none.
+
+    Raises:
+        ConfigError: `topics` is one string, or the id or rack is none.
     """
 
     member_id: str
@@ -151,6 +173,16 @@ class Member:
         owned: Collection[tuple[str, int]] = (),
         generation: int = NO_GENERATION,
     ) -> None:
+        if type(topics) is str:
+            raise ConfigError(
+                f"member {member_id!r}: topics must be a collection of names, not the string {topics!r}; did you mean "
+                f"[{topics!r}]?"
+            )
+        if not (isinstance(member_id, str) and isinstance(rack or "", str) and isinstance(instance_id or "", str)):
+            raise ConfigError(
+                f"member id, instance id and rack are strings, the last two or None; not {member_id!r}, "
+                f"{instance_id!r} and {rack!r}"
+            )
         # `isinstance` would ask the abstract base class, which takes longer than all the rest.
         compact = Partitions in type(owned).__mro__
         fields = {
@@ -173,6 +205,10 @@ class Group:
         partitions: topic -> partition count. A subscribed topic that is missing here, or has 0, is assigned to nobody.
         racks: topic -> per partition its replicas' racks (index = partition). Topics may be missing: racks unknown.
         leaders: topic -> per partition its leader's rack, None where that is unknown. Topics may be missing.
+
+    Raises:
+        ConfigError: Two members have one id, a partition count is no integer of 0 or above, or racks are strings where
+            sequences or collections of strings are due.
     """
 
     members: tuple[Member, ...]
@@ -187,14 +223,32 @@ class Group:
         racks: Mapping[str, Sequence[Collection[str]]] | None = None,
         leaders: Mapping[str, Sequence[str | None]] | None = None,
     ) -> None:
+        members = tuple(members)
+        if len({member.member_id for member in members}) < len(members):
+            twice, times = Counter(member.member_id for member in members).most_common(1)[0]
+            raise ConfigError(f"{times} members have the id {twice!r}; a member id is unique in its group")
+        for topic, count in partitions.items():
+            if not _is_count(count):
+                raise ConfigError(f"partitions[{topic!r}] must be a partition count of 0 or above, not {count!r}")
+        for name, places in (("racks", racks), ("leaders", leaders)):
+            for topic, rows in (places or {}).items():
+                if isinstance(rows, str):
+                    raise ConfigError(f"{name}[{topic!r}] must have one entry for each partition, not be {rows!r}")
         set_ = object.__setattr__
-        set_(self, "members", tuple(members))
+        set_(self, "members", members)
         set_(self, "partitions", dict(partitions))
         set_(self, "racks", {t: _frozen(rows) for t, rows in (racks or {}).items()})
         set_(self, "leaders", {t: tuple([rack or None for rack in rows]) for t, rows in (leaders or {}).items()})
 
 
+def _is_count(count: object) -> bool:
+    return isinstance(count, int | np.integer) and not isinstance(count, bool) and int(count) >= 0
+
+
 def _frozen(racks: Sequence[Collection[str]]) -> Sequence[frozenset[str]]:
+    for each in racks.values if isinstance(racks, Coded) else racks:
+        if isinstance(each, str):
+            raise ConfigError(f"the racks of a partition's replicas are a collection, not the string {each!r}")
     if isinstance(racks, Coded):
         return Coded([frozenset(each) for each in racks.values], racks.codes)
     return tuple(map(frozenset, racks))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from .group import Group, Member, TopicPartition
 from .order import HashedSet, utf16
@@ -96,9 +96,7 @@ class Constrained:
         for member_id, claims in self.owned.items():
             mine = [tp for tp in claims if not self.racks.foreign(member_id, tp)]
             mine.sort(key=lambda tp: (tp.partition, utf16(tp.topic)))
-            for partition in self.doubled:
-                if partition in mine:
-                    mine.remove(partition)
+            mine = [tp for tp in mine if tp not in self.doubled]
             quota = len(mine)
             if len(mine) < self.low:
                 self.under.append(member_id)
@@ -171,7 +169,9 @@ class General:
     """Subscriptions differ: keep what is valid, give the rest to the least loaded, then a local search."""
 
     def __init__(self, topics: Mapping[str, int], racks: Racks, owned: Lists, members: Mapping[str, Member]) -> None:
-        self.topics, self.racks, self.lists, self.members = topics, racks, owned, members
+        self.topics, self.racks, self.members = topics, racks, members
+        self.lists = {member_id: dict.fromkeys(given) for member_id, given in owned.items()}  # out of their middle too
+        self.count: dict[str, Counter[str]] = {}  # member -> topic -> partitions
         self.readers = {t: [m.member_id for m in members.values() if t in m.topics] for t in topics}
         self.owner = {tp: member_id for member_id, given in owned.items() for tp in given}
         self.most = {m: sum(topics.get(t, 0) for t in member.topics) for m, member in members.items()}
@@ -184,6 +184,7 @@ class General:
         """The assignment."""
         earlier = self.earlier()
         taken = self.keep()
+        self.count = {m: Counter(tp.topic for tp in given) for m, given in self.lists.items()}
         by_readers = sorted(self.topics, key=lambda t: (len(self.readers[t]), utf16(t)))
         everything = [TopicPartition(t, p) for t in by_readers for p in range(self.topics[t])]
         rank = {t: i for i, t in enumerate(by_readers)}
@@ -198,12 +199,12 @@ class General:
         left = [tp for tp in left if len(self.readers[tp.topic]) > 1]
         fixed = {m: self.lists.pop(m) for m in [*self.lists] if not self.can_change(m)}
         self.queue = [each for each in self.queue if each[2] not in fixed]
-        before = {m: [*given] for m, given in self.lists.items()}
+        before = {m: {**given} for m, given in self.lists.items()}
         if not self.revoking:
             self.search(left, earlier)
         if self.search(everything, earlier) and not initializing and _score(self.lists) >= _score(before):
             self.lists = before
-        return {**self.lists, **fixed}
+        return {m: [*given] for m, given in {**self.lists, **fixed}.items()}
 
     def earlier(self) -> dict[TopicPartition, tuple[int, str]]:
         """Claims of generations before the newest: generation and member."""
@@ -226,7 +227,7 @@ class General:
                 if tp.topic in self.members[member_id].topics and not self.racks.foreign(member_id, tp)
             ]
             self.revoking |= len(stay) < len(given)
-            given[:] = stay
+            self.lists[member_id] = dict.fromkeys(stay)
             kept += stay
         return kept
 
@@ -241,7 +242,8 @@ class General:
                 near and self.racks.foreign(member_id, partition)
             ):
                 del self.queue[i]
-                self.lists[member_id].append(partition)
+                self.lists[member_id][partition] = None
+                self.count[member_id][partition.topic] += 1
                 self.owner[partition] = member_id
                 insort(self.queue, self.place(member_id))
                 return True
@@ -258,8 +260,9 @@ class General:
             return True
         highest: dict[str, int] = {}
         for load, _, member_id in self.queue:  # ascending: the last one counts
-            for topic in {tp.topic for tp in self.lists[member_id]}:
-                highest[topic] = load
+            for topic, count in self.count[member_id].items():
+                if count:
+                    highest[topic] = load
         return not any(
             load != self.most[member_id] and any(highest.get(t, 0) > load + 1 for t in self.members[member_id].topics)
             for load, _, member_id in self.queue
@@ -308,8 +311,10 @@ class General:
         for member_id in {old, new}:
             del self.queue[bisect_left(self.queue, self.place(member_id))]
         self.movements.record(partition, old, new)
-        self.lists[old].remove(partition)
-        self.lists[new].append(partition)
+        del self.lists[old][partition]
+        self.lists[new][partition] = None
+        self.count[old][partition.topic] -= 1
+        self.count[new][partition.topic] += 1
         self.owner[partition] = new
         for member_id in {old, new}:
             insort(self.queue, self.place(member_id))
@@ -357,7 +362,7 @@ def _without(everything: Sequence[TopicPartition], taken: Sequence[TopicPartitio
     return left
 
 
-def _score(lists: Lists) -> int:
+def _score(lists: Mapping[str, Collection[TopicPartition]]) -> int:
     """The sum of the differences of all pairs of loads."""
     loads = sorted(map(len, lists.values()))
     return sum((2 * i - len(loads) + 1) * load for i, load in enumerate(loads))

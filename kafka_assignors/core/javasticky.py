@@ -39,11 +39,16 @@ def assign(group: Group, *, cooperative: bool, sent: Mapping[str, int] | None = 
         what does not exist, Java may assign it.
 
     Raises:
-        NoAnswer: Java throws, or moves partitions in a circle for ever.
+        NoAnswer: Java throws, or moves partitions in a circle for ever; or a member claims more than twice as much as
+            there is, which would take too long here.
 
     Cost: O(P log P + P * M) when all subscribe alike; else as many passes over the partitions as Java makes, bounded by
     `MAX_STEPS`. Any order of members gives the same answer unless hash codes collide.
     """
+    most = 1000 + 2 * sum(max(count, 0) for count in group.partitions.values())
+    for member in group.members:
+        if len(member.owned) > most:
+            raise NoAnswer(f"member {member.member_id!r} claims {len(member.owned):,} partitions, more than there are")
     try:
         lists = _decide(group, sent or {}, cooperative)
     except (LookupError, ZeroDivisionError) as error:  # Java: NullPointerException, ArithmeticException
@@ -69,8 +74,8 @@ def _decide(group: Group, sent: Mapping[str, int], cooperative: bool) -> Lists:
         lists = General(topics, racks, owned, members).build()
         transferred = _moving(members, lists) if cooperative else {}
     if cooperative:
-        for partition, member_id in transferred.items():
-            lists[member_id].remove(partition)
+        for member_id, given in lists.items():
+            lists[member_id] = [tp for tp in given if transferred.get(tp) != member_id]
     return lists
 
 
@@ -79,7 +84,7 @@ def _claims(
 ) -> tuple[bool, Lists, set[TopicPartition]]:
     """Whether all subscribe alike; whose claims are believed; what two members claim with the same generation."""
     equal, subscribed = True, frozenset[str]()
-    owned: Lists = {}
+    owned: dict[str, dict[TopicPartition, None]] = {}  # dicts, as claims come out of the middle
     doubled: set[TopicPartition] = set()
     claimant: dict[TopicPartition, str] = {}
     for member_id, member in members.items():
@@ -87,7 +92,7 @@ def _claims(
             subscribed = member.topics
         elif member.topics != subscribed:
             equal = False
-        owned[member_id] = []
+        owned[member_id] = {}
         for partition in member.owned:
             if partition.topic not in topics:
                 continue
@@ -95,21 +100,20 @@ def _claims(
             theirs = None if other is None else sent.get(other, members[other].generation)
             if theirs is not None and member.generation < theirs:
                 continue
+            # Java takes a partition that a member claims twice from that very member.
+            if other is not None:
+                owned[other].pop(partition, None)
             if theirs == member.generation:
                 doubled.add(partition)
             else:
-                owned[member_id].append(partition)
-            # After that: Java takes a partition that a member claims twice from that very member.
-            if other is not None and partition in owned[other]:
-                owned[other].remove(partition)
+                owned[member_id][partition] = None
             claimant[partition] = member_id
-    return equal, owned, doubled
+    return equal, {member_id: [*claims] for member_id, claims in owned.items()}, doubled
 
 
 def _moving(members: Mapping[str, Member], lists: Lists) -> dict[TopicPartition, str]:
     """What a member gets and another one must revoke first."""
-    added = {
-        tp: member_id for member_id, given in lists.items() for tp in given if tp not in set(members[member_id].owned)
-    }
-    revoked = {tp for member_id, given in lists.items() for tp in members[member_id].owned if tp not in set(given)}
+    held = {member_id: set(members[member_id].owned) for member_id in lists}
+    added = {tp: member_id for member_id, given in lists.items() for tp in given if tp not in held[member_id]}
+    revoked = set[TopicPartition]().union(*(held[member_id].difference(given) for member_id, given in lists.items()))
     return {tp: member_id for tp, member_id in added.items() if tp in revoked}

@@ -43,6 +43,7 @@ class Objective:
     racks: str | Matrix = "replica"
     order: Sequence[str] = ORDERS[0]
     _table: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
+    _dearest: int = field(init=False, repr=False, compare=False)
     unit: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,14 +56,14 @@ class Objective:
                 f"racks must be one of {MODES} or {{member rack: {{replica rack: cost}}}}, not {self.racks!r}"
             )
         object.__setattr__(self, "_table", table)
+        object.__setattr__(self, "_dearest", max(table.values(), default=0))
         object.__setattr__(self, "unit", unit)
 
     def price(self, member_rack: str, replica_rack: str) -> int:
         """What a member on one rack pays for a replica on another, in multiples of `unit`."""
         if isinstance(self.racks, str):
             return int(member_rack != replica_rack)
-        dearest = max(self._table.values(), default=0)
-        return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else dearest)
+        return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else self._dearest)
 
 
 def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Fraction]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..errors import ConfigError
 from . import flow, sticky
 from .assignment import Assignment
 from .certificate import Certificate, Goals, bound, positions, score
 from .claims import Claims, resolve
 from .facts import Fact
-from .group import Group, TopicPartition
+from .group import NO_GENERATION, Group, TopicPartition
 from .indexed import FREE, Ints
 from .objective import Objective, RackCosts, rack_costs
 from .prices import certify
@@ -155,6 +156,8 @@ def plan(
 ) -> Plan:
     """What the strategy of that name does with a group, and how good it is.
 
+    A cooperative strategy takes two rebalances; the plan's target is the answer to the second.
+
     Args:
         group: Members with their claims, topics, racks.
         name: The strategy, by its protocol name; see `strategies.STRATEGIES`.
@@ -167,11 +170,13 @@ def plan(
 
     Raises:
         UnknownName: No strategy has that name.
-        ConfigError: It has no such option, or not with that value.
+        ConfigError: It has no such option, or not with that value; or the group has no members.
 
     Cost: the strategy's and `sticky.assign`'s; the moves and the text when they are asked for.
     """
     made = strategy(name, **options)
+    if not group.members:
+        raise ConfigError("the group has no members: there is nobody to assign partitions to")
     return planned(reading(name, group), made, clock)
 
 
@@ -186,10 +191,8 @@ def planned(read: Reading, made: Strategy, clock: Callable[[], float] | None = N
     claims = read.claims or resolve(read.group)
     objective = _objective(made)
     best = sticky.owners(claims, objective)
-    if made.ends_as == "sticky" and made.options.get("parity") is None:
-        target = claims.indexed.assignment(best)
-    elif made.ends_as:
-        target, _ = strategy(made.ends_as, **made.options).answer(read)
+    if made.rounds > 1:
+        target, _ = made.answer(_next(made.name, read, assignment))
     certificate = certify(claims, best, objective)
     goals: tuple[Goal, ...] = ()
     if certificate:
@@ -209,6 +212,21 @@ def planned(read: Reading, made: Strategy, clock: Callable[[], float] | None = N
         certificate,
         seconds,
     )
+
+
+def _next(name: str, read: Reading, assignment: Assignment) -> Reading:
+    """The rebalance after one with this answer: members hold what it gave them, and have revoked the rest."""
+    generation = 1 + max([NO_GENERATION, *(member.generation for member in read.group.members), *read.sent.values()])
+    members = [
+        replace(
+            member,
+            owned=[TopicPartition(topic, p) for topic, ids in assignment[member.member_id].items() for p in ids],
+            generation=generation,
+        )
+        for member in read.group.members
+    ]
+    group = Group(members, read.group.partitions, read.group.racks, read.group.leaders)
+    return reading(name, group, (), dict.fromkeys(read.sent, generation))
 
 
 def _objective(made: Strategy) -> Objective:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import WireError
+from . import limits
 from .group import NO_GENERATION, Partitions, TopicPartition
 from .order import utf16
 
@@ -42,6 +43,7 @@ class Subscription(NamedTuple):
         owned: Topic-partitions it holds; empty below version 1.
         generation: Generation that gave it `owned`; `NO_GENERATION` below version 2.
         rack: Its ``client.rack``; None below version 3.
+        unread: Why not all of it was read (`limits`), "" when it was.
     """
 
     topics: tuple[str, ...]
@@ -49,6 +51,7 @@ class Subscription(NamedTuple):
     owned: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
     rack: str | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,19 +89,46 @@ def encode_subscription(subscription: Subscription, version: int = VERSION) -> b
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Read a subscription of any version; fields that its version lacks have their defaults.
+    """Read a subscription of any version; fields that its version lacks have their defaults (or `limits` leave unread).
 
     Raises:
         WireError: Truncated or malformed bytes, or a version below 0.
     """
     reader = Reader(data, "subscription")
     version = reader.version()
+    if why := beyond(len(data), reader.ahead(2)):
+        return Subscription((), unread=why)
     topics = reader.strings()
     user_data = reader.bytes_or_none()
+    if version >= 1 and (why := owns_beyond(reader.ahead(6))):
+        return Subscription(topics, user_data, unread=why)
     owned = reader.partitions() if version >= 1 else ()
     generation = reader.int32() if version >= 2 else NO_GENERATION
     rack = reader.string_or_none() if version >= 3 else None
     return Subscription(topics, user_data, owned, generation, rack)
+
+
+def beyond(size: int, topics: int) -> str:
+    """Why a subscription of so many bytes and topics is not read, "" when it is.
+
+    Args:
+        size: In bytes; where somebody else decoded it, that of its user data.
+        topics: How many it names.
+    """
+    if size > limits.SUBSCRIPTION_BYTES:
+        most = f"sent a subscription of {size:,} bytes; {limits.SUBSCRIPTION_BYTES:,}"
+    elif topics > limits.TOPICS:
+        most = f"subscribes to {topics:,} topics; {limits.TOPICS:,}"
+    else:
+        return ""
+    return f"{most} are read at most: it is assigned nothing"
+
+
+def owns_beyond(topics: int) -> str:
+    """Why what a member owns of so many topics is not read, "" when it is."""
+    if topics <= limits.TOPICS:
+        return ""
+    return f"owns partitions of {topics:,} topics; {limits.TOPICS:,} are read at most: they are ignored"
 
 
 def encode_assignment(assigned: AssignedPartitions, version: int = VERSION) -> bytes:
@@ -191,6 +221,11 @@ class Reader:
             raise WireError(f"{self.what} has version {version}, below 0")
         return min(version, VERSION)
 
+    def ahead(self, element_size: int) -> int:
+        """The length of the next array, which is not taken; 0 where there is none that `count` would accept."""
+        count = int.from_bytes(self.data[self.offset : self.offset + 4], "big")
+        return count if count * element_size <= len(self.data) - self.offset - 4 else 0
+
     def count(self, element_size: int) -> int:
         """The length of an array whose elements take `element_size` bytes or more each."""
         count = self.int32()
@@ -243,8 +278,10 @@ class Reader:
         return None if size < 0 else bytes(self.take(size))
 
     def partitions(self) -> Partitions:
-        """An array of (topic, partition ids)."""
+        """An array of (topic, partition ids), of up to `limits.TOPICS` topics."""
         data, topics, counts, ids = self.data, [], [], []
+        if (many := self.ahead(6)) > limits.TOPICS:
+            raise WireError(f"{self.what} lists {many:,} topics; {limits.TOPICS:,} are read at most")
         runs = self.count(6)
         at = self.offset
         for _ in range(runs):  # a leader of a large group comes here a million times: no calls but one

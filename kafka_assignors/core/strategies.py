@@ -7,7 +7,6 @@ exactly what our leader answered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
@@ -21,6 +20,7 @@ from . import (
     fixed,
     flow,
     javasticky,
+    limits,
     metaq,
     rocketmq,
     roundrobin,
@@ -32,12 +32,12 @@ from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
 from .facts import Fact
-from .group import NO_GENERATION, Group, Member, TopicPartition
+from .group import NO_GENERATION, Group, Member, Partitions, TopicPartition
 from .indexed import Indexed, Ints
 from .invariants import violations
 from .objective import ORDERS, Matrix, Objective
 from .order import utf16
-from .protocol import AssignedPartitions, Subscription, decode_subscription, encode_assignment
+from .protocol import AssignedPartitions, Subscription, encode_assignment
 
 Racks = Mapping[str, Sequence[Collection[str]]]
 Leaders = Mapping[str, Sequence[str | None]]
@@ -58,8 +58,8 @@ class Strategy:
     Args:
         name: Its protocol name, as members offer it in JoinGroup.
         assign: The decision: group, with `claim` the group's resolved claims, and what `settings` returned by name.
-        claim: What the members' subscriptions claim, given the topics that they are likely to name; None when the
-            strategy does not care.
+        claim: What the members' subscriptions claim, given topic -> partition count of the topics that they subscribe
+            to; None when the strategy does not care.
         load: Imports what the decision needs and takes long to import; to be called before the first join.
         settings: Takes the options that the strategy knows as keyword arguments, each with a default; raises
             `ConfigError` for a wrong value; returns what they mean as further arguments of `assign`.
@@ -67,19 +67,19 @@ class Strategy:
         owners: The decision as an array, for the answer in bytes: takes the claims, or without `claim` the group's
             `Indexed`, and what `settings` returned. None: there is no such form.
         tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned.
-        ends_as: For one that takes more than one rebalance, the strategy whose answer it arrives at.
+        rounds: How many rebalances it takes.
         places: Which of a group's ``racks`` and ``leaders`` decide anything, given what `settings` returned.
     """
 
     name: str
     assign: Callable[..., Assignment]
-    claim: Callable[[Sequence[Subscription], Iterable[str]], Sequence[userdata.Claim]] | None = None
+    claim: Callable[[Sequence[Subscription], Mapping[str, int]], Sequence[userdata.Claim]] | None = None
     load: Callable[[], None] = lambda: None
     settings: Callable[..., Mapping[str, Any]] = _no_settings
     options: Mapping[str, Any] = field(default_factory=dict)
     owners: Callable[..., Ints] | None = None
     tell: Callable[..., Iterable[Fact]] = _nothing
-    ends_as: str | None = None
+    rounds: int = 1
     places: Callable[..., Collection[str]] = lambda **_: ()
 
     def sees(self) -> Collection[str]:
@@ -98,7 +98,7 @@ class Strategy:
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
         self.settings(**options)
-        return replace(self, options=deepcopy(options))  # a caller's dict or list may change later
+        return replace(self, options={name: _plain(value) for name, value in options.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied by its name and options: what decides may be no importable function."""
@@ -150,9 +150,17 @@ class Strategy:
             broken = violations(reading.group, assignment, cooperative=cooperative)
             fatal = [violation for violation in broken if violation.law not in bearable]
             if not fatal:
-                return assignment, tuple(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
+                told = facts_.ordered(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
+                return assignment, told
             why = f"Java's answer is unsound ({fatal[0]})"
         return self._decided(reading), (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value of its own: a caller's dict or list may change later, and a tuple would come back as a list."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _written(given: Mapping[str, Sequence[int]]) -> bytes:
@@ -177,12 +185,12 @@ class Reading:
     sent: Mapping[str, int] = field(default_factory=dict)
 
 
-def _sticky_claim(subscriptions: Sequence[Subscription], topics: Iterable[str]) -> Sequence[userdata.Claim]:
+def _sticky_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
     # Eager members revoke everything before they join: only user data tells what they held (KIP-54).
-    return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], topics)
+    return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
 
 
-def _cooperative_claim(subscriptions: Sequence[Subscription], _topics: Iterable[str]) -> Sequence[userdata.Claim]:
+def _cooperative_claim(subscriptions: Sequence[Subscription], _counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
     claims = []
     for subscription in subscriptions:
         # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
@@ -194,8 +202,8 @@ def _cooperative_claim(subscriptions: Sequence[Subscription], _topics: Iterable[
     return claims
 
 
-def _compact_claim(subscriptions: Sequence[Subscription], _topics: Iterable[str]) -> Sequence[userdata.Claim]:
-    said = [compact.decode(subscription.user_data) for subscription in subscriptions]
+def _compact_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
+    said = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
     return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
 
 
@@ -247,7 +255,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             flow.load,
             _sticky_settings,
             owners=cooperative.owners,
-            ends_as="sticky",
+            rounds=2,
             places=_sticky_places,
         ),
         Strategy(
@@ -343,7 +351,9 @@ def read(
             different[topics_] = frozenset(topics_)
     sets = {key: different[topics_] for key, topics_ in tuples.items()}
     known = frozenset[str]().union(*different.values())
-    claimed = claim(subscriptions, known) if claim else [userdata.Claim()] * len(heard)
+    counts = {topic: partitions.get(topic, limits.UNKNOWN_PARTITIONS) for topic in known} if claim else {}
+    said = claim(subscriptions, counts) if claim else [userdata.Claim()] * len(heard)
+    claimed = [_limited(each, counts) for each in said]
     joined = [
         Member(member_id, sets[id(subscription.topics)], instance_id, subscription.rack, owned, generation)
         for (member_id, instance_id, subscription), (owned, generation, _) in zip(heard, claimed, strict=True)
@@ -353,9 +363,22 @@ def read(
         for (member_id, _, _), (_, _, garbage) in zip(heard, claimed, strict=True)
         if garbage
     ]
+    facts += [Fact("unread", m, f"member {m!r} {each.unread}") for m, _, each in heard if each.unread]
     group = Group(joined, partitions, racks, leaders)
     sent = {member_id: subscription.generation for member_id, _, subscription in heard}
     return reading(protocol, group, facts, sent)
+
+
+def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim:
+    """A claim without topics that nobody subscribes to; nothing where it is beyond the limit."""
+    owned = claim.owned
+    if not len(owned):
+        return claim
+    owned = (owned if isinstance(owned, Partitions) else Partitions.of(owned)).among(counts)
+    if len(owned) > limits.PARTITIONS:
+        text = f"claims of {len(owned):,} partitions; {limits.PARTITIONS:,} are read at most"
+        return userdata.Claim(garbage=text)
+    return claim._replace(owned=owned)
 
 
 def reading(protocol: str, group: Group, facts: Iterable[Fact] = (), sent: Mapping[str, int] | None = None) -> Reading:
@@ -399,6 +422,8 @@ def replay(
         ConfigError: It has no such option, or not with that value.
         WireError: A subscription that is none.
     """
-    decoded = [(member_id, instance_id, decode_subscription(data)) for member_id, instance_id, data in members]
+    sent = list(members)
+    read_ = bulk.subscriptions([data for _, _, data in sent])
+    decoded = [(member_id, instance_id, each) for (member_id, instance_id, _), each in zip(sent, read_, strict=True)]
     assignment, _ = strategy(protocol, **options).answer(read(protocol, decoded, partitions, racks, leaders))
     return assignment

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from ..errors import WireError
-from . import bulk
+from . import bulk, limits
 from .group import NO_GENERATION, TopicPartition
 from .protocol import Reader, by_topic, encode_partitions
 
@@ -57,6 +57,8 @@ def decode_sticky(data: bytes | None) -> Claim:
     """
     if not data:
         return Claim()
+    if (topics := Reader(data, "").ahead(6)) > limits.TOPICS:
+        return Claim(garbage=f"user data claim partitions of {topics:,} topics; {limits.TOPICS:,} are read at most")
     for offset, has_generation in ((0, True), (2, True), (2, False), (0, False)):
         claim, end = _read(data, offset, has_generation)
         if claim is not None and end == len(data):

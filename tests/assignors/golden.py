@@ -99,14 +99,14 @@ def canonical(assignment: Mapping[str, Mapping[str, list[int]]]) -> dict[str, di
 
 
 def previous_owners(group: Group) -> dict[TopicPartition, str]:
-    """Existing partitions with exactly one claim of the highest generation, by a member that still subscribes."""
+    """Existing partitions with exactly one claim of the highest generation by a member that still subscribes."""
     found: dict[TopicPartition, list[tuple[int, str, bool]]] = {}
     for member in group.members:
         for tp in set(member.owned):
             if tp.partition in range(group.partitions.get(tp.topic, 0)):
                 found.setdefault(tp, []).append((member.generation, member.member_id, tp.topic in member.topics))
-    newest = {tp: [c for c in claims if c[0] == max(claims)[0]] for tp, claims in found.items()}
-    return {tp: claims[0][1] for tp, claims in newest.items() if len(claims) == 1 and claims[0][2]}
+    newest = {tp: [c[1] for c in claims if c[0] == max(claims)[0] and c[2]] for tp, claims in found.items()}
+    return {tp: claimants[0] for tp, claimants in newest.items() if len(claimants) == 1}
 
 
 def score(group: Group, assignment: Assignment) -> Score:

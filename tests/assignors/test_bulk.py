@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.core import bulk, protocol, strategies, userdata
-from kafka_assignors.core.group import Group, Member
+from kafka_assignors.core.group import Group, Member, Partitions, TopicPartition
 from kafka_assignors.core.indexed import FREE, Indexed
 from kafka_assignors.core.protocol import AssignedPartitions, Reader, Subscription
 from kafka_assignors.errors import WireError
@@ -65,13 +65,21 @@ def test_a_name_that_does_not_fit_is_refused():
         bulk.assignments(indexed, np.array([0]))
 
 
-def one_at_a_time(data, at):
-    """What `Reader.partitions` makes of it; None where it raises."""
-    reader = Reader(data, "claims", at)
+def one_at_a_time(data, at, known):
+    """The claims of known topics and where they end; None where they are malformed."""
+    reader, wanted, found = Reader(data, "claims", at), {name.encode() for name in known}, []
     try:
-        return tuple(reader.partitions()), reader.offset
+        for _ in range(reader.count(6)):
+            size = reader.int16()
+            if size < 0:
+                return None
+            name = reader.take(size)
+            ids = [reader.int32() for _ in range(reader.count(4))]
+            if name in wanted:
+                found += [TopicPartition(name.decode(), p) for p in ids]
     except WireError:
         return None
+    return tuple(found), reader.offset
 
 
 CLAIMS = st.dictionaries(NAMES | st.sampled_from(["topic-00001", "topic-00002", "x" * 16, "x" * 17]),
@@ -92,17 +100,25 @@ def claiming(draw):
     return data, at, draw(st.lists(NAMES | st.sampled_from(["topic-00001", "x" * 16]), max_size=4))
 
 
-@given(case=claiming(), few=st.sampled_from([0, 1, 3, bulk._FEW]), block=st.sampled_from([1, 4, bulk._BLOCK]))
-def test_claims_are_those_of_one_member_at_a_time(case, few, block):
+@given(
+    case=claiming(),
+    few=st.sampled_from([0, 1, 3, bulk._FEW]),
+    block=st.sampled_from([1, 4, bulk._BLOCK]),
+    table=st.sampled_from([0, 1, bulk._TABLE]),
+)
+def test_claims_are_those_of_one_member_at_a_time(case, few, block, table):
     """Malformed ones too: one member's bytes change nothing about another's."""
     data, at, known = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bulk, "_BLOCK", block)
         patch.setattr(bulk, "_FEW", few)  # all in steps, or all one by one, or the long ones alone
+        patch.setattr(bulk, "_TABLE", table)
 
         found = bulk.claims(data, at, known)
 
-    assert [each and (tuple(each[0]), each[1]) for each in found] == list(map(one_at_a_time, data, at))
+    assert [each and (tuple(each[0]), each[1]) for each in found] == [
+        one_at_a_time(*each, known) for each in zip(data, at, strict=True)
+    ]
     assert [each and len(each[0]) for each in found] == [each and len(tuple(each[0])) for each in found]
 
 
@@ -134,4 +150,11 @@ def test_many_members_claims_are_one_members_claims():
     data = [userdata.encode_sticky(owned, m - 1) for m, owned in enumerate(claimed)]
     data += [b"\0\1" + data[7], data[7][:-4], None, b"", b"\0", data[7] + b"more"]
 
-    assert userdata.decode_all_sticky(data, names[:30]) == list(map(userdata.decode_sticky, data))
+    found = userdata.decode_all_sticky(data, names[:30])
+
+    known = [each._replace(owned=Partitions.of(each.owned).among(names[:30])) for each in found]
+    alone = [
+        each._replace(owned=Partitions.of(each.owned).among(names[:30])) for each in map(userdata.decode_sticky, data)
+    ]
+    assert known == alone
+    assert [each.owned.strange for each in found[:100]] == [1 + max(0, min(m % 50, 40) - 30) for m in range(100)]

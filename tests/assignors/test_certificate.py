@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -14,6 +15,7 @@ from kafka_assignors.core.certificate import LARGEST, Certificate, bound, check,
 from kafka_assignors.core.claims import resolve
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.objective import ORDERS, Objective
+from kafka_assignors.core.plan import Plan, plan
 from kafka_assignors.core.prices import certify
 from kafka_assignors.core.strategies import strategy
 
@@ -232,3 +234,27 @@ def test_positions_turn_an_assignment_round():
     owner = positions(indexed, {"a": {"t": [2]}, "b": {"t": [0]}})
     assert owner.tolist() == [1, -1, 0]
     assert indexed.names(np.flatnonzero(owner == 0)) == [TopicPartition("t", 2)]
+
+
+@pytest.mark.parametrize("price", [2**33, 2**33 + 1, 2**34, LARGEST, -LARGEST])
+def test_no_price_however_large_proves_a_worse_assignment(price):
+    """A member's load is bounded by the partitions there are, and sums are exact: 64 bits would wrap around."""
+    group = Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 4})
+    unfair = {"a": {"t": [0, 1, 2, 3]}, "b": {}}
+    for other in (price, -price, 0, 7):
+        forged = Certificate(Objective(), {"a": (price, 0, 0), "b": (other, 0, 0)})
+        assert [violation.law for violation in check(group, unfair, forged)] == ["balance"]
+        made = replace(plan(group, "sticky"), assignment=unfair, target=unfair, certificate=forged)
+        read = Plan.from_json(made.to_json())
+        assert read.certificate is not None
+        assert check(read.group, read.target, read.certificate) != []
+
+
+@pytest.mark.parametrize(
+    "price", [("x", 0, 0), (0, 0), None, 5, "abc", (0.5, 0, 0), (True, 0, 0), (None, None, None), (2**80, 0, 0)]
+)
+def test_what_is_no_price_is_told(price):
+    group = Group([Member("a", {"t"})], {"t": 1})
+    found = check(group, {"a": {"t": [0]}}, Certificate(Objective(), {"a": price}))
+    assert [violation.law for violation in found] == ["price"]
+    assert repr(price) in found[0].text

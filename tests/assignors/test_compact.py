@@ -13,13 +13,25 @@ from hypothesis import strategies as st
 from kafka_assignors.core import compact
 from kafka_assignors.errors import WireError
 
+
+class Everything(dict):
+    """Every topic, with all partitions there can be."""
+
+    def __contains__(self, topic: object) -> bool:
+        return True
+
+    def __missing__(self, topic: str) -> int:
+        return 1 << 31
+
+
+ANY = Everything()
 NAMES = st.text("abcäß漢🚀._-09", min_size=1, max_size=12)
 OWNED = st.lists(st.tuples(NAMES, st.one_of(st.integers(0, 40), st.integers(0, 2**31 - 1))), max_size=60)
 
 
 @given(OWNED, st.integers(-1, 2**31 - 1), st.none() | st.text("ab", max_size=4), st.none() | NAMES)
 def test_what_is_written_is_read(owned, generation, rack, instance_id):
-    said = compact.decode(compact.encode(owned, generation, rack, instance_id))
+    said = compact.decode(compact.encode(owned, generation, rack, instance_id), ANY)
 
     assert set(said.owned) == set(owned)
     assert len(said.owned) == len(set(owned))
@@ -50,7 +62,7 @@ def test_partitions_at_random_take_less_than_two_bytes_each():
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_survived(data):
-    said = compact.decode(data)
+    said = compact.decode(data, ANY)
     assert (len(said.owned), said.rack, said.instance_id) == (0, None, None)
     assert said.garbage or not data
 
@@ -61,9 +73,9 @@ def test_every_damage_is_noticed(data):
     at, value = data.draw(st.integers(0, len(good) - 1)), data.draw(st.integers(0, 255))
     damaged = good[:at] + bytes([value]) + good[at + 1 :]
     if damaged != good:
-        assert compact.decode(damaged).garbage
-        assert len(compact.decode(damaged).owned) == 0
-    assert compact.decode(good[:at]).garbage or at == 0
+        assert compact.decode(damaged, ANY).garbage
+        assert len(compact.decode(damaged, ANY).owned) == 0
+    assert compact.decode(good[:at], ANY).garbage or at == 0
 
 
 def packed(content):
@@ -82,12 +94,13 @@ def told(names, numbers):
     [
         (b"\x02" + compact.encode([("t", 0)], 1)[1:], "version 2, newer than 1"),
         (packed(b""), "cannot be read"),
-        (packed(bytes((1 << 26) + 1)), "cut off, or more than"),
+        (packed(bytes((3 << 20) + 1)), "cut off, or more than 3,145,728 bytes"),
         (told([None], [0]), "no list of names"),
         (told([5, None], [0]), "rack or instance id is no string"),
         (told([None, None, "t"], [0]), "cannot be read"),  # no count of runs
         (told([None, None, "t"], [0, 2, 0, 0]), "runs are missing"),
-        (told([None, None, "t"], [0, 1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]), "more than 8388608 partitions"),
+        (told([None, None, "t"], [0, 1, 0, 0xFF, 0xFF, 0xFF, 0x7F]), "claims of 268,435,456 partitions"),
+        (told([None, None, *["t"] * 50_000], [0]), "claims of more than 50,000 topics"),
         (told([None, None, "t"], [0, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 0]), "beyond int32"),
         (told([None, None], [0x80]), "cut off"),
         (told([None, None], [0x80] * 6 + [0]), "more than 35 bits"),
@@ -96,16 +109,26 @@ def told(names, numbers):
     ],
 )
 def test_content_that_only_a_foe_would_write_says_nothing(data, why):
-    said = compact.decode(data)
+    said = compact.decode(data, ANY)
     assert why in said.garbage
     assert len(said.owned) == 0
+
+
+def test_claims_are_cut_at_the_partition_count():
+    """Before they are spelled out: what does not exist is counted, and takes no memory."""
+    owned = [*(("t", p) for p in (0, 1, 3, 5, 6, 9, 2**31 - 1)), ("u", 4), ("v", 0)]
+
+    said = compact.decode(compact.encode(owned, 3), {"t": 6, "u": 0, "w": 9})
+
+    assert said.owned == (("t", 0), ("t", 1), ("t", 3), ("t", 5))
+    assert (said.owned.beyond, said.owned.strange) == (4, 1)
 
 
 def test_claims_that_no_broker_would_store_are_left_out():
     names = [hashlib.sha512(str(i).encode()).hexdigest() for i in range(20_000)]
     data, why = compact.encode_within([(name, 0) for name in names], 1, "r1", "i1")
 
-    assert compact.decode(data) == compact.Carried(rack="r1", instance_id="i1")
+    assert compact.decode(data, ANY) == compact.Carried(rack="r1", instance_id="i1")
     assert why.startswith("claims of 20,000 partitions take 1,")
     assert "message.max.bytes" in why
     assert compact.encode_within([("t", 0)], 1, None, None) == (compact.encode([("t", 0)], 1), "")

@@ -264,7 +264,8 @@ def test_wrong_claims_are_told(caplog):
     StickyAssignor().assign(cluster({"t": [[1], [1]], "left": [[1]]}), members)
 
     for text in (
-        "member 's' claims left-0, t-9 that do not exist; ignored",
+        "member 's' claims t-9 that do not exist; ignored",
+        "member 's' claims partitions of 1 topic that nobody subscribes to; ignored",
         "member 's' claims t-0 that another member got in a newer generation; ignored",
         "t-1 is claimed by 'n', 'o' with the same generation; it is nobody's",
     ):

@@ -125,6 +125,10 @@ def test_withheld_names_who_must_give_it_up_first():
     assert cooperative.withheld(disputed) == {TopicPartition("t", 0): ("a", "b")}
 
 
+def dropped(*partitions):
+    return claims.Dropped(len(partitions), partitions)
+
+
 def test_claims_are_believed_by_generation_and_partition():
     t = [TopicPartition("t", p) for p in range(6)]
     group = Group(
@@ -141,11 +145,12 @@ def test_claims_are_believed_by_generation_and_partition():
 
     found = claims.resolve(group)
 
-    assert found.owner == {t[1]: "new"}
-    assert found.disputed == {t[2]: ("new", "twin"), t[4]: ("late",)}
-    assert found.ghosts == {"late": (("gone", 0),), "old": (t[5],)}
-    assert found.unsubscribed == {"left": (t[0], t[3]), "as-late": (t[4],)}
-    assert found.stale == {"late": (t[3],), "old": (t[0], t[1])}
+    assert found.owner == {t[1]: "new", t[4]: "late"}  # "as-late" gave t-4 up when it left the topic
+    assert found.disputed == {t[2]: ("new", "twin")}
+    assert found.quarrels == {("new", "twin"): dropped(t[2])}
+    assert found.ghosts == {"late": dropped(TopicPartition("gone", 0)), "old": dropped(t[5])}
+    assert found.unsubscribed == {"left": dropped(t[0], t[3]), "as-late": dropped(t[4])}
+    assert found.stale == {"late": dropped(t[3]), "old": dropped(t[0], t[1])}
     assert [found.holders(tp) for tp in t[:4]] == [(), ("new",), ("new", "twin"), ()]
 
 
