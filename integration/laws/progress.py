@@ -26,6 +26,7 @@ SESSION_MS = 45_000
 """Kafka's own session timeout, of members that don't tell theirs."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
 _STALLS = ("stall", "assign_stall")
+_ENDS = ("stop", "exit", "fault_begin")
 _CALLBACKS = tuple(f"{what}_{edge}" for what in ("assigned", "revoke", "lost") for edge in ("begin", "end"))
 
 
@@ -142,7 +143,8 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
     All of it: judged when the member hears of its next generation, at each rest, and where the group is left alone. P1:
     at a rest each partition that was given is owned, by callback, by the process that it was given to.
     """
-    events = [e for kind in ("generation", *_CALLBACKS) for e in record.events[kind]]
+    events = [e for kind in ("generation", *_CALLBACKS, "stop", "exit") for e in record.events[kind]]
+    events += (e for e in record.events["fault_begin"] if e.data.get("fault") == "kill")
     rests = [e for e in record.events["step"] if e.data["name"] == "stable"]
     held: dict[Process, set[TopicPartition]] = defaultdict(set)
     got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since it adopted
@@ -155,6 +157,10 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
             _left_alone(quiet.pop(0), adopted, got, found)
         if event.kind == "step":
             _at_rest(record, event, held, adopted, found)
+        elif event.kind in _ENDS:
+            adopted.pop(process, None)
+            held.pop(process, None)
+            continue
         elif event.kind == "generation":
             if process in adopted and adopted[process][0].data["generation"] != event.data["generation"]:
                 _all_got(*adopted[process], got[process], event, found)
@@ -302,6 +308,13 @@ def _at_rest(
         if process not in record.starts:
             continue  # none of the harness's
         given = generation.assigned[member_id]
+        ended = [e for kind in _ENDS for e in record.events[kind] if (e.member, e.incarnation) == process]
+        dead = [e for e in ended if e.mono_ns < rest.mono_ns and e.data.get("fault", "kill") == "kill"]
+        if dead:
+            found.judged("P1")
+            message = f"the group rested in generation {generation.number}, of which {process[0]} had ended"
+            found.broken("P1", message, dead[0], rest)
+            continue
         for law in ("G4", "P1", "R8"):
             found.judged(law)
         if process not in adopted or adopted[process][0].data["generation"] != generation.number:

@@ -96,6 +96,15 @@ def test_who_is_paused_again_before_it_heard_of_the_first_is_excused() -> None:
     assert (verdict.value, verdict.violations) == (True, ())
 
 
+def test_a_group_does_not_rest_with_a_member_that_has_died() -> None:
+    """Which drawn damages found: its partitions were held, by all callbacks, and nobody held them."""
+    story = told.two()
+    rest = story.events[-1]
+    told.died(story, "b").tell("step", **rest.data)
+
+    assert {violation.law for violation in check(story.history).violations} == {"P1"}
+
+
 def two_things_at_once() -> Story:
     return Story("sticky").start("a", "b").round().start("c").stop("b").round()
 
