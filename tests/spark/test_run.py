@@ -221,7 +221,7 @@ def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> 
     result = CliRunner().invoke(run.app, ["report", str(tmp_path)])
 
     assert result.exit_code == 3
-    assert "no placement/ in it; write it by: python -m pipeline run" in result.stderr
+    assert "no whole run in it; write one by: python -m pipeline run" in result.stderr
 
 
 def test_every_command_that_is_documented_exists() -> None:
