@@ -1,5 +1,10 @@
 """``python -m integration``."""
 
-from .run import main
+import sys
+
+try:
+    from .run import main
+except ModuleNotFoundError as error:
+    sys.exit(f"error: python -m integration needs {error.name}: pip install 'kafka-assignors[harness]'")
 
 main()

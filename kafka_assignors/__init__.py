@@ -5,6 +5,7 @@ What is named here is imported when it is first asked for; `plan` and what it ta
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,15 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _CORE:
         return getattr(import_module(_CORE[name], __name__), name)
-    from . import kafka_python, stateless
+    try:
+        from . import kafka_python, stateless
+    except ImportError as error:
+        # `from kafka_assignors import RangeAssignor` asks whether there is one, and would say no more than "no".
+        if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+            raise
+        from .errors import ClientMissing
 
+        raise ClientMissing(str(error)) from error
     return getattr(stateless if hasattr(stateless, name) else kafka_python, name)
 
 

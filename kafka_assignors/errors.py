@@ -3,6 +3,7 @@
 KafkaAssignorsError
 ├── ConfigError          the caller's arguments or options: fix the call
 │   └── UnknownName      a name that no strategy has; lists the known ones
+├── ClientMissing        something that needs a Kafka client that isn't installed; the message says what to install
 ├── AssignmentError      a group that cannot be assigned (never because of what another member claims)
 ├── WireError            bytes that are not the consumer protocol (newer versions are read, not refused)
 ├── ElectionError        members without a common assignor (INCONSISTENT_GROUP_PROTOCOL)
@@ -33,6 +34,13 @@ class UnknownName(ConfigError):
         self.name = name
         self.known = tuple(known)
         super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known)}")
+
+
+class ClientMissing(KafkaAssignorsError, AttributeError):
+    """What needs a Kafka client that isn't installed, or is too old, is no attribute; the message says what to install.
+
+    So ``hasattr``, ``help`` and ``inspect`` leave it out. Importing it raises `ImportError` with the same message.
+    """
 
 
 class AssignmentError(KafkaAssignorsError):

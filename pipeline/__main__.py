@@ -1,6 +1,11 @@
 """``python -m pipeline``; also what spark-submit is given, hence the absolute import."""
 
-from pipeline.run import app
+import sys
+
+try:
+    from pipeline.run import app
+except ModuleNotFoundError as error:
+    sys.exit(f"error: python -m pipeline needs {error.name}: pip install 'kafka-assignors[spark]'")
 
 if __name__ == "__main__":
     app(prog_name="python -m pipeline")

@@ -1,9 +1,13 @@
 """What a user installs: the shipped names, and that production code needs neither harness nor Java."""
 
+import ast
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from email import message_from_string
 from pathlib import Path
 
@@ -65,25 +69,93 @@ def test_production_package_imports_alone(package: str) -> None:
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def test_without_a_client_the_error_names_the_extra() -> None:
-    """Cores and partitioners work without a client; asking for an adapter says what to install."""
-    code = (
-        "import sys, importlib\n"
-        "for client in ('kafka', 'confluent_kafka', 'aiokafka', 'pyspark'): sys.modules[client] = None\n"
-        "import kafka_assignors, producers\n"
-        "from kafka_assignors.core import sticky\n"
-        "producers.DefaultPartitioner()\n"
-        "try: kafka_assignors.RangeAssignor\n"
-        "except ImportError as e: print(e)\n"
-        "for client in ('confluent', 'aiokafka', 'spark'):\n"
-        "    try: importlib.import_module('producers.' + client)\n"
-        "    except producers.ClientMissing as e: print(e)\n"
+@pytest.fixture(scope="module")
+def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a program as where the wheel is installed with what it depends on, and nothing else: no client, no tools."""
+    folder = tmp_path_factory.mktemp("site")
+    zipfile.ZipFile(wheel).extractall(folder)
+    for package in ("numpy", "scipy"):
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        for found in (Path(spec.origin).parent, Path(spec.origin).parents[1] / f"{package}.libs"):
+            if found.is_dir():
+                (folder / found.name).symlink_to(found)
+
+    def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        at = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+        command = [sys.executable, "-I", "-S", "-c", at + code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=folder)
+
+    return run
+
+
+Alone = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_without_a_client_help_and_inspect_work(alone: Alone) -> None:
+    """What needs a client is left out of them, as `hasattr` says that it isn't there."""
+    code = """
+import inspect, pydoc, kafka_assignors, producers
+page = pydoc.render_doc(kafka_assignors)
+print("TopicPartition" in page, "class RangeAssignor" in page, "DefaultPartitioner" in pydoc.render_doc(producers))
+found = dict(inspect.getmembers(kafka_assignors))
+print([name in found for name in ("plan", "Group", "RangeAssignor", "guard")])
+print([hasattr(kafka_assignors, name) for name in ("plan", "Group", "RangeAssignor", "guard", "nonsense")])
+print(getattr(kafka_assignors, "StickyAssignor", None), sorted(kafka_assignors.__all__) == kafka_assignors.__all__)
+"""
+    done = alone(code)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "True False True",
+        "[True, True, False, False]",
+        "[True, True, False, False, False]",
+        "None True",
+    ]
+
+
+def test_without_a_client_placement_and_partitioners_work(alone: Alone) -> None:
+    code = """
+from kafka_assignors import Group, Member, plan
+from producers import DefaultPartitioner, partition_for_key
+print(plan(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 3}), "sticky").assignment)
+print(partition_for_key(b"kafka", 12), type(DefaultPartitioner()).__name__)
+"""
+    done = alone(code)
+    assert done.stderr == ""
+    placed, by_key = done.stdout.splitlines()
+    assert sorted(sum(len(p) for p in each.values()) for each in ast.literal_eval(placed).values()) == [1, 2]
+    assert by_key == "4 DefaultPartitioner"
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "extra"),
+    [
+        ("import kafka_assignors; kafka_assignors.RangeAssignor", "ClientMissing", "kafka-python"),
+        ("from kafka_assignors import RangeAssignor", "ImportError", "kafka-python"),
+        ("from kafka_assignors import Group, guard", "ImportError", "kafka-python"),
+        ("from kafka_assignors import *", "ImportError", "kafka-python"),
+        ("import kafka_assignors.kafka_python", "ImportError", "kafka-python"),
+        ("import kafka_assignors.aiokafka", "ImportError", "aiokafka"),
+        ("import kafka_assignors.confluent", "ImportError", "confluent,kafka-python"),
+        ("import producers.confluent", "ClientMissing", "confluent"),
+        ("import producers.aiokafka", "ClientMissing", "aiokafka"),
+        ("import producers.spark", "ClientMissing", "spark"),
+    ],
+)
+def test_without_a_client_the_error_names_the_extra(alone: Alone, code: str, error: str, extra: str) -> None:
+    last = alone(code).stderr.splitlines()[-1]
+    assert last.partition(":")[0].rpartition(".")[2] == error
+    assert f"pip install 'kafka-assignors[{extra}]'" in last
+
+
+@pytest.mark.parametrize(("module", "extra"), [("producers", "cli"), ("integration", "harness"), ("pipeline", "spark")])
+def test_without_its_extra_a_command_says_what_to_install(alone: Alone, module: str, extra: str) -> None:
+    done = alone(f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)", "--help")
+    assert done.returncode == 1
+    assert re.fullmatch(
+        rf"error: python -m {module} needs \w+: pip install 'kafka-assignors\[{extra}\]'\n", done.stderr
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
-    lines = done.stdout.strip().splitlines()
-    assert len(lines) == 4, done.stderr
-    for line, extra in zip(lines, ("kafka-python", "confluent", "aiokafka", "spark"), strict=True):
-        assert f"kafka-assignors[{extra}]" in line, line
 
 
 def test_nothing_reaches_outside_the_project() -> None:
