@@ -4,8 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Which tests stay in one process: tests/conftest.py.
+IN_PARALLEL = $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder)
+OUTSIDE = broker or docker or jvm or spark
+
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-long soak mutate lint format bench clean help
+.PHONY: setup demo test test-fast test-rest test-newest test-long soak mutate lint format bench clean help
 
 setup: $(READY)  ## make .venv with everything the project needs
 
@@ -20,8 +24,17 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
 	$(BIN)/python -m integration demo $(ARGS)
 
+test-fast: $(READY)  ## all tests that need no broker, Java, Spark or Docker
+	$(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" $(IN_PARALLEL) $(ARGS)
+
+test-rest: $(READY)  ## all others
+	$(BIN)/python -m pytest -m "not long and ($(OUTSIDE))" $(IN_PARALLEL) $(ARGS)
+
 test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
-	$(BIN)/python -m pytest $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadfile) $(ARGS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) $(ARGS)
+
+test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and the next one if it can be had
+	.ci/newest
 
 test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
 	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)

@@ -34,11 +34,22 @@ from .news import News, log
 try:
     from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
     from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+    from aiokafka.errors import KafkaError
 except ImportError as error:
     raise ImportError(
         f"the assignors for aiokafka need aiokafka 0.12 or newer ({error}); "
         "install it with: pip install 'kafka-assignors[aiokafka]'"
     ) from error
+
+
+class Refused(ConfigError, KafkaError):  # type: ignore[misc]
+    """aiokafka was given an assignor that it can't use; ``AIOKafkaConsumer.start`` raises it.
+
+    Or, where topics are subscribed to after the start, the next call that asks for messages. It is a ``KafkaError``, as
+    aiokafka hands no other error to its caller: of others its background task logs a traceback, and ends for good.
+    """
+
+    __str__ = Exception.__str__  # a KafkaError names its class
 
 
 class _OfInstance:
@@ -54,7 +65,7 @@ class _OfInstance:
             return bound
 
         def refuse(*_arguments: Any) -> Any:
-            raise ConfigError(
+            raise Refused(
                 f"aiokafka takes assignors as instances: partition_assignment_strategy=[{owner.__name__}()], "
                 f"not [{owner.__name__}]"
             )
@@ -63,7 +74,7 @@ class _OfInstance:
 
 
 class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
-    """Any strategy by its name; one instance belongs to one consumer.
+    """Any strategy by its name; one instance belongs to one consumer. A copy, or a pickled one, starts anew.
 
     Args:
         name: A name of `core.strategies.STRATEGIES`, but for ``cooperative-sticky``.
@@ -88,18 +99,28 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.name, self.rack = name, rack or None
+        self._start_anew()
+        self._strategy.load()
+
+    def _start_anew(self) -> None:
         self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
         self._generation = NO_GENERATION
         self._coordinator: weakref.ref[Any] | None = None
         self._news = News()
-        self._strategy.load()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made with: consumer, assignment and generation are the original's."""
+        one = object.__new__(type(self))
+        one.__dict__.update(self.__dict__)
+        one._start_anew()
+        return one.__dict__
 
     @_OfInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
         """This member's subscription, version 3; under Java's names in the bytes Java writes for the same state.
 
         Raises:
-            ConfigError: The instance serves another consumer already.
+            Refused: The instance serves another consumer already.
         """
         coordinator = _asking()
         self._serve(coordinator)
@@ -112,7 +133,9 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         if coordinator is None or known is coordinator:
             return
         if known is not None and not known._closing.done():
-            raise ConfigError(f"this {type(self).__name__} serves another consumer; give each its own instance")
+            raise Refused(
+                f"this {type(self).__name__} serves another consumer; give each its own instance, or stop the other"
+            )
         if known is not None:
             self._owned, self._generation = None, NO_GENERATION  # that was in another consumer's group
         self._coordinator = weakref.ref(coordinator)

@@ -237,29 +237,29 @@ def keep_rejoining(coordinator: Any) -> None:
     _get(coordinator, "request_rejoin", lambda: None)()
 
 
-def drive(consumer: Any) -> None:
-    """Make sure that `must_rejoin` and `rebalance` work with a consumer.
-
-    Raises:
-        ConfigError: They don't with this kafka-python.
-    """
-    coordinator = coordinator_of(consumer)
-    if lacks := [name for name in ("need_rejoin", "poll") if missing(coordinator, name)]:
+def _needed(consumer: Any, name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] | None = _get(coordinator_of(consumer), name, None)
+    if method is None:
         raise ConfigError(
-            f"kafka-python {VERSION} has no {' and no '.join(map(repr, lacks))}, without which nothing but "
-            "its own poll() can look after a group; install a newer kafka-assignors, or kafka-python 3.0.12"
+            f"kafka-python {VERSION} has no {name!r}, without which nothing but its own poll() can look after a group; "
+            "install a newer kafka-assignors, or kafka-python 3.0.12"
         )
+    return method
 
 
 def must_rejoin(consumer: Any) -> bool:
-    """Whether its next `rebalance` joins the group; cheap. See `drive`."""
-    return bool(consumer._coordinator.need_rejoin())
+    """Whether its next `rebalance` joins the group; cheap.
+
+    Raises:
+        ConfigError: This kafka-python doesn't tell.
+    """
+    return bool(_needed(consumer, "need_rejoin")())
 
 
 def rebalance(consumer: Any, timeout_s: float) -> bool:
     """What ``poll`` does for the group – the due join, signs of life, callbacks – without fetching anything.
 
-    See `drive`. Returns as soon as the join is done, where ``poll`` would go on waiting for records.
+    Returns as soon as the join is done, where ``poll`` would go on waiting for records.
 
     Args:
         consumer: A subscribed ``KafkaConsumer``.
@@ -270,8 +270,9 @@ def rebalance(consumer: Any, timeout_s: float) -> bool:
 
     Raises:
         KafkaError: A fatal answer of the coordinator, or an error of a rebalance listener.
+        ConfigError: This kafka-python can't.
     """
-    return bool(consumer._coordinator.poll(timeout_ms=1000 * timeout_s))
+    return bool(_needed(consumer, "poll")(timeout_ms=1000 * timeout_s))
 
 
 def renew(cluster: Any, then: Callable[[], None]) -> None:

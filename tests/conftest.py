@@ -12,10 +12,21 @@ from hypothesis import settings
 from .replayed import INVENTED, Replayed, replay_all
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
-settings.register_profile("suite", deadline=None)
-settings.load_profile("suite")
+settings.register_profile("dev", deadline=None, max_examples=25)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 pytest_plugins = ["integration.fixtures"]
+
+NEEDS = {
+    "broker": {"kafka_broker", "kafka_cluster", "kafka_group", "kafka_topic", "kafka_admin"},
+    "jvm": {"kafka_java", "leader", "java"},
+    "spark": {"spark"},
+}
+"""Marker -> the fixtures that make a test need it."""
+LONGEST_FIRST = ("spark", "broker", "docker", "jvm")
+"""What tests of several processes begin with, so that none is left alone with a long one at the end."""
 
 REPLAYED = pytest.StashKey[Replayed]()
 NOT_RUN = "docker: "
@@ -33,6 +44,38 @@ def pytest_configure(config: pytest.Config) -> None:
     # A script's background job is started with Ctrl-C ignored, and so would be every process that a test interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what a test needs by its fixtures; for several processes, say which tests stay together.
+
+    A file stays together, as its fixtures do, unless it says otherwise by marks of its own; so does all of Spark, whose
+    session is one for all.
+    """
+    for item in items:
+        fixtures = {*getattr(item, "fixturenames", ())}
+        for marker in (marker for marker, needed in NEEDS.items() if fixtures & needed):
+            item.add_marker(marker)
+        if item.get_closest_marker("xdist_group") is None:
+            group = "spark" if item.get_closest_marker("spark") else item.nodeid.partition("::")[0]
+            item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(config, "workerinput"):
+        ranks: dict[str, int] = {}
+        for item in items:
+            ranks[_group(item)] = min(_rank(item), ranks.get(_group(item), len(LONGEST_FIRST)))
+        items.sort(key=lambda item: ranks[_group(item)])
+
+
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    assert mark is not None
+    return str(mark.args[0])
+
+
+def _rank(item: pytest.Item) -> int:
+    needed = [place for place, marker in enumerate(LONGEST_FIRST) if item.get_closest_marker(marker)]
+    return min(needed, default=len(LONGEST_FIRST))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -59,10 +102,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         (getattr(item, "funcargs", {})["tmp_path"] / INVENTED).touch()
 
 
+WHOLE = ("not long", "not long and (broker or docker or jvm or spark)")
+"""What `make test` and `make test-rest` ask for: all tests, or all that need a broker."""
+
+
 def _whole(config: pytest.Config) -> bool:
-    """Nothing was left out but the long tests."""
+    """No test of a broker was left out but the long ones."""
     asked = config.option
-    some = asked.keyword or asked.markexpr != "not long" or getattr(asked, "lf", False)
+    some = asked.keyword or asked.markexpr not in WHOLE or getattr(asked, "lf", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
 
 

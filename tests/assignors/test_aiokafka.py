@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 import logging
+import pickle
 import random
 import subprocess
 import sys
@@ -235,3 +237,18 @@ def test_the_alarm_comes_before_the_record_is_too_large(caplog):
         assignor.assign(cluster({"t": [[1]]}), {"a": member})
     assert "the group's 1 members and their assignments take 1,098,010 bytes" in caplog.text
     assert "message.max.bytes" in caplog.text
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_of_one_that_serves_a_consumer_starts_anew(name, duplicate):
+    assignor = aiokafka.Assignor(name, rack="r1")
+    first = Coordinator(assignor, 7)
+    first.gets({"t": [0]})
+    original = first.sends("t")
+
+    other = duplicate(assignor)
+
+    assert other.metadata(["t"]) == aiokafka.Assignor(name, rack="r1").metadata(["t"])
+    Coordinator(other, 1).joins("t")
+    assert first.sends("t") == original

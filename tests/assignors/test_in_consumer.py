@@ -23,7 +23,7 @@ from kafka.errors import KafkaConfigurationError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import TopicPartition
 
-from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor, kafka_consumer
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import ASSIGNORS
 
@@ -420,3 +420,19 @@ def test_without_a_consumer_it_claims_what_it_got_of_topics_it_still_subscribes_
 
     assignor.lost()
     assert claims(assignor.metadata({"t"})) == ([], -1)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [("need_rejoin", kafka_consumer.must_rejoin), ("poll", lambda made: kafka_consumer.rebalance(made, 0.0))],
+)
+def test_what_the_bridge_drives_says_what_is_missing(consumer, monkeypatch, name, use):
+    """It can't do without, so it is an error; what is in `PRIVATE` is a warning (`tests/harness/test_renamed.py`)."""
+    made = consumer(RangeAssignor)
+    made.subscribe(["t"])
+    use(made)
+    for cls in (type(made._coordinator), *type(made._coordinator).__bases__):
+        monkeypatch.delattr(cls, name, raising=False)
+
+    with pytest.raises(ConfigError, match=f"has no '{name}', without which nothing but its own poll"):
+        use(made)

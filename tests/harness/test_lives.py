@@ -6,10 +6,9 @@ The groups live at the same time, a few together, as most of a rebalance is wait
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -84,20 +83,34 @@ def live(bootstrap: str, folder: Path, assignors: list[str]) -> dict[str, Life]:
     return lives
 
 
+BATCHES = [[*ASSIGNORS][first : first + TOGETHER] for first in range(0, len(ASSIGNORS), TOGETHER)]
+
+
 @pytest.fixture(scope="module")
-def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Life]]:
-    """Of every assignor."""
+def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Life]:
+    """The life of an assignor's group; with it, its batch is lived."""
     found: dict[str, Life] = {}
-    names = iter(ASSIGNORS)
-    while batch := list(islice(names, TOGETHER)):
-        found |= live(kafka_broker.bootstrap, tmp_path_factory.mktemp("lives"), batch)
-    return found
+
+    def of(assignor: str) -> Life:
+        if assignor not in found:
+            (batch,) = (batch for batch in BATCHES if assignor in batch)
+            found.update(live(kafka_broker.bootstrap, tmp_path_factory.mktemp("lives"), batch))
+        return found[assignor]
+
+    return of
 
 
 @pytest.mark.source("harness requirement 7: join 1 to 4, leave 4 to 1, all assignors")
-@pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: dict[str, Life]) -> None:
-    life = lives[assignor]
+@pytest.mark.parametrize(
+    "assignor",
+    [
+        pytest.param(assignor, marks=pytest.mark.xdist_group(f"lives of {batch[0]}"))
+        for batch in BATCHES
+        for assignor in batch
+    ],
+)
+def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: Callable[[str], Life]) -> None:
+    life = lives(assignor)
     everything = sorted(TopicPartition(topic, p) for topic, count in life.topics.items() for p in range(count))
     for stable, (step, members) in zip(life.seen, COURSE.items(), strict=True):
         assert sorted(stable.owned) == members.split(), step
