@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import copy
 import logging
@@ -11,11 +12,14 @@ import subprocess
 import sys
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol, ConsumerProtocolMemberAssignment
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.group import JoinGroupResponse_v5
 from aiokafka.protocol.metadata import MetadataResponse_v1
+from confluent_kafka import Producer
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from kafka_assignors import aiokafka, kafka_python
@@ -252,3 +256,47 @@ def test_a_copy_of_one_that_serves_a_consumer_starts_anew(name, duplicate):
     assert other.metadata(["t"]) == aiokafka.Assignor(name, rack="r1").metadata(["t"])
     Coordinator(other, 1).joins("t")
     assert first.sends("t") == original
+
+
+@pytest.fixture(scope="module")
+def mock_broker():
+    """librdkafka's own cluster of one broker, which knows groups; it lives as long as its producer."""
+    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "replaced"})
+    producer.produce("t", b"")
+    assert producer.flush(30) == 0
+    (broker,) = producer.list_topics(timeout=30).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del producer
+
+
+@pytest.mark.parametrize("subscribed", [True, False], ids=["before the start", "after it"])
+@pytest.mark.parametrize("what", ["a class", "an instance in use"])
+def test_what_aiokafka_can_not_use_is_refused_where_the_consumer_is_started(mock_broker, caplog, what, subscribed):
+    """Where topics come after the start, by the first call for messages. It can be stopped, and the first goes on."""
+    assignor = aiokafka.StickyAssignor()
+    message = "takes assignors as instances" if what == "a class" else "StickyAssignor serves another consumer"
+
+    def make(assignor, *topics):
+        return AIOKafkaConsumer(
+            *topics, bootstrap_servers=mock_broker, group_id=f"g-{what}-{subscribed}", heartbeat_interval_ms=300,
+            partition_assignment_strategy=[assignor],
+        )  # fmt: skip
+
+    async def scenario():
+        async with make(assignor, "t") as first:
+            held = first.assignment()
+            assert held
+            refused = make(type(assignor) if what == "a class" else assignor, *["t"] * subscribed)
+            if not subscribed:
+                await refused.start()
+                refused.subscribe(["t"])
+            told_by = refused.start if subscribed else refused.getone
+            with pytest.raises(ConfigError, match=message) as told:
+                await asyncio.wait_for(told_by(), 60)
+            assert isinstance(told.value, KafkaError), "what aiokafka's users expect"
+            await refused.stop()
+            assert refused._coordinator._coordination_task.exception() is None
+            assert first.assignment() == held
+
+    asyncio.run(scenario())
+    assert not [r for r in caplog.records if r.name == "asyncio" or "Unexpected error" in r.getMessage()]

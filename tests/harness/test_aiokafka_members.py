@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -11,11 +10,9 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import KafkaError
 
 from integration.broker import Broker
 from kafka_assignors import aiokafka, kafka_python
-from kafka_assignors.errors import ConfigError
 
 from .polling import DEADLINE_S, Polling
 
@@ -149,32 +146,3 @@ def test_each_assignor_in_the_list_costs_a_generation(make: Callable[..., AIOKaf
             return int(consumer._coordinator.generation)
 
     assert asyncio.run(scenario()) == count
-
-
-@pytest.mark.parametrize("subscribed", ["before", "after"])
-@pytest.mark.parametrize("what", ["a class", "an instance in use"])
-def test_what_aiokafka_can_not_use_is_refused_where_the_consumer_is_started(
-    make: Callable[..., AIOKafkaConsumer], caplog: pytest.LogCaptureFixture, what: str, subscribed: str
-) -> None:
-    """Where topics come after the start, by the first call for messages. It can be stopped, and the first goes on."""
-    assignor = aiokafka.StickyAssignor()
-    message = "takes assignors as instances" if what == "a class" else "StickyAssignor serves another consumer"
-
-    async def scenario() -> None:
-        async with make(assignor) as first:
-            await settle(shares(first), "the first has all")
-            refused = make(aiokafka.StickyAssignor if what == "a class" else assignor)
-            if subscribed == "after":
-                refused.unsubscribe()
-                await refused.start()
-                refused.subscribe([make.topic])  # type: ignore[attr-defined]
-            told_by = refused.start if subscribed == "before" else refused.getone
-            with pytest.raises(ConfigError, match=message) as told:
-                await asyncio.wait_for(told_by(), DEADLINE_S)
-            assert isinstance(told.value, KafkaError), "what aiokafka's users expect"
-            await refused.stop()
-            await settle(shares(first), "the first still has all")
-            assert refused._coordinator._coordination_task.exception() is None
-
-    asyncio.run(scenario())
-    assert not [r for r in caplog.records if r.levelno >= logging.ERROR or r.exc_info]
