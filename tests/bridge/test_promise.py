@@ -14,7 +14,7 @@ from integration.errors import HarnessError
 from .schedule import Schedule, told
 
 pytestmark = pytest.mark.broker
-AT_ONCE = 6
+AT_ONCE = 8
 """Schedules wait most of their time, so several are played side by side."""
 
 
