@@ -6,18 +6,19 @@ the value, so for all other partitioners there is `PartitioningProducer`.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .accelerated import fastest
-from .checked import CheckedPartitioner, is_partitioner
+from .checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
 from .core.keyed import preset_named
-from .errors import ClientMissing, ConfigError, InvalidPartition, NoPartitions, UnknownPartition
-from .keyhash import DefaultPartitioner, UniformPartitioner
+from .core.topic import TopicView
+from .errors import ClientMissing, ConfigError, NoPartitions, UnknownPartition
+from .keyhash import DefaultPartitioner, counting_backlog
 from .partitioners import draw_from
-from .placed import ExplicitPartitioner
 
 try:
     from aiokafka import AIOKafkaProducer
@@ -27,6 +28,9 @@ except ModuleNotFoundError as missing:
     raise ClientMissing(
         "producers.aiokafka needs aiokafka: pip install 'kafka-assignors[aiokafka]'", name="aiokafka"
     ) from missing
+
+
+_REFRESH_PAUSE_S = 0.1  # Java's retry.backoff.ms
 
 
 class KeyPartitioner:
@@ -87,10 +91,7 @@ class PartitioningProducer(AIOKafkaProducer):
             raise ConfigError(f"partitioner must be a partitioner of this package, not {partitioner!r}")
         # Serialized here, as a partitioner sees both forms, and once only: the client gets bytes.
         self._key_bytes, self._value_bytes = key_serializer or _same, value_serializer or _same
-        self._sent: Callable[[str, int, int], Callable[..., None]] | None = None
-        if isinstance(self.partitioner, UniformPartitioner) and self.partitioner.adaptive:
-            self.partitioner.counts_sends()
-            self._sent = self.partitioner.sent
+        self._uniform = counting_backlog(self.partitioner)
         super().__init__(**options)
 
     async def send(
@@ -108,16 +109,20 @@ class PartitioningProducer(AIOKafkaProducer):
             raise NoPartitions(f"topic {topic!r} has no partitions in metadata; was it just created or deleted?")
         key_bytes = None if key is None else self._key_bytes(key)
         value_bytes = None if value is None else self._value_bytes(value)
+        undo = _nothing
         if partition is None:
-            partition = await self._choose(topic, key, key_bytes, value, value_bytes)
-        elif partition not in known:
-            raise InvalidPartition("send(partition=...)", topic, partition, sorted(known))
+            record = Record(topic, key, key_bytes, value, value_bytes, self.client.cluster)
+            partition = await self._choose(record)
+            undo = undo_by(self.partitioner, record, partition)  # now: while `send` waits, other tasks place theirs
+        elif type(partition) is not int or partition not in known:
+            partition = TopicView(topic, known, known).check("send(partition=...)", partition)
         done = None
-        if self._sent is not None:
-            done = self._sent(topic, partition, len(key_bytes or b"") + len(value_bytes or b""))
+        if self._uniform is not None:
+            done = self._uniform.sent(topic, partition, len(key_bytes or b"") + len(value_bytes or b""))
         try:
             future = await super().send(topic, value_bytes, key_bytes, partition, timestamp_ms, headers)
-        except BaseException:
+        except BaseException:  # the task is cancelled, too
+            undo()
             if done is not None:
                 done()
             raise
@@ -125,21 +130,24 @@ class PartitioningProducer(AIOKafkaProducer):
             future.add_done_callback(done)
         return future
 
-    async def _choose(
-        self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
-    ) -> int:
+    async def _choose(self, record: Record) -> int:
         deadline = None
         while True:
             try:
-                return self.partitioner.partition(topic, key, key_bytes, value, value_bytes, self.client.cluster)
+                return self.partitioner.partition(*record)
             except UnknownPartition:
                 now = time.monotonic()
                 if deadline is None:
-                    assert isinstance(self.partitioner, ExplicitPartitioner)  # nothing else raises it
-                    deadline = now + self.partitioner.refresh_timeout_s
+                    deadline = now + max(getattr(p, "refresh_timeout_s", 0.0) for p in with_fallbacks(self.partitioner))
                 if now >= deadline:
                     raise
-                await self.client.force_metadata_update()
+                # A broker answers at once, so that asking again without a pause would be all that this process does.
+                await asyncio.wait({self.client.force_metadata_update()}, timeout=deadline - now)
+                await asyncio.sleep(min(_REFRESH_PAUSE_S, max(deadline - time.monotonic(), 0)))
+
+
+def _nothing() -> None:
+    pass
 
 
 def _same(data: Any) -> Any:

@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 from typing import NamedTuple
 
+from .forked import after_fork
+
 
 class TopicCounts(NamedTuple):
     """What `Counters` knows of one topic."""
@@ -33,8 +35,12 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._new_lock()
+        after_fork(self, Counters._new_lock)
         self._topics: dict[str, _Tally] = {}
+
+    def _new_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def note(self, topic: str, partition: int, size: int) -> None:
         """A record of so many bytes goes to a partition."""
@@ -44,16 +50,21 @@ class Counters:
                 tally = self._topics[topic] = _Tally()
             tally.bytes += size
             tally.partitions[partition] += 1
-            if tally.last != partition:
-                tally.switches += tally.last is not None
-                tally.last = partition
+            tally.before, tally.last = tally.last, partition
+            tally.switches += tally.before not in (None, partition)
 
     def take_back(self, topic: str, partition: int, size: int) -> None:
-        """The record just noted was not appended: its client asks for it once more."""
+        """A record that was noted did not go there: its client asks once more, or did not take it.
+
+        `switches` are exact if no other record was noted in between.
+        """
         with self._lock:
             tally = self._topics[topic]
             tally.bytes -= size
             tally.partitions[partition] -= 1
+            if tally.last == partition:
+                tally.switches -= tally.before not in (None, partition)
+                tally.last = tally.before
 
     @property
     def topics(self) -> list[str]:
@@ -70,10 +81,11 @@ class Counters:
 
 
 class _Tally:
-    __slots__ = ("bytes", "last", "partitions", "switches")
+    __slots__ = ("before", "bytes", "last", "partitions", "switches")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.switches = 0
         self.partitions: Counter[int] = Counter()
-        self.last: int | None = None
+        self.last: int | None = None  # the partition of the last record
+        self.before: int | None = None  # that of the record before

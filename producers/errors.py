@@ -6,6 +6,7 @@ ProducersError
 ├── InvalidPartition     a partitioner's answer that the topic has no partition for
 │   └── UnknownPartition a partition that a record names and that did not come in time
 ├── NoPartitions         a topic that metadata does not know, or knows without partitions
+│   └── NotAuthorized    a topic that the cluster does not tell this producer of
 └── ClientMissing        a client library that is not installed; names the extra that brings it
 """
 
@@ -58,6 +59,16 @@ class UnknownPartition(InvalidPartition):
 
 class NoPartitions(ProducersError, ValueError):
     """A topic that metadata does not know, or knows without partitions."""
+
+
+class NotAuthorized(NoPartitions):
+    """A topic that the cluster does not tell this producer of, whether it exists or not."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        super().__init__(
+            f"topic {topic!r}: this producer is not authorized to see it; grant its user DESCRIBE and WRITE on it"
+        )
 
 
 class ClientMissing(ProducersError, ImportError):

@@ -8,19 +8,27 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from .accelerated import fastest
-from .checked import OnChoice, Record, StrategyPartitioner, size_of
+from .checked import OnChoice, Record, RulePartitioner, with_fallbacks
+from .core.backlog import Backlog
 from .core.hotkeys import HotKeys
 from .core.keyed import Index, KeyMemo, check_count, preset_named
 from .core.murmur2 import as_bytes
+from .core.random_pick import RandomPick
+from .core.roundrobin import RoundRobin
+from .core.rule import Rule
+from .core.sticky import Sticky
 from .core.topic import TopicView
+from .core.uniform import Uniform
 from .counters import Counters
 from .errors import ConfigError, UnknownName
-from .partitioners import check_flag, draw_from
-from .strategies import BATCH_BYTES, RandomStrategy, RoundRobinStrategy, StickyStrategy, Strategy, UniformStrategy
+from .locked import Locked
+from .partitioners import BATCH_BYTES, check_flag, draw_from
 from .views import Keys
 
 log = logging.getLogger(__name__)
@@ -29,7 +37,7 @@ _HOT_WAYS = 2
 NullKeys = Literal["uniform", "sticky", "round_robin", "random"]
 
 
-class KeyHashPartitioner(StrategyPartitioner):
+class KeyHashPartitioner(RulePartitioner):
     """Records with a key by a hash, as the clients of one ecosystem do it; records without one by `null_keys`.
 
     Args:
@@ -44,7 +52,7 @@ class KeyHashPartitioner(StrategyPartitioner):
         hot_share: Split keys that have more than this share (0 to 1) of a topic's recent records. **Their records lose
             their order.** None: every key stays whole.
         hot_ways: Partitions a hot key is split over.
-        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"``.
+        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"`` and ``"sticky"``.
         rng, seed, on_choice, counters: See `producers.partitioners`.
 
     Raises:
@@ -78,17 +86,17 @@ class KeyHashPartitioner(StrategyPartitioner):
     ) -> None:
         known = preset_named(preset)
         draw = draw_from(rng, seed)
-        strategies: dict[str, Callable[[], Strategy[Any]]] = {
-            "uniform": lambda: UniformStrategy(draw, batch_bytes),
-            "sticky": lambda: StickyStrategy(draw),
-            "round_robin": lambda: RoundRobinStrategy(draw),
-            "random": lambda: RandomStrategy(draw),
+        rules: dict[str, Callable[[], Rule]] = {
+            "uniform": lambda: Locked(Uniform(draw, batch_bytes)),
+            "sticky": lambda: Locked(Sticky(draw, batch_bytes)),
+            "round_robin": lambda: RoundRobin(draw()),
+            "random": lambda: RandomPick(draw),
         }
-        if null_keys not in strategies:
-            raise UnknownName("value of null_keys", null_keys, strategies)
-        UniformStrategy(draw, batch_bytes)  # a bad batch_bytes is refused whatever null_keys is
+        if null_keys not in rules:
+            raise UnknownName("value of null_keys", null_keys, rules)
+        Uniform(draw, batch_bytes)  # a bad batch_bytes is refused now, whatever null_keys is
         self._by_hash(preset, known.empty_is_null, modulus, hot_share, hot_ways)
-        super().__init__(strategies[null_keys](), on_choice=on_choice, counters=counters)
+        super().__init__(rules[null_keys], on_choice=on_choice, counters=counters)
         self.null_keys = null_keys
         self.plain = not (self._observed or modulus or hot_share or rng is not None or seed is not None)
         if preset == "consistent":
@@ -110,20 +118,11 @@ class KeyHashPartitioner(StrategyPartitioner):
         self._index = fastest(preset)
         # A hash in C costs no more than a memo, so there is nothing to remember.
         self._remember = self._index is preset_named(preset).place and hot_share is None
-        self._placing: Callable[[], Index] = lambda: self._index
         if hot_share is None and hot_ways != _HOT_WAYS:
             raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
         if hot_share is not None:
             HotKeys(hot_share, hot_ways)  # a bad argument is told now, not at the first record
-            self._placing = lambda: _splitting(HotKeys(hot_share, hot_ways), self._index)
-
-    def choose(self, view: TopicView, record: Record) -> object:
-        """By the key, else by the strategy."""
-        key = record.serialized_key
-        keys = self._keys(view)
-        if keys is None or key is None or (self._empty_is_null and not len(key)):
-            return super().choose(view, record)
-        return keys.place(as_bytes(key), keys.over)
+        self._hot_keys = None if hot_share is None else partial(HotKeys, hot_share, hot_ways)
 
     def _keys(self, view: TopicView) -> Keys | None:
         ids = view.partitions
@@ -137,26 +136,34 @@ class KeyHashPartitioner(StrategyPartitioner):
         old = self._topics.seen.get(view.topic)
         if old is not None and old.view.partitions == view.partitions:
             return old.keys  # what is remembered is still true
-        place = self._placing()
+        if self._hot_keys is not None:
+            splitting = _Splitting(self._hot_keys(), self._index, ids)
+            return Keys(splitting.place, len(ids), take_back=splitting.take_back)
+        place = self._index
         if ids[-1] != len(ids) - 1:  # Kafka leaves no gaps; other clusters may
-            at = place
-            place = lambda key, n: ids[at(key, n)]
+            place = lambda key, n: ids[self._index(key, n)]
         if not self._remember:
             return Keys(place, len(ids))
         memo = KeyMemo(place)
         return Keys(memo.learn, len(ids), memo.seen)
 
 
-def _splitting(hot: HotKeys, index: Index) -> Index:
-    """Place keys of one topic, hot ones split."""
-    lock = threading.Lock()
+class _Splitting:
+    """Places the keys of one topic over some of its partitions, hot ones split; threads may share it."""
 
-    def place(key: bytes, n: int) -> int:
-        home = index(key, n)
-        with lock:
-            return hot.place(key, home, n)
+    def __init__(self, hot: HotKeys, index: Index, ids: Sequence[int]) -> None:
+        self._hot, self._index, self._ids = hot, index, ids
+        self._lock = threading.Lock()
 
-    return place
+    def place(self, key: bytes, n: int) -> int:
+        home = self._index(key, n)
+        key = as_bytes(key)  # kept: a view of the caller's buffer may change
+        with self._lock:
+            return self._ids[self._hot.place(key, home, n)]
+
+    def take_back(self, key: bytes, partition: int) -> None:
+        with self._lock:
+            self._hot.take_back(key, self._ids.index(partition))
 
 
 class DefaultPartitioner(KeyHashPartitioner):
@@ -164,7 +171,7 @@ class DefaultPartitioner(KeyHashPartitioner):
 
     Args:
         null_keys: See `KeyHashPartitioner`; ``"uniform"`` is what Java does since 3.3. An empty key is a key.
-        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"``.
+        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"`` and ``"sticky"``.
         rng, seed, on_choice, counters: See `producers.partitioners`.
 
     Raises:
@@ -245,19 +252,20 @@ class UniformPartitioner(KeyHashPartitioner):
             raise ConfigError(f"availability_timeout_ms must be a number of at least 0, not {timeout!r}")
         if timeout and not adaptive:
             raise ConfigError("availability_timeout_ms needs adaptive=True: without it nothing is known of leaders")
-        self._uniform = UniformStrategy(
-            draw_from(rng, seed),
-            batch_bytes,
-            rack=rack,
-            local_share=local_share,
-            availability_timeout_s=timeout / 1000,
-        )
+        draw = draw_from(rng, seed)
+        uniform = partial(Uniform, draw, batch_bytes, rack=rack, local_share=local_share)
+        uniform()  # a bad argument is told now, not at the first record
         self._by_hash("java")
         self.sees_leaders = rack is not None or timeout > 0
         self.adaptive, self.ignore_keys = adaptive, ignore_keys
-        StrategyPartitioner.__init__(self, self._uniform, on_choice=on_choice, counters=counters)
+        RulePartitioner.__init__(
+            self,
+            lambda: Locked(uniform(backlog=Backlog(time.monotonic, timeout / 1000))),
+            on_choice=on_choice,
+            counters=counters,
+        )
         self.null_keys = "uniform"
-        self._sending = threading.local()  # .placed: (topic, partition, bytes) of the record being sent
+        self._sending = threading.local()  # .placed: (the record being sent, its partition), or None
 
     def _keys(self, view: TopicView) -> Keys | None:
         return None if self.ignore_keys else super()._keys(view)
@@ -266,30 +274,28 @@ class UniformPartitioner(KeyHashPartitioner):
         """Count backlog from a `KafkaProducer`'s sends and their acknowledgements.
 
         Args:
-            producer: The producer that has this partitioner. Its ``send`` is replaced, on this object alone, by one
-                that counts and then does the same. Records sent to a partition named in ``send`` do not count.
+            producer: The producer that has this partitioner, as its own or as a fallback. Its ``send`` is replaced, on
+                this object alone, by one that counts and then does the same. Records sent to a partition named in
+                ``send`` do not count. A second call for the same producer changes nothing.
 
         Raises:
-            ConfigError: `adaptive` is False.
+            ConfigError: `adaptive` is False, or the producer has another partitioner.
 
         Cost: about 5 µs a record.
         """
         if not self.adaptive:
             raise ConfigError("attach counts backlog, which adaptive=False does not weigh; leave one of them out")
-        send = getattr(producer, "send", None)
-        if not callable(send):
+        send, config = getattr(producer, "send", None), getattr(producer, "config", None)
+        has = config.get("partitioner") if isinstance(config, Mapping) else None
+        if not callable(send) or self not in with_fallbacks(has):
             raise ConfigError(f"attach needs the KafkaProducer that has this partitioner, not {producer!r}")
+        counted = send
+        while isinstance(counted, _Counted):
+            if counted.partitioner is self:
+                return
+            counted = counted.send
         self.counts_sends()
-
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            self._sending.placed = None
-            future = send(*args, **kwargs)
-            placed = self._sending.placed
-            if placed is not None:
-                future.add_both(self.sent(*placed))
-            return future
-
-        producer.send = counted
+        producer.send = _Counted(self, send, self._sending)
 
     def counts_sends(self) -> None:
         """From now on each choice is noted: a wrapper will tell of what it sends."""
@@ -297,12 +303,55 @@ class UniformPartitioner(KeyHashPartitioner):
 
     def sent(self, topic: str, partition: int, size: int) -> Callable[..., None]:
         """A record of so many bytes was sent; what it gives must be called (any arguments) once that is over."""
-        return self._uniform.sent(topic, partition, size)
+        lock, backlog = self._backlog(topic)
+        with lock:
+            token = backlog.sent(partition, size)
+
+        def done(*_: object) -> None:
+            with lock:
+                backlog.done(partition, token)
+
+        return done
 
     def pending_bytes(self, topic: str, partition: int) -> int:
         """Backlog of a partition in bytes, as far as it was counted."""
-        return self._uniform.pending_bytes(topic, partition)
+        lock, backlog = self._backlog(topic)
+        with lock:
+            return backlog.pending_bytes(partition)
+
+    def _backlog(self, topic: str) -> tuple[threading.Lock, Backlog]:
+        locked = self._topics.rule(topic)
+        return locked.lock, locked.rule.backlog
 
     def _note(self, topic: str, key: bytes | None, value: bytes | None, chosen: int) -> None:
         super()._note(topic, key, value, chosen)
-        self._sending.placed = topic, chosen, size_of(key, value)
+        self._sending.placed = Record(topic, None, key, None, value, None), chosen
+
+
+def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
+    """The adaptive one among a partitioner and its fallbacks; a client's wrapper tells it of all that is sent."""
+    for each in with_fallbacks(partitioner):
+        if isinstance(each, UniformPartitioner) and each.adaptive:
+            each.counts_sends()
+            return each
+    return None
+
+
+class _Counted:
+    """A `KafkaProducer`'s ``send`` that tells a partitioner of what is sent and acknowledged."""
+
+    def __init__(self, partitioner: UniformPartitioner, send: Callable[..., Any], sending: threading.local) -> None:
+        self.partitioner, self.send, self._sending = partitioner, send, sending
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._sending.placed = None
+        try:
+            future = self.send(*args, **kwargs)
+        except BaseException:
+            if self._sending.placed is not None:
+                self.partitioner.undo(*self._sending.placed)()
+            raise
+        if self._sending.placed is not None:
+            record, partition = self._sending.placed
+            future.add_both(self.partitioner.sent(record.topic, partition, record.size))
+        return future

@@ -9,15 +9,25 @@ its own, and what was read of the one's would be read anew for the other's next 
 from __future__ import annotations
 
 import random
+from functools import partial
 
-from .checked import OnChoice, StrategyPartitioner
+from .checked import OnChoice, RulePartitioner
+from .core.random_pick import RandomPick
+from .core.roundrobin import RoundRobin
+from .core.sticky import Sticky
 from .core.topic import Draw
 from .counters import Counters
 from .errors import ConfigError
-from .strategies import BATCH_BYTES, RandomStrategy, RoundRobinStrategy, StickyStrategy
+from .forked import after_fork
+from .locked import Locked
+
+_unseeded = random.Random()
+after_fork(_unseeded, random.Random.seed)  # else all workers of a server would place alike
+BATCH_BYTES = 16384
+"""The default `batch_size` of kafka-python and of Java."""
 
 
-class RoundRobinPartitioner(StrategyPartitioner):
+class RoundRobinPartitioner(RulePartitioner):
     """One partition after the other, per topic; keys are ignored.
 
     Args:
@@ -56,12 +66,13 @@ class RoundRobinPartitioner(StrategyPartitioner):
         check_flag(random_start, "random_start")
         if start and random_start:
             raise ConfigError("give start or random_start, not both")
+        RoundRobin(start, chunk)  # a bad argument is told now, not at the first record
         super().__init__(
-            RoundRobinStrategy(draw if random_start else start, chunk), on_choice=on_choice, counters=counters
+            lambda: RoundRobin(draw() if random_start else start, chunk), on_choice=on_choice, counters=counters
         )
 
 
-class StickyPartitioner(StrategyPartitioner):
+class StickyPartitioner(RulePartitioner):
     """One partition until a batch is full, then another one; keys are ignored.
 
     Args:
@@ -90,12 +101,12 @@ class StickyPartitioner(StrategyPartitioner):
         on_choice: OnChoice | None = None,
         counters: Counters | None = None,
     ) -> None:
-        if batch_bytes is None:
-            raise ConfigError("batch_bytes must be an int of at least 1, not None")
-        super().__init__(StickyStrategy(draw_from(rng, seed), batch_bytes), on_choice=on_choice, counters=counters)
+        draw = draw_from(rng, seed)
+        Sticky(draw, batch_bytes)  # a bad argument is told now, not at the first record
+        super().__init__(lambda: Locked(Sticky(draw, batch_bytes)), on_choice=on_choice, counters=counters)
 
 
-class RandomPartitioner(StrategyPartitioner):
+class RandomPartitioner(RulePartitioner):
     """Any partition with a leader for each record; keys are ignored.
 
     Args:
@@ -122,7 +133,8 @@ class RandomPartitioner(StrategyPartitioner):
         on_choice: OnChoice | None = None,
         counters: Counters | None = None,
     ) -> None:
-        super().__init__(RandomStrategy(draw_from(rng, seed)), on_choice=on_choice, counters=counters)
+        draw = draw_from(rng, seed)
+        super().__init__(lambda: RandomPick(draw), on_choice=on_choice, counters=counters)
         self.plain = not (self._observed or rng is not None or seed is not None)
 
 
@@ -134,8 +146,8 @@ def draw_from(rng: random.Random | None, seed: int | None) -> Draw:
         raise ConfigError(f"rng must be a random.Random, not {rng!r}")
     if seed is not None and type(seed) is not int:
         raise ConfigError(f"seed must be an int, not {seed!r}")
-    source = rng if rng is not None else random.Random(seed)
-    return lambda: source.getrandbits(31)
+    source = rng or (_unseeded if seed is None else random.Random(seed))
+    return partial(source.getrandbits, 31)
 
 
 def check_flag(value: object, name: str) -> None:

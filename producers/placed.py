@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import random
 import threading
 import time
@@ -25,21 +26,26 @@ class _FallingBack(CheckedPartitioner):
 
     _fallback: Any = None
 
-    def __init__(self, *, on_choice: OnChoice | None = None, counters: Counters | None = None) -> None:
-        super().__init__(on_choice=on_choice, counters=counters)
-        self._last = threading.local()  # .fell_back: whether this thread's last record went to the fallback
+    def _fall_back(self, record: Record) -> int:
+        self._last.chooser = self._fallback
+        chosen: int = self._fallback.partition(*record)
+        return chosen
+
+    def _fell_back(self) -> bool:
+        """Whether this thread's last record went to the fallback."""
+        return self._fallback is not None and getattr(self._last, "chooser", None) is self._fallback
 
     def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
         """A fallback hears of the batch itself."""
         hook = getattr(self._fallback, "on_new_batch", None)
-        if hook is not None and getattr(self._last, "fell_back", False):
+        if hook is not None and self._fell_back():
             hook(topic, cluster, prev_partition)
         super().on_new_batch(topic, cluster, prev_partition)
 
     def choose_again(self, view: TopicView, previous: int) -> bool:
         """A fallback is asked again; other records stay."""
         del view, previous
-        return getattr(self._last, "fell_back", False)
+        return self._fell_back()
 
 
 class ExplicitPartitioner(_FallingBack):
@@ -113,14 +119,12 @@ class ExplicitPartitioner(_FallingBack):
             else self._of(record.topic, record.serialized_key, record.value)
         )
         named = explicit.choose(view, answer, self.name)
-        self._last.fell_back = named is None
         if named is not None:
             return named
         if self.policy == "error":
             raise InvalidPartition(self.name, view.topic, answer, view.partitions, "or take policy='fallback'")
         if answer is not None and answer != explicit.NO_PARTITION:
             if self.policy == "refresh":
-                self._last.fell_back = False
                 return self._wait_for(answer, view, record)
             if view.topic not in self._warned:
                 self._warned.add(view.topic)
@@ -128,15 +132,16 @@ class ExplicitPartitioner(_FallingBack):
                     "a record names partition %r of topic %r, which has %s..%s; placed by the fallback (said once a "
                     "topic)", answer, view.topic, view.partitions[0], view.partitions[-1],
                 )  # fmt: skip
-        return self._fallback.partition(*record)
+        return self._fall_back(record)
 
-    def _wait_for(self, answer: object, view: TopicView, record: Record) -> int:
+    def _wait_for(self, answer: Any, view: TopicView, record: Record) -> int:
         """Ask the cluster until it has the partition."""
         unknown = UnknownPartition(
             self.name, view.topic, answer, view.partitions, f"waited {self.refresh_timeout_s:g} s for it to be added"
         )
         refresh = getattr(record.cluster, "request_update", None)
-        if not isinstance(answer, int) or answer < 0 or refresh is None:
+        named = operator.index(answer)  # an integer, `explicit.choose` has seen to that
+        if named < 0 or refresh is None:
             raise unknown
         deadline = time.monotonic() + self.refresh_timeout_s
         pause = threading.Event()  # never set: between two questions that were answered at once
@@ -147,9 +152,9 @@ class ExplicitPartitioner(_FallingBack):
                 raise unknown  # an event loop's future: waiting here would stop the loop; its wrapper asks again
             future.add_both(lambda *_, answered=answered: answered.set())
             answered.wait(max(deadline - time.monotonic(), 0))
-            if answer in (record.cluster.partitions_for_topic(view.topic) or ()):
+            if named in (record.cluster.partitions_for_topic(view.topic) or ()):
                 self._topics.read(view.topic, record.cluster)
-                return answer
+                return named
             if time.monotonic() >= deadline:
                 raise unknown
             pause.wait(min(0.05, max(deadline - time.monotonic(), 0)))
@@ -203,13 +208,13 @@ class GeographicPartitioner(_FallingBack):
     def choose(self, view: TopicView, record: Record) -> object:
         """The next partition of the first step that has any."""
         match = geographic.matching(view, self._steps, record)
-        self._last.fell_back = match is None and self._fallback is not None
-        if self._last.fell_back:
-            return self._fallback.partition(*record)
+        if match is None and self._fallback is not None:
+            return self._fall_back(record)
         leaders, found = match or (frozenset(), view.candidates)
         turn = self._turns.get((view.topic, leaders))
         if turn is None:
             turn = self._turns.setdefault((view.topic, leaders), RoundRobin())
+        self._last.chooser = turn
         return turn.among(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .batch import partitions_for_keys
 from .core.keyed import check_count, preset_named
-from .errors import ClientMissing
+from .errors import ClientMissing, ConfigError, UnknownName
 
 try:
     from pyspark.sql import Column, DataFrame
@@ -64,20 +64,25 @@ def with_partition(frame: DataFrame, n: int, preset: str = "java", *, key: str =
     """The frame with a ``partition`` column, computed on Arrow batches as they stand.
 
     Args:
-        frame: Has a column of key bytes (or text), and no ``partition``.
+        frame: Has a column of key bytes (or text), and no ``partition``, in whatever case.
         n: The topic's number of partitions.
         preset: One of `PRESETS`.
         key: The column's name.
 
     Raises:
-        ConfigError: `n` is not a positive int; UnknownName: no such preset.
+        ConfigError: `n` is not a positive int, or the frame has a column ``partition`` already; UnknownName: no such
+            preset, no such column.
 
     Cost: about 0.1 µs a row beside Arrow's transport.
     """
     preset_named(preset)
     check_count(n)
+    if key not in frame.columns:
+        raise UnknownName("column", key, frame.columns)
+    taken = [name for name in frame.columns if name.lower() == "partition"]  # Spark takes upper for lower case
+    if taken:
+        raise ConfigError(f"the frame has a column {taken[0]!r} already: drop or rename it first")
     place_at = frame.columns.index(key)
-    frame.schema[key]  # a missing column is told by Spark, now
 
     def place(batches: Any) -> Any:
         import pyarrow as pa

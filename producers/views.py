@@ -24,6 +24,7 @@ class Keys(NamedTuple):
     place: Index
     over: int  # the number of partitions that `place` is given
     known: Mapping[bytes, int] | None = None  # key -> partition: look here before `place` is asked
+    take_back: Callable[[bytes, int], None] | None = None  # (key, partition): the client did not take the record
 
 
 class Seen:
@@ -33,8 +34,8 @@ class Seen:
         source: What `_source` gave.
         leader_ids: What `_leader_ids` gave before the view was made.
         view: The topic.
-        rule: Places records without a key; None: something else does.
-        keys: Places those with one; None: keys are ignored.
+        rule: Places records without a key; None: the partitioner's `choose` places all records.
+        keys: Places those with one, unless `rule` is None; None: keys are ignored.
     """
 
     __slots__ = ("keys", "known", "leader_ids", "over", "place", "rule", "source", "uses", "view", "whole")
@@ -53,9 +54,10 @@ class Seen:
         self.view = view
         self.rule: Any = rule  # who asks knows whether there is one
         self.keys = keys
-        self.place: Any = keys and keys.place  # at hand for the hot path
-        self.over = keys.over if keys else 0
-        self.known = keys.known if keys else None
+        direct = None if rule is None else keys
+        self.place: Any = direct and direct.place  # at hand for the hot path
+        self.over = direct.over if direct else 0
+        self.known = direct.known if direct else None
         self.uses = 0  # choices made while some partition had no leader
         self.whole = len(view.available) == len(view.partitions)
 
@@ -77,23 +79,44 @@ class Topics:
     """The topics one partitioner has met. Threads may share it: a race reads a topic twice.
 
     Args:
-        rule: Topic -> what places its records without a key.
+        make_rule: Makes what places the records without a key of one topic; None: nothing does.
         keys: View -> what places its keys.
         leaders: Whether views tell the leaders.
+        by_choice: Whether the partitioner's `choose` places all records, and asks rules and keys itself.
 
     Attributes:
         seen: topic -> what was read, for callers that look before they call.
     """
 
-    __slots__ = ("_keys", "_leaders", "_rule", "seen")
+    __slots__ = ("_by_choice", "_keys", "_leaders", "_make_rule", "_rules", "seen")
 
     def __init__(
-        self, rule: Callable[[str], Rule | None], keys: Callable[[TopicView], Keys | None], *, leaders: bool = False
+        self,
+        make_rule: Callable[[], Rule] | None,
+        keys: Callable[[TopicView], Keys | None],
+        *,
+        leaders: bool,
+        by_choice: bool,
     ) -> None:
-        self._rule = rule
+        self._by_choice = by_choice
+        self._make_rule = make_rule
         self._keys = keys
         self._leaders = leaders
+        self._rules: dict[str, Rule] = {}
         self.seen: dict[str, Seen] = {}
+
+    def rule(self, topic: str) -> Any:
+        """What places the records without a key of one topic, always the same; None where nothing does."""
+        rule = self._rules.get(topic)
+        if rule is None and self._make_rule is not None:
+            # setdefault: of two threads that come first, both must get the same one
+            rule = self._rules.setdefault(topic, self._make_rule())
+        return rule
+
+    def forget(self) -> None:
+        """Forget all topics, and their rules."""
+        self._rules.clear()
+        self.seen.clear()
 
     def unkeyed(self, topic: str, cluster: Any) -> Seen:
         """The topic for a record without a key, to which leaders matter.
@@ -115,14 +138,21 @@ class Topics:
 
     def read(self, topic: str, cluster: Any) -> Seen:
         """The topic as the cluster has it now; raises as `unkeyed`."""
-        source = _source(topic, cluster)
-        leader_ids = _leader_ids(source)
-        partitions = cluster.partitions_for_topic(topic)
+        before = _source(topic, cluster)
+        while True:
+            leader_ids = _leader_ids(before)
+            partitions = cluster.partitions_for_topic(topic)
+            available = cluster.available_partitions_for_topic(topic) or ()
+            leaders = _leaders(topic, available, cluster) if self._leaders else None
+            source = _source(topic, cluster)
+            if source is before:
+                break
+            before = source  # an update came in between: what was read is of both
         if partitions is None:
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it created, or deleted since?")
-        available = cluster.available_partitions_for_topic(topic) or ()
-        view = TopicView(topic, partitions, available, _leaders(topic, available, cluster) if self._leaders else None)
-        seen = self.seen[topic] = Seen(source, leader_ids, view, self._rule(topic), self._keys(view))
+        view = TopicView(topic, partitions, available, leaders)
+        rule = None if self._by_choice else self.rule(topic)
+        seen = self.seen[topic] = Seen(source, leader_ids, view, rule, self._keys(view))
         return seen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from .topic import TopicView
 
@@ -10,22 +11,29 @@ from .topic import TopicView
 class Backlog:
     """The unacknowledged records of one topic.
 
-    Not thread-safe: the caller holds a lock. Times are seconds of the caller's clock, which must not go back.
+    Args:
+        clock: Seconds, never going back.
+        timeout_s: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0: none.
+
+    Not thread-safe: the caller holds a lock.
 
     Cost: O(1) a record sent and a record done.
     """
 
-    __slots__ = ("_bytes", "_next", "_waiting")
+    __slots__ = ("_bytes", "_changes", "_clock", "_next", "_timeout_s", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float], timeout_s: float = 0.0) -> None:
+        self._clock = clock
+        self._timeout_s = timeout_s
         self._bytes: dict[int, int] = {}  # partition -> unacknowledged bytes
         self._waiting: dict[int, OrderedDict[int, tuple[float, int]]] = {}  # partition -> token -> (sent at, bytes)
         self._next = 0
+        self._changes = 0  # until the queues are weighed again
 
-    def sent(self, partition: int, size: int, now: float) -> int:
+    def sent(self, partition: int, size: int) -> int:
         """A record went to the client; gives a token for `done`."""
         self._next += 1
-        self._waiting.setdefault(partition, OrderedDict())[self._next] = now, size
+        self._waiting.setdefault(partition, OrderedDict())[self._next] = self._clock(), size
         self._bytes[partition] = self._bytes.get(partition, 0) + size
         return self._next
 
@@ -50,17 +58,25 @@ class Backlog:
         waiting = self._waiting.get(partition)
         return next(iter(waiting.values()))[0] if waiting else None
 
-    def queues(
-        self, view: TopicView, batch_bytes: int, now: float, timeout_s: float
-    ) -> tuple[list[tuple[int, int]], int]:
+    def weigh(self, view: TopicView, batch_bytes: int) -> tuple[list[tuple[int, int]], int] | None:
+        """The queues before a change of partition, or None to leave them as they were told last.
+
+        They are told once in n / 32 changes, which keeps the price of a record the same for any number n of partitions.
+        """
+        if self.idle:
+            return [], 0
+        self._changes -= 1
+        if self._changes > 0:
+            return None
+        self._changes = len(view.candidates) // 32
+        return self.queues(view, batch_bytes)
+
+    def queues(self, view: TopicView, batch_bytes: int) -> tuple[list[tuple[int, int]], int]:
         """The topic's queues, as `Uniform.set_loads` takes them.
 
         Args:
-            view: The topic.
+            view: The topic. A partition whose leader is not known is late by its own records alone.
             batch_bytes: Queues are counted in batches of that size, the last one not full.
-            now: By the clock of `sent`.
-            timeout_s: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0: none. A
-                partition whose leader is not known speaks for itself alone.
 
         Returns:
             [(partition, batches)] of the partitions to choose from, and the number of candidates.
@@ -68,10 +84,11 @@ class Backlog:
         Cost: O(n).
         """
         late: set[object] = set()
-        if timeout_s:
+        if self._timeout_s:
+            now = self._clock()
             for partition in self._waiting:
                 oldest = self.oldest(partition)
-                if oldest is not None and now - oldest > timeout_s:
+                if oldest is not None and now - oldest > self._timeout_s:
                     late.add(view.leaders.get(partition, partition))
         pending = self._bytes
         ids = [p for p in view.candidates if not late or view.leaders.get(p, p) not in late]

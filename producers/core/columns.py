@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError
-from .hashing import JUMP_STEP
+from .hashing import JUMP_STEP, crc32, fnv1a
 from .keyed import PRESETS, check_count, preset_named
+from .murmur2 import unsigned
 
 _M = np.uint32(0x5BD1E995)
 _SEED = np.uint32(0x9747B28C)
@@ -21,6 +21,7 @@ _REST_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # bytes behind t
 _REST_FACTORS = np.array([1, _M, _M, _M], np.uint32)  # nothing is multiplied when there are none
 _CRC_TABLE = np.array([zlib.crc32(bytes([i ^ 0xFF])) ^ 0xFF000000 for i in range(256)], np.uint32)
 _CRC_LONG = 96  # bytes of a key from where zlib, key by key, is faster
+_FEW_KEYS = 64  # a step of NumPy costs what it costs to take so many keys one by one through it
 _CHUNK_KEYS = 1 << 14  # about a megabyte of keys: what a processor keeps near itself
 
 Hashes = NDArray[np.uint32]
@@ -34,26 +35,25 @@ def murmur2_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
         offsets: integer[keys + 1], ascending; key i is ``data[offsets[i]:offsets[i + 1]]``.
 
     Cost: about 90 ns a key of 54 bytes, 30 ns one of 16 where all have that length (a hundredth of kafka-python's
-    scalar hash).
+    scalar hash); 50 ns a byte and less for a few keys that are much longer than the others.
     """
-    return _in_chunks(_murmur2_chunk, data, offsets)
+    return _in_chunks(_murmur2_chunk, unsigned, data, offsets)
 
 
 def fnv1a_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
     """FNV-1a of many keys; arguments as `murmur2_column`. Cost: about 5 ns a byte."""
-    return _in_chunks(_fnv1a_chunk, data, offsets)
+    return _in_chunks(_fnv1a_chunk, fnv1a, data, offsets)
 
 
 def crc32_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
     """CRC-32 of many keys; arguments as `murmur2_column`. Cost: about 3 ns a byte, at most 0.5 µs a key."""
-    return _in_chunks(_crc32_chunk, data, offsets)
+    return _in_chunks(_crc32_chunk, crc32, data, offsets)
 
 
-def _crc32_chunk(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
-    length = np.diff(offsets)
+def _crc32_chunk(data: NDArray[np.uint8], start: NDArray[Any], length: NDArray[Any]) -> Hashes:
     if length.max() <= _CRC_LONG:
         order, counts = _longest_first(length)
-        at = offsets[:-1][order].astype(np.intp)
+        at = start[order].astype(np.intp)
         h = np.full(len(at), 0xFFFFFFFF, np.uint32)
         for step, count in enumerate(counts):
             hh = h[:count]
@@ -64,9 +64,8 @@ def _crc32_chunk(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
         hashes: Hashes = np.empty_like(h)
         hashes[order] = ~h
         return hashes
-    whole, ends = data.tobytes(), offsets.tolist()
-    view = memoryview(whole)
-    return np.fromiter((zlib.crc32(view[a:b]) for a, b in pairwise(ends)), np.uint32, max(len(ends) - 1, 0))
+    view, ends = memoryview(data.tobytes()), (start + length).tolist()
+    return np.fromiter((zlib.crc32(view[a:b]) for a, b in zip(start.tolist(), ends, strict=True)), np.uint32, len(ends))
 
 
 def partitions_column(
@@ -167,15 +166,30 @@ def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.
     return found
 
 
-def _in_chunks(chunk: Any, data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+def _in_chunks(chunk: Any, one: Callable[[bytes], int], data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    """The hashes by `chunk`, which takes many keys a step at a time; by `one` those much longer than nearly all."""
     keys = len(offsets) - 1
     hashes = np.empty(max(keys, 0), np.uint32)
     for at in range(0, keys, _CHUNK_KEYS):
         until = min(at + _CHUNK_KEYS, keys)
         first, last = int(offsets[at]), int(offsets[until])
         near = (offsets[at : until + 1] - first).astype(np.int32 if last - first < 1 << 31 else np.int64, copy=False)
-        hashes[at:until] = chunk(data[first:last], near)
+        start, length, bytes_near = near[:-1], np.diff(near), data[first:last]
+        long = _few_long(length)
+        length[long] = 0
+        hashes[at:until] = chunk(bytes_near, start, length)
+        for key in long.tolist():
+            hashes[at + key] = one(bytes_near[near[key] : near[key + 1]].tobytes())
     return hashes
+
+
+def _few_long(length: NDArray[Any]) -> NDArray[np.intp]:
+    """Which keys are so much longer than all others, and so few, that a step for them alone does not pay."""
+    few = max(len(length) - _FEW_KEYS, 0)
+    others = int(np.partition(length, few - 1)[few - 1]) if few else 0
+    if int(length.max()) <= 2 * others + 4 * _FEW_KEYS:
+        return np.empty(0, np.intp)
+    return np.flatnonzero(length > others)
 
 
 def _longest_first(steps: NDArray[Any]) -> tuple[Any, list[int]]:
@@ -189,13 +203,12 @@ def _longest_first(steps: NDArray[Any]) -> tuple[Any, list[int]]:
     return order, (len(steps) - np.cumsum(np.bincount(steps))[:-1]).tolist()
 
 
-def _murmur2_chunk(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+def _murmur2_chunk(data: NDArray[np.uint8], start: NDArray[Any], length: NDArray[Any]) -> Hashes:
     """All keys take the same step at once: the longest come first, so those that have one more word are a prefix."""
     # The bytes as aligned words. A key begins inside of one, so each of its words is put together from two.
     padded = np.zeros(((len(data) >> 2) + 3) * 4, np.uint8)
     padded[: len(data)] = data
     column: NDArray[np.uint32] = padded.view("<u4").astype(np.uint32, copy=False)
-    start, length = offsets[:-1], np.diff(offsets)
     order, counts = _longest_first(length >> 2)
     start, length = start[order], length[order]
     at = (start >> 2).astype(np.intp)
@@ -231,9 +244,9 @@ def _murmur2_chunk(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
     return hashes
 
 
-def _fnv1a_chunk(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
-    order, counts = _longest_first(np.diff(offsets))
-    at = offsets[:-1][order]
+def _fnv1a_chunk(data: NDArray[np.uint8], start: NDArray[Any], length: NDArray[Any]) -> Hashes:
+    order, counts = _longest_first(length)
+    at = start[order]
     h = np.full(len(at), _FNV_OFFSET, np.uint32)
     for step, count in enumerate(counts):
         hh = h[:count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import count
 
@@ -20,16 +21,17 @@ class RoundRobin(Rule):
 
     The counter indexes the partitions that have a leader (all, when none has one) and goes on over metadata changes.
     While those stay the same, any number of choices is spread with a difference of at most 1. Threads may share it:
-    `itertools.count` advances atomically.
+    `itertools.count` and `deque` advance atomically.
 
-    `choose` advances once per call, so it must be called once per record. A client that asks twice for one record when
-    a batch is opened must be given its first answer again (KAFKA-9965: otherwise every other partition stays empty).
+    `choose` advances once per call, so it must be called once per record. A choice that the client did not take is
+    given to the next record (`take_back`), and a client that asks twice for one record when a batch is opened must be
+    given its first answer again (KAFKA-9965: otherwise every other partition stays empty).
 
-    Cost: O(1) a choice.
+    Cost: O(1) a choice; O(n) one that was taken back.
     Source: KIP-369, apache/kafka ``RoundRobinPartitioner``.
     """
 
-    __slots__ = ("_chunk", "_count")
+    __slots__ = ("_chunk", "_count", "_taken_back")
 
     def __init__(self, start: int = 0, chunk: int = 1) -> None:
         if type(start) is not int or start < 0:
@@ -38,6 +40,7 @@ class RoundRobin(Rule):
             raise ConfigError(f"chunk must be an int of at least 1, not {chunk!r}")
         self._chunk = chunk
         self._count = count(start * chunk)
+        self._taken_back: deque[int] = deque()  # partitions whose turn was not used, the oldest first
 
     def choose(self, view: TopicView, size: int = 0) -> int:
         """The next partition; `size` does not matter."""
@@ -46,6 +49,18 @@ class RoundRobin(Rule):
 
     def among(self, candidates: Sequence[int]) -> int:
         """The next of these."""
+        while self._taken_back:
+            try:
+                partition = self._taken_back.popleft()
+            except IndexError:  # another thread had it
+                break
+            if partition in candidates:
+                return partition
         # Java's counter is an int that wraps and is then masked; 31 bits of an unbounded one run the same cycle.
         turn = next(self._count) if self._chunk == 1 else next(self._count) // self._chunk
         return candidates[(turn & 0x7FFFFFFF) % len(candidates)]
+
+    def take_back(self, size: int, partition: int) -> None:
+        """The next record gets this turn; `size` does not matter."""
+        del size
+        self._taken_back.append(partition)

@@ -10,7 +10,8 @@ from .topic import TopicView
 class Rule(ABC):
     """Where the records of one topic go that no key places.
 
-    There is one per topic, so that topics never wait for each other. Threads may share it.
+    A topic has a rule of its own, so that topics never wait for each other. A rule is told of each record once, before
+    the client has it. If the client does not take the record, `take_back` (or `choose_again`) follows.
     """
 
     __slots__ = ()
@@ -27,7 +28,14 @@ class Rule(ABC):
     def choose_again(self, view: TopicView, size: int, previous: int) -> int:
         """The partition of a record that was placed on `previous`, and would open a new batch there.
 
-        By default the record stays: a rule that goes on with every choice would throw half of its choices away
-        (KAFKA-9965).
+        By default the record stays: a rule that advances with every choice would lose every other one (KAFKA-9965).
         """
         return previous if previous in view else self.choose(view, size)
+
+    def take_back(self, size: int, partition: int) -> None:
+        """Undo one choice: the client did not take the record, because its queue was full or the record too large.
+
+        The record may come again or never. In both cases the following records go where they would have gone without
+        this choice. By default nothing is undone: a rule that keeps nothing has nothing to undo.
+        """
+        del size, partition

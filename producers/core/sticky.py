@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from ..errors import ConfigError
+from .rule import Rule
 from .topic import Draw, TopicView
 
 _REDRAWS = 128  # a fair source fails that often once in 2**128; a stuck one must not hang the producer
 
 
-class StickyCache:
+class Sticky(Rule):
     """The sticky partition of one topic.
 
     Args:
         draw: Random source.
+        batch_bytes: The producer's batch size in bytes. The partition changes when the client reports a new batch, and
+            after this many bytes: kafka-python reports the batches of records without a key only, other clients none.
+
+    Unlike Java, a sticky partition that has lost its leader or is gone is left at once if another one is there.
 
     Not thread-safe: the caller holds a lock per topic.
 
@@ -19,24 +25,46 @@ class StickyCache:
     Source: KIP-480, apache/kafka 3.9 ``StickyPartitionCache``.
     """
 
-    __slots__ = ("_draw", "partition")
+    __slots__ = ("_batch_bytes", "_draw", "_produced_bytes", "partition")
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw: Draw, batch_bytes: int) -> None:
+        if type(batch_bytes) is not int or batch_bytes < 1:
+            raise ConfigError(f"batch_bytes must be an int of at least 1, not {batch_bytes!r}")
         self._draw = draw
+        self._batch_bytes = batch_bytes
+        self._produced_bytes = 0  # on the sticky partition since it was chosen
         self.partition: int | None = None  # the sticky partition, None before the first choice
 
-    def choose(self, view: TopicView) -> int:
-        """The sticky partition; drawn when there is none yet. It is kept even when it lost its leader, as in Java."""
-        return self._change(view) if self.partition is None else self.partition
+    def choose(self, view: TopicView, size: int) -> int:
+        """The sticky partition, or another one when its batch is full."""
+        partition = self.partition
+        if partition is None or self._produced_bytes >= self._batch_bytes or not self._keeps(view, partition):
+            partition = self._change(view)
+        self._produced_bytes += size
+        return partition
 
-    def new_batch(self, view: TopicView, previous: int) -> int:
+    def choose_again(self, view: TopicView, size: int, previous: int) -> int:
+        """Another partition, unless another record has changed it already."""
+        self.take_back(size, previous)
+        self.new_batch(view, previous)
+        return self.choose(view, size)
+
+    def take_back(self, size: int, partition: int) -> None:
+        """Uncount the bytes, if the partition is still the sticky one."""
+        if partition == self.partition:
+            self._produced_bytes = max(self._produced_bytes - size, 0)
+
+    def new_batch(self, view: TopicView, previous: int) -> None:
         """A batch of partition `previous` is full: stick to another one.
 
         Does nothing when the sticky partition is not `previous`: another record has changed it already.
         """
         if self.partition is None or self.partition == previous:
-            return self._change(view)
-        return self.partition
+            self._change(view)
+
+    def _keeps(self, view: TopicView, partition: int) -> bool:
+        """Whether a sticky partition with room in its batch is kept."""
+        return view.is_candidate(partition)
 
     def _change(self, view: TopicView) -> int:
         old, available = self.partition, view.available
@@ -51,5 +79,5 @@ class StickyCache:
                     break
             else:
                 chosen = next(p for p in available if p != old)
-        self.partition = chosen
+        self.partition, self._produced_bytes = chosen, 0
         return chosen

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 from ..errors import ConfigError
+from .backlog import Backlog
+from .rule import Rule
 from .topic import Draw, TopicView
-
-
-class Stay:
-    """One stay on a partition; compared by identity, since the next stay may be on the same partition."""
-
-    __slots__ = ("partition", "produced_bytes", "view")
-
-    def __init__(self, partition: int) -> None:
-        self.partition = partition
-        self.produced_bytes = 0
-        self.view: TopicView | None = None  # the one that was last asked whether it has the partition
 
 
 class _Table:
@@ -34,11 +25,7 @@ class _Table:
         return self.ids[bisect_right(self.sums, number % self.sums[-1])]
 
 
-Queues = Callable[[TopicView], "tuple[Sequence[tuple[int, int]], int] | None"]
-"""Asked before each change: what `Uniform.set_loads` shall be given, or None to leave the loads as they are."""
-
-
-class Uniform:
+class Uniform(Rule):
     """Sticks to a partition for about a batch of bytes, then draws the next.
 
     Args:
@@ -49,10 +36,13 @@ class Uniform:
         rack: Prefer partitions whose leader is there, as long as there are any (KIP-1123).
         local_share: The most that goes to the rack: of the stays, this share (0 to 1) at random; the rest goes to the
             other racks, if any. Below 1 it keeps producers of one zone from filling that zone's partitions alone.
-        queues: Where backlog is known from.
+        backlog: What is sent and not yet acknowledged; None: all partitions weigh the same.
 
     A stay may be followed by one on the same partition. With few records all of them stay together: 24 small ones fit
     into one batch. KIP-480 changes partition with each batch instead, however small, and so favours slow brokers.
+
+    Unlike Java, a stay's next partition is drawn when its first record comes, not when the stay before ends, and a
+    partition that has lost its leader or is gone is left at once if another one is there.
 
     Not thread-safe: the caller holds a lock per topic.
 
@@ -60,7 +50,10 @@ class Uniform:
     Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``.
     """
 
-    __slots__ = ("_draw", "_loads", "_local_share", "_queues", "_rack", "_stay", "batch_bytes")
+    __slots__ = (
+        "_draw", "_loads", "_local_share", "_most_bytes", "_rack", "_view", "backlog", "batch_bytes", "partition",
+        "produced_bytes",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -69,7 +62,7 @@ class Uniform:
         *,
         rack: str | None = None,
         local_share: float = 1.0,
-        queues: Queues | None = None,
+        backlog: Backlog | None = None,
     ) -> None:
         if type(batch_bytes) is not int or batch_bytes < 1:
             raise ConfigError(f"batch_bytes must be an int of at least 1, not {batch_bytes!r}")
@@ -80,77 +73,55 @@ class Uniform:
         if local_share != 1 and rack is None:
             raise ConfigError("local_share says how much goes to rack at most: give rack too")
         self.batch_bytes = batch_bytes
+        self._most_bytes = 2 * batch_bytes
         self._draw = draw
         self._rack = rack
         self._local_share = local_share
-        self._queues = queues
-        self._stay: Stay | None = None
+        self.backlog = backlog
+        self.partition: int | None = None  # of the stay under way; None between two stays
+        self.produced_bytes = 0  # in this stay
+        self._view: TopicView | None = None  # the one that was last asked whether it has the partition
         self._loads: tuple[Sequence[tuple[int, int]], _Table] | None = None
 
-    def take(self, view: TopicView, size: int) -> Stay:
-        """Where a record goes that is appended for sure, its bytes counted: `current` and `produced` in one.
+    def choose(self, view: TopicView, size: int) -> int:
+        """The partition under way, or the next one after its bytes; the record's bytes are counted."""
+        if self._view is not view or self.produced_bytes >= self._most_bytes:
+            self.current(view)
+        self.produced_bytes += size
+        return self.partition  # type: ignore[return-value]  # `current` has set it
 
-        A partition that is gone or has lost its leader is left first.
+    def choose_again(self, view: TopicView, size: int, previous: int) -> int:
+        """The same partition, or the next one if enough was produced."""
+        self.take_back(size, previous)
+        self.boundary(previous)
+        return self.choose(view, size)
+
+    def take_back(self, size: int, partition: int) -> None:
+        """Uncount the bytes, if the stay on that partition is still under way."""
+        if partition == self.partition:
+            self.produced_bytes = max(self.produced_bytes - size, 0)  # below 0: an earlier stay on the same partition
+
+    def boundary(self, partition: int) -> None:
+        """All batches of a partition are full, so leaving it now leaves no fraction behind: leave if it has its bytes.
+
+        Nothing happens when the stay there is over already.
         """
-        stay = self._stay
-        if stay is None or stay.view is not view:
-            stay = self._enter(view)
-        stay.produced_bytes += size
-        if stay.produced_bytes >= 2 * self.batch_bytes:
-            self._stay = Stay(self._next(view))
-        return stay
+        if partition == self.partition and self.produced_bytes >= self.batch_bytes:
+            self.partition = self._view = None
 
-    def _enter(self, view: TopicView) -> Stay:
-        """The stay under way if the view still has its partition, else a new one."""
-        stay = self._stay
-        if stay is None or not view.is_candidate(stay.partition):
-            stay = self.leave(view)
-            if not view.is_candidate(stay.partition):  # the loads are older than the view
+    def current(self, view: TopicView) -> int:
+        """Where the next record goes, however large it is."""
+        if self.partition is None or self.produced_bytes >= self._most_bytes or not self._keeps(view, self.partition):
+            self.partition, self.produced_bytes = self._next(view), 0
+            if not self._keeps(view, self.partition):  # the loads are older than the view
                 self._loads = None
-                self._stay = stay = Stay(self._any(view.candidates))
-        stay.view = view
-        return stay
+                self.partition = self._any(view.candidates)
+        self._view = view
+        return self.partition
 
-    def current(self, view: TopicView) -> Stay:
-        """Where the next record goes."""
-        if self._stay is None:
-            self._stay = Stay(self._next(view))
-        return self._stay
-
-    def produced(self, stay: Stay, size: int, view: TopicView, *, boundary: bool) -> bool:
-        """Count a record's bytes and change partition when due.
-
-        Args:
-            stay: What `current` gave for the record. Nothing happens when it is over already.
-            size: Bytes the record takes in its batch; 0 to ask for a change that was put off.
-            view: The topic.
-            boundary: Every batch of the partition is full: leaving now leaves no fraction behind.
-
-        Returns:
-            Whether a new stay began.
-        """
-        if stay is not self._stay:
-            return False
-        stay.produced_bytes += size
-        if stay.produced_bytes >= (self.batch_bytes if boundary else 2 * self.batch_bytes):
-            self._stay = Stay(self._next(view))
-            return True
-        return False
-
-    def take_back(self, view: TopicView, size: int, partition: int) -> None:
-        """Uncount a record that `take` placed there, as it was not appended: all batches of the partition are full.
-
-        So the stay ends if it has its bytes. Nothing happens when it is over already.
-        """
-        stay = self._stay
-        if stay is not None and stay.partition == partition:
-            stay.produced_bytes -= size
-            self.produced(stay, 0, view, boundary=True)
-
-    def leave(self, view: TopicView) -> Stay:
-        """Begin a new stay at once: the partition is gone or has lost its leader."""
-        self._stay = Stay(self._next(view))
-        return self._stay
+    def _keeps(self, view: TopicView, partition: int) -> bool:
+        """Whether a stay on that partition may begin or go on."""
+        return view.is_candidate(partition)
 
     def set_loads(self, loads: Sequence[tuple[int, int]], partitions: int) -> None:
         """Prefer partitions with short queues from now on.
@@ -169,10 +140,9 @@ class Uniform:
             self._loads = tuple(loads), _Table(loads, max(queues))
 
     def _next(self, view: TopicView) -> int:
-        if self._queues is not None:
-            loads = self._queues(view)
-            if loads is not None:
-                self.set_loads(*loads)
+        loads = None if self.backlog is None else self.backlog.weigh(view, self.batch_bytes)
+        if loads is not None:
+            self.set_loads(*loads)
         among = () if self._rack is None else self._near(view, self._rack)
         if self._loads is None:
             return self._any(among or view.candidates)

@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka import KafkaProducer
+from kafka.errors import MessageSizeTooLargeError
+from kafka.future import Future
 from scipy.stats import chisquare
 
 from producers import (
     ConfigError,
+    Counters,
     DefaultPartitioner,
+    ExplicitPartitioner,
     GeographicPartitioner,
     UniformPartitioner,
     host_like,
@@ -24,7 +28,6 @@ from producers import (
 from producers.core.backlog import Backlog
 from producers.core.topic import Broker, TopicView
 from producers.core.uniform import Uniform
-from producers.strategies import UniformStrategy
 
 from .clusters import cluster, response
 from .sending import Sender
@@ -46,16 +49,18 @@ def source(seed):
 
 def stays(uniform, topic, count):
     """How often each partition is stayed on."""
-    counts = Counter()
-    for _ in range(count):
-        counts[uniform.take(topic, 2 * uniform.batch_bytes).partition] += 1
-    return counts
+    return Counter(uniform.choose(topic, 2 * uniform.batch_bytes) for _ in range(count))
+
+
+def adaptive(seed, batch_bytes, *, clock=lambda: 0.0, timeout_s=0.0):
+    """A uniform rule that knows its backlog."""
+    return Uniform(source(seed), batch_bytes, backlog=Backlog(clock, timeout_s))
 
 
 def test_backlog_counts_what_waits_and_how_long():
-    backlog = Backlog()
+    backlog = Backlog(iter([5.0, 6.0]).__next__)
     assert backlog.idle
-    first, second = backlog.sent(1, 100, now=5.0), backlog.sent(1, 50, now=6.0)
+    first, second = backlog.sent(1, 100), backlog.sent(1, 50)
     assert (backlog.idle, backlog.pending_bytes(1), backlog.oldest(1), backlog.oldest(0)) == (False, 150, 5.0, None)
     backlog.done(1, first)
     backlog.done(1, first)
@@ -66,8 +71,8 @@ def test_backlog_counts_what_waits_and_how_long():
 
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 500)), max_size=40), seed=st.integers(0, 99))
 def test_backlog_ends_at_zero_in_any_order(steps, seed):
-    backlog = Backlog()
-    tokens = [(p, backlog.sent(p, size, 0.0)) for p, size in steps]
+    backlog = Backlog(lambda: 0.0)
+    tokens = [(p, backlog.sent(p, size)) for p, size in steps]
     assert sum(backlog.pending_bytes(p) for p in range(4)) == sum(size for _, size in steps)
     random.Random(seed).shuffle(tokens)
     for p, token in tokens:
@@ -76,67 +81,72 @@ def test_backlog_ends_at_zero_in_any_order(steps, seed):
 
 
 def test_queues_are_batches_and_a_late_leader_is_left_out_with_all_its_partitions():
-    backlog, topic = Backlog(), view([0, 1, 2, 0, 1, 2])
-    backlog.sent(0, 250, now=0.0)
-    backlog.sent(1, 100, now=9.5)
-    assert backlog.queues(topic, 100, 10.0, 0) == ([(0, 3), (1, 1), (2, 0), (3, 0), (4, 0), (5, 0)], 6)
-    assert backlog.queues(topic, 100, 10.0, 1.0) == ([(1, 1), (2, 0), (4, 0), (5, 0)], 6)
-    assert backlog.queues(topic, 100, 0.9, 1.0)[0][0] == (0, 3), "not late yet"
+    clock, topic = [0.0], view([0, 1, 2, 0, 1, 2])
+    backlog, patient = Backlog(lambda: clock[0], 1.0), Backlog(lambda: clock[0])
+    for each in (backlog, patient):
+        each.sent(0, 250)
+    clock[0] = 0.9
+    assert backlog.queues(topic, 100)[0][0] == (0, 3), "not late yet"
+    clock[0] = 9.5
+    for each in (backlog, patient):
+        each.sent(1, 100)
+    clock[0] = 10.0
+    assert patient.queues(topic, 100) == ([(0, 3), (1, 1), (2, 0), (3, 0), (4, 0), (5, 0)], 6)
+    assert backlog.queues(topic, 100) == ([(1, 1), (2, 0), (4, 0), (5, 0)], 6)
 
 
 def test_a_partition_with_backlog_gets_the_share_its_queue_leaves():
     """Queues 0, 3, 1 weigh 4, 1, 3."""
-    strategy, topic = UniformStrategy(source(1), 100), view([0, 1, 2])
-    strategy.sent("t", 1, 300)
-    strategy.sent("t", 2, 100)
-    counts = Counter(strategy.choose(topic, 200) for _ in range(8000))
+    uniform, topic = adaptive(1, 100), view([0, 1, 2])
+    uniform.backlog.sent(1, 300)
+    uniform.backlog.sent(2, 100)
+    counts = stays(uniform, topic, 8000)
     assert all(abs(counts[p] / 8000 - share / 8) < 0.02 for p, share in enumerate((4, 1, 3)))
 
 
 def test_a_stalled_leader_gets_less_than_half_its_share_and_all_of_it_afterwards():
     """Acknowledgements of every leader but one come at once; that one's come at the end."""
-    strategy, topic, waiting = UniformStrategy(source(2), 100), view([0, 1, 2] * 2), []
+    uniform, topic, waiting = adaptive(2, 100), view([0, 1, 2] * 2), []
     counts = Counter()
     for _ in range(1000):
-        partition = strategy.choose(topic, 200)
+        partition = uniform.choose(topic, 200)
         counts[partition % 3] += 1
-        done = strategy.sent("t", partition, 200)
-        waiting.append(done) if partition % 3 == 1 else done()
+        token = uniform.backlog.sent(partition, 200)
+        if partition % 3 == 1:
+            waiting.append((partition, token))
+        else:
+            uniform.backlog.done(partition, token)
     assert 0 < counts[1] < 1000 / 3 / 2
     for done in waiting:
-        done()
-    after = Counter(strategy.choose(topic, 200) % 3 for _ in range(3000))
+        uniform.backlog.done(*done)
+    after = Counter(uniform.choose(topic, 200) % 3 for _ in range(3000))
     assert chisquare([after[i] for i in range(3)]).pvalue > 0.001
 
 
 def test_the_availability_timeout_stops_a_late_leader_and_ends_with_its_first_acknowledgement():
     clock = [0.0]
-    strategy = UniformStrategy(source(3), 100, availability_timeout_s=1.0, clock=lambda: clock[0])
+    uniform = adaptive(3, 100, timeout_s=1.0, clock=lambda: clock[0])
     topic = view([0, 1, 2] * 2)
-    done = strategy.sent("t", 1, 10)
+    token = uniform.backlog.sent(1, 10)
     clock[0] = 1.5
-    strategy.choose(topic, 200)  # the stay that began before
-    assert {strategy.choose(topic, 200) % 3 for _ in range(300)} == {0, 2}
-    done()
-    strategy.choose(topic, 200)
-    assert {strategy.choose(topic, 200) % 3 for _ in range(300)} == {0, 1, 2}
+    assert {p % 3 for p in stays(uniform, topic, 300)} == {0, 2}
+    uniform.backlog.done(1, token)
+    assert {p % 3 for p in stays(uniform, topic, 300)} == {0, 1, 2}
 
 
 def test_when_every_leader_is_late_all_are_used():
-    strategy = UniformStrategy(source(4), 100, availability_timeout_s=1.0, clock=iter(range(10**6)).__next__)
-    topic = view([0, 1, 2])
+    uniform = adaptive(4, 100, timeout_s=1.0, clock=iter(range(10**6)).__next__)
     for p in range(3):
-        strategy.sent("t", p, 10)
-    assert {strategy.choose(topic, 200) for _ in range(100)} == {0, 1, 2}
+        uniform.backlog.sent(p, 10)
+    assert set(stays(uniform, view([0, 1, 2]), 100)) == {0, 1, 2}
 
 
 def test_many_partitions_are_weighed_once_in_many_changes():
     topic, asked = view([0, 1, 2] * 1000), []
-    strategy = UniformStrategy(source(5), 100, clock=lambda: asked.append(1) or 0.0)
-    strategy.sent("t", 1, 10)
-    for _ in range(930):
-        strategy.choose(topic, 200)
-    assert len(asked) <= 1 + 930 // 93 + 1
+    uniform = adaptive(5, 100, timeout_s=1.0, clock=lambda: asked.append(1) or 0.0)
+    uniform.backlog.sent(1, 10)
+    stays(uniform, topic, 930)
+    assert 5 < len(asked) <= 1 + 930 // 93 + 1
 
 
 @pytest.mark.source("KIP-1123")
@@ -157,7 +167,7 @@ def test_racks_come_before_backlog_and_backlog_counts_within_the_rack():
     assert set(counts) == {1, 4}
     assert abs(counts[1] / 4000 - 1 / 4) < 0.02, "weights 1 and 3"
     uniform.set_loads([(0, 1), (2, 0), (3, 0), (5, 0)], 6)
-    uniform.take(topic, 200)
+    uniform.choose(topic, 200)
     assert set(stays(uniform, topic, 500)) == {0, 2, 3, 5}, "the near ones are all left out"
 
 
@@ -245,6 +255,7 @@ def test_an_attached_producer_counts_until_it_is_acknowledged(kafka_broker, kafk
         )
     ) as sending:  # fmt: skip
         uniform.attach(sending)
+        uniform.attach(sending)
         futures = [sending.send(topic, b"v" * 92, key=b"k%d" % i if i % 2 else None) for i in range(100)]
         waiting = [uniform.pending_bytes(topic, p) for p in range(6)]
         assert sum(waiting) == sum(100 + (len(b"k%d" % i) if i % 2 else 0) for i in range(100)), "keys count as well"
@@ -253,4 +264,50 @@ def test_an_attached_producer_counts_until_it_is_acknowledged(kafka_broker, kafk
 
 
 def test_draws_of_a_stuck_source_still_end():
-    assert Uniform(repeat(0), 10, rack="rack-a").take(view([0, 1]), 1).partition == 0
+    assert Uniform(repeat(0), 10, rack="rack-a").choose(view([0, 1]), 1) == 0
+
+
+class Producer:
+    """As much of a `KafkaProducer` as `attach` looks at."""
+
+    def __init__(self, partitioner, fails=()):
+        self.config = {"partitioner": partitioner}
+        self._metadata = cluster({"t": [0] * 4})
+        self._fails = list(fails)
+        self.futures = []
+
+    def send(self, topic, value=None, key=None, partition=None):
+        if partition is None:
+            partition = self.config["partitioner"].partition(topic, key, key, value, value, self._metadata)
+        if self._fails and self._fails.pop(0):
+            raise MessageSizeTooLargeError
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+def test_attaching_twice_counts_once():
+    first, second = UniformPartitioner(), UniformPartitioner()
+    producer = Producer(ExplicitPartitioner(lambda *_: None, fallback=first))
+    for each in (first, first):
+        each.attach(producer)
+    producer.send("t", b"v" * 92)
+    assert sum(first.pending_bytes("t", p) for p in range(4)) == 100
+    with pytest.raises(ConfigError, match="attach needs the KafkaProducer that has this partitioner"):
+        second.attach(producer)
+
+
+def test_a_record_that_an_attached_producer_refuses_leaves_no_trace():
+    refused = [i % 3 == 0 for i in range(60)]
+    ours, plain = (UniformPartitioner(seed=1, batch_bytes=100, counters=Counters()) for _ in range(2))
+    sending, other = Producer(ours, refused), Producer(plain)
+    ours.attach(sending)
+    plain.attach(other)
+    for refuse in refused:
+        if refuse:
+            with pytest.raises(MessageSizeTooLargeError):
+                sending.send("t", b"v" * 42)
+        else:
+            sending.send("t", b"v" * 42)
+            other.send("t", b"v" * 42)
+    assert ours.counters.topic("t") == plain.counters.topic("t")
+    assert [ours.pending_bytes("t", p) for p in range(4)] == [plain.pending_bytes("t", p) for p in range(4)]

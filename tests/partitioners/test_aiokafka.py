@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import numpy as np
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import MessageSizeTooLargeError
 from kafka.admin import NewPartitions
 
 from producers import (
     ConfigError,
+    Counters,
     DefaultPartitioner,
     ExplicitPartitioner,
+    GeographicPartitioner,
     InvalidPartition,
     KeyHashPartitioner,
     RoundRobinPartitioner,
@@ -148,3 +152,70 @@ def test_a_wrong_answer_raises_from_send(kafka_broker, kafka_topic, answer):
 def test_what_is_no_partitioner_is_refused():
     with pytest.raises(ConfigError, match="partitioner must be a partitioner of this package"):
         PartitioningProducer(partitioner=DefaultPartitioner)
+
+
+def test_sticky_records_without_a_key_use_all_partitions(kafka_broker, kafka_topic):
+    """aiokafka reports no batches: the partition changes after a batch of bytes."""
+    topic = kafka_topic(partitions=4)
+
+    async def work(sending):
+        await asyncio.gather(*[await sending.send(topic, b"v" * 100) for _ in range(3000)])
+
+    run(kafka_broker, work, partitioner=DefaultPartitioner("sticky", seed=1))
+    counts = Counter(partition for partition, _, _ in read_back(kafka_broker, topic, 3000))
+    assert set(counts) == set(range(4))
+    assert max(counts.values()) < 1500, "324,000 bytes are 20 batches"
+
+
+def test_refresh_asks_for_metadata_a_few_times_a_second(kafka_broker, kafka_topic):
+    topic, asked = kafka_topic(partitions=2), []
+
+    async def work(sending):
+        force = sending.client.force_metadata_update
+        sending.client.force_metadata_update = lambda: asked.append(1) or force()
+        with pytest.raises(UnknownPartition):
+            await sending.send(topic, b"99")
+
+    chooser = ExplicitPartitioner(lambda *_: 99, policy="refresh", refresh_timeout_ms=1000)
+    run(kafka_broker, work, partitioner=GeographicPartitioner("nowhere", fallback=chooser))
+    assert 1 < len(asked) <= 11
+
+
+@pytest.mark.source("KAFKA-9965")
+def test_records_that_are_refused_or_cancelled_leave_no_trace(kafka_broker, kafka_topic):
+    """Too large; or cancelled while they wait for a batch to be sent: round robin goes on as if there had been none."""
+    topic, counters, chosen = kafka_topic(partitions=4), Counters(), []
+
+    async def work(sending):
+        for i in range(20):
+            with pytest.raises(MessageSizeTooLargeError):
+                await sending.send(topic, b"v" * 5000)
+            await sending.send_and_wait(topic, b"%d" % i)
+        tasks = [asyncio.create_task(sending.send(topic, b"v" * 100)) for _ in range(80)]
+        while len(chosen) < 2 * 20 + 80:
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        futures = [future for future in ended if not isinstance(future, BaseException)]
+        for i in range(100 - 20 - len(futures)):
+            futures.append(await sending.send(topic, b"%d" % i))
+        await asyncio.gather(*futures)
+        return sum(isinstance(future, asyncio.CancelledError) for future in ended)
+
+    chooser = RoundRobinPartitioner(counters=counters, on_choice=lambda *choice: chosen.append(choice))
+    cancelled = run(kafka_broker, work, partitioner=chooser, max_batch_size=300, max_request_size=4000)
+    assert cancelled > 20, "none waited for room: this test shows nothing"
+    assert Counter(p for p, _, _ in read_back(kafka_broker, topic, 100)) == dict.fromkeys(range(4), 25)
+    assert (counters.topic(topic).records, counters.topic(topic).partitions) == (100, dict.fromkeys(range(4), 25))
+
+
+def test_a_partition_is_named_by_any_kind_of_integer_but_not_by_true(kafka_broker, kafka_topic):
+    topic = kafka_topic(partitions=6)
+
+    async def work(sending):
+        with pytest.raises(InvalidPartition, match=r"answered True \(bool\)"):
+            await sending.send(topic, b"v", partition=True)
+        return (await sending.send_and_wait(topic, b"v", partition=np.int64(5))).partition
+
+    assert run(kafka_broker, work) == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 import zlib
 
 import numpy as np
@@ -93,3 +95,43 @@ def test_arguments_are_checked():
         partitions_for_keys([b"k"], 2**31)
     with pytest.raises(UnknownName, match="unknown preset"):
         partitions_for_keys([b"k"], 3, "mine")
+
+
+def steps(work):
+    """How many calls into C it takes: what a long loop in Python or over NumPy makes."""
+    count = 0
+
+    def heard(frame, event, arg):
+        nonlocal count
+        count += event == "c_call"
+
+    sys.setprofile(heard)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("preset", ["java", "librdkafka", "sarama"])
+def test_one_very_long_key_costs_what_it_costs_alone(preset):
+    """Not a step of NumPy for each of its words, with all other keys looking on."""
+    keys = [b"user-%d" % i for i in range(5000)]
+    long = [*keys[:100], b"x" * 1_000_000, *keys[100:]]
+    assert steps(lambda: partitions_for_keys(long, 12, preset)) < 2 * steps(
+        lambda: (partitions_for_keys(keys, 12, preset), partition_for_key(b"x" * 1_000_000, 12, preset))
+    )
+
+
+@given(
+    lengths=st.lists(st.sampled_from([0, 1, 3, 4, 7, 60, 300, 1000, 5001]), min_size=1, max_size=200),
+    preset=st.sampled_from(sorted(PRESETS)),
+    seed=st.integers(0, 99),
+)
+def test_keys_of_very_different_lengths_lie_where_they_lie_one_by_one(lengths, preset, seed):
+    source = random.Random(seed)
+    keys = [source.randbytes(length) for length in lengths]
+    empty = -1 if PRESETS[preset].empty_is_null else partition_for_key(b"", 7, preset)
+    assert partitions_for_keys(keys, 7, preset).tolist() == [
+        partition_for_key(key, 7, preset) if key else empty for key in keys
+    ]

@@ -15,9 +15,12 @@ from scipy.stats import chisquare
 
 from producers import (
     PARTITIONERS,
+    PRESETS,
+    CheckedPartitioner,
     ConfigError,
     DefaultPartitioner,
     ExplicitPartitioner,
+    KeyHashPartitioner,
     NoPartitions,
     RandomPartitioner,
     RoundRobinPartitioner,
@@ -26,6 +29,8 @@ from producers import (
     partition_for_key,
     partitioner,
 )
+from producers.core.keyed import preset_named
+from producers.kafka_python import Record
 
 from .clusters import UNKNOWN_TOPIC, cluster, response
 from .naive import NaiveRoundRobin
@@ -309,3 +314,86 @@ def _runs(placed):
         else:
             runs.append([partition])
     return runs
+
+
+@pytest.mark.parametrize("name", PARTITIONERS)
+def test_a_subclass_is_asked_for_every_record_and_may_leave_it_to_the_partitioner(name):
+    """Every third record is the subclass's; the others lie as if there were no subclass."""
+
+    class Mine(PARTITIONERS[name]):
+        def choose(self, view, record):
+            return 5 if record.value.startswith(b"mine") else super().choose(view, record)
+
+    metadata = cluster({"t": [0] * 6})
+    seeded = {} if name == "roundrobin" else {"seed": 4}
+    mine, plain = (Sender(make(**seeded), metadata, batch_bytes=10**6) for make in (Mine, PARTITIONERS[name]))
+    for i in range(300):
+        key = None if i % 2 else b"%d" % i
+        if i % 3:
+            assert mine.send("t", b"v" * 1000, key=key) == plain.send("t", b"v" * 1000, key=key)
+        else:
+            assert mine.send("t", b"mine", key=key) == 5
+    if name == "random":  # another draw is as good
+        return
+    refused = Record("t", None, None, b"v", b"v", metadata)
+    chosen = mine.partitioner.partition(*refused)
+    mine.partitioner.undo(refused, chosen)()
+    assert mine.send("t", b"v") == plain.send("t", b"v")
+    mine.partitioner.undo(refused, mine.partitioner.partition("t", None, None, b"mine", b"mine", metadata))()
+    assert [mine.send("t", b"v") for _ in range(9)] == [plain.send("t", b"v") for _ in range(9)]
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_keys_may_be_any_kind_of_bytes(preset, in_c, monkeypatch):
+    """With the hash in C, where confluent_kafka brings it, and without."""
+    if not in_c:
+        monkeypatch.setattr("producers.keyhash.fastest", lambda preset: preset_named(preset).place)
+    metadata, ours = cluster({"t": [0] * 7}), KeyHashPartitioner(preset)
+    splitting = KeyHashPartitioner(preset, hot_share=0.9)
+    for key in KEYS[1:20]:
+        for given in (key, bytearray(key), memoryview(key), memoryview(bytearray(key))):
+            for each in (ours, splitting):
+                placed = each.partition("t", given, given, b"v", b"v", metadata)
+                assert placed == partition_for_key(key, 7, preset)
+
+
+@pytest.mark.parametrize("name", PARTITIONERS)
+def test_metadata_that_changes_while_it_is_read_is_read_again(name):
+    """The update comes between two of the calls that make a view."""
+
+    class Growing(ClusterMetadata):
+        growing = True
+
+        def partitions_for_topic(self, topic):
+            if self.growing:
+                self.growing = False
+                self.update_metadata(response({"t": [0] * 9}))
+            return super().partitions_for_topic(topic)
+
+    metadata = Growing(bootstrap_servers=["localhost:1"])
+    metadata.update_metadata(response({"t": [0] * 2}))
+    sender = Sender(partitioner(name), metadata, batch_bytes=1)
+    for _ in range(400):
+        sender.send("t", b"v" * 9000)
+    assert set(sender.placed) == set(range(9))
+
+
+def test_a_topic_made_anew_with_fewer_partitions_while_a_record_is_placed_is_asked_for_again():
+    """Another thread reads the new metadata while the subclass still chooses over the old."""
+    metadata = cluster({"t": [0] * 6})
+
+    class Slow(CheckedPartitioner):
+        asked = 0
+
+        def choose(self, view, record):
+            self.asked += 1
+            if self.asked == 1:
+                metadata.update_metadata(response({"t": [0] * 2}))
+                with ThreadPoolExecutor(1) as other:
+                    assert other.submit(self.partition, *record).result(30) == 1
+            return view.partitions[-1]
+
+    slow = Slow()
+    assert slow.partition("t", None, None, b"v", b"v", metadata) == 1
+    assert slow.asked == 3

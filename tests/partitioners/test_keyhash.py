@@ -27,6 +27,7 @@ from producers import (
 )
 from producers.core.hotkeys import HotKeys
 from producers.core.roundrobin import RoundRobin
+from producers.kafka_python import Record
 
 from .clusters import cluster, response
 from .sending import Sender
@@ -101,6 +102,59 @@ def test_what_is_hot_is_forgotten_when_it_cools():
     assert {hot.place(b"hot", 0, 4) for _ in range(100)} == {0}
 
 
+def test_a_key_is_split_though_another_was_hot_for_long_before():
+    """The first one's partitions overlap the second one's."""
+    hot = HotKeys(0.5)
+    for _ in range(500_000):
+        hot.place(b"first", 0, 4)
+    for _ in range(20_000):
+        hot.place(b"second", 1, 4)
+    counts = Counter(hot.place(b"second", 1, 4) for _ in range(10_000))
+    assert set(counts) == {1, 2}
+    assert max(counts.values()) < 6000
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.0015, 0.01])
+def test_a_small_share_is_told_from_none(share):
+    """A window of records must be long enough for keys that have few of them, also after it was halved."""
+    hot, every, homes = HotKeys(share), int(1 / share / 4), Counter()
+    for i in range(int(60 / share)):
+        if i % every == 0:
+            place = hot.place(b"hot", 0, 4)
+            if i > 30 / share:
+                homes[place] += 1
+        else:
+            hot.place(b"%d" % i, 2, 4)
+    assert set(homes) == {0, 1}
+    assert max(homes.values()) < 0.6 * homes.total()
+
+
+def test_a_key_that_is_sent_again_and_again_is_not_hot():
+    """A full queue: the client takes none of a thousand tries. What was hot stays so."""
+    hot, plain = HotKeys(0.5), HotKeys(0.5)
+    for each in (hot, plain):
+        for i in range(1000):
+            each.place(b"hot", 0, 4)
+            each.place(b"%d" % i, 2, 4)
+            each.place(b"hot", 0, 4)
+    for _ in range(1000):
+        assert hot.place(b"cold", 3, 4) == 3
+        hot.take_back(b"cold", 3)
+        hot.take_back(b"hot", hot.place(b"hot", 0, 4))
+    assert [hot.place(b"hot", 0, 4) for _ in range(100)] == [plain.place(b"hot", 0, 4) for _ in range(100)]
+
+
+def test_a_hot_key_that_a_client_does_not_take_is_undone():
+    metadata, counters = cluster({"t": [0] * 4}), Counters()
+    ours, plain = KeyHashPartitioner(hot_share=0.5, counters=counters), KeyHashPartitioner(hot_share=0.5)
+    record = Record("t", b"hot", b"hot", b"v", b"v", metadata)
+    for _ in range(2000):
+        ours.undo(record, ours.partition(*record))()
+        assert ours.partition(*record) == plain.partition(*record)
+    assert counters.topic("t").records == 2000
+    assert len(counters.topic("t").partitions) == 2
+
+
 @pytest.mark.parametrize("chunk", [1, 4])
 def test_round_robin_in_chunks(chunk):
     sender = Sender(RoundRobinPartitioner(start=2, chunk=chunk), cluster({"t": [0] * 6}), batch_bytes=1)
@@ -125,7 +179,7 @@ def test_counters_count_each_record_once_where_it_went(make, batch_bytes):
     assert counted.partitions == dict(Counter(placed))
     assert (counted.records, counted.bytes) == (200, sum(18 + len(key or b"") for key in keys))
     assert abs(sum(counted.shares.values()) - 1) < 1e-9
-    if batch_bytes > 1:
+    if batch_bytes > 1 or make is RoundRobinPartitioner:
         assert counted.switches == sum(a != b for a, b in pairwise(placed))
     assert (counters.topics, counters.topic("other").records, counters.topic("other").shares) == (["t"], 0, {})
 

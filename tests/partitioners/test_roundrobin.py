@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producers import RoundRobinPartitioner
 from producers.core.roundrobin import RoundRobin
-from producers.strategies import RoundRobinStrategy
 
 from . import vectors
+from .clusters import cluster
 from .vectors import view
 
 CASES = vectors.load("roundrobin.jsonl")
@@ -52,25 +54,72 @@ def test_the_counter_wraps_like_javas_int():
 
 
 def test_topics_count_apart():
-    strategy, a, b = RoundRobinStrategy(), view([0] * 3, "a"), view([0] * 3, "b")
-    assert [strategy.choose(t, 1) for t in (a, b, a, b, a)] == [0, 0, 1, 1, 2]
+    ours, metadata = RoundRobinPartitioner(), cluster({"a": [0] * 3, "b": [0] * 3})
+    assert [ours.partition(topic, None, None, b"v", b"v", metadata) for topic in "ababa"] == [0, 0, 1, 1, 2]
 
 
 def test_random_start_is_drawn_once_a_topic():
-    strategy = RoundRobinStrategy(start=vectors.Draws([5, 7]))
-    a, b = view([0] * 6, "a"), view([0] * 6, "b")
-    assert [strategy.choose(t, 1) for t in (a, b, a, b)] == [5, 1, 0, 2]
+    drawn = random.Random(7)
+    first, second = (drawn.getrandbits(31) for _ in range(2))
+    ours, metadata = RoundRobinPartitioner(random_start=True, seed=7), cluster({"a": [0] * 6, "b": [0] * 6})
+    placed = [ours.partition(topic, None, None, b"v", b"v", metadata) for topic in "abab"]
+    assert placed == [n % 6 for n in (first, second, first + 1, second + 1)]
 
 
 @pytest.mark.parametrize("partitions", [6, 7, 1000])
 def test_four_threads_of_a_thousand_records_differ_by_one_at_most(eager_switching, partitions):
-    strategy, topic, together = RoundRobinStrategy(), view([0] * partitions), Barrier(4, timeout=30)
+    robin, topic, together = RoundRobin(), view([0] * partitions), Barrier(4, timeout=30)
 
     def send():
         together.wait()
-        return Counter(strategy.choose(topic, 100) for _ in range(1000))
+        return Counter(robin.choose(topic) for _ in range(1000))
 
     with ThreadPoolExecutor(4) as pool:
         counts = sum((f.result(60) for f in [pool.submit(send) for _ in range(4)]), Counter())
     assert counts.total() == 4000
     assert max(counts.values()) - min(counts[p] for p in topic.partitions) <= 1
+
+
+@given(
+    n=st.integers(1, 6),
+    chunk=st.integers(1, 3),
+    refused=st.lists(st.booleans(), max_size=60),
+)
+def test_what_is_taken_back_is_as_if_it_had_never_come(n, chunk, refused):
+    """Some choices are not used by the client: those that are used lie as if there had been no others."""
+    topic, robin, plain = view([0] * n), RoundRobin(chunk=chunk), RoundRobin(chunk=chunk)
+    used = []
+    for refuse in refused:
+        partition = robin.choose(topic)
+        if refuse:
+            robin.take_back(1, partition)
+        else:
+            used.append(partition)
+    assert used == [plain.choose(topic) for _ in used]
+
+
+def test_a_turn_of_a_partition_that_lost_its_leader_is_not_given_to_the_next_record():
+    robin = RoundRobin()
+    robin.take_back(1, robin.choose(view([0, 0, 0])))
+    assert [robin.choose(view([-1, 0, 0])) for _ in range(2)] == [2, 1]
+
+
+def test_threads_that_take_back_still_differ_by_one_at_most(eager_switching):
+    """Every third choice is refused, in any thread."""
+    robin, topic, together = RoundRobin(), view([0] * 6), Barrier(4, timeout=30)
+
+    def send():
+        together.wait()
+        used = Counter()
+        for i in range(3000):
+            partition = robin.choose(topic)
+            if i % 3:
+                used[partition] += 1
+            else:
+                robin.take_back(1, partition)
+        return used
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = sum((f.result(60) for f in [pool.submit(send) for _ in range(4)]), Counter())
+    assert counts.total() == 8000
+    assert max(counts.values()) - min(counts.values()) <= 1

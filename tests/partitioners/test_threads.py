@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import os
+import pickle
 import random
+import signal
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -169,3 +173,72 @@ def test_topics_do_not_wait_for_each_other(make):
         finally:
             source.may_go_on.set()
         assert standing.result(DEADLINE_S)[0] in range(6)
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """The exit code of a forked process that does this; it is killed if it does not end in time."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(DEADLINE_S)
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **options: UniformPartitioner(batch_bytes=1, **options),
+        lambda **options: StickyPartitioner(batch_bytes=1, **options),
+    ],
+    ids=["uniform", "sticky"],
+)
+def test_a_forked_process_does_not_wait_for_its_parents_threads(make):
+    """A thread of the parent stands still in the middle of a choice when the process is forked."""
+    source, metadata, counters = Stops(), cluster({"a": [0] * 6}), Counters()
+    ours = make(rng=source, counters=counters)
+
+    def place() -> int:
+        return ours.partition("a", None, None, b"v", b"v", metadata)
+
+    def stand_still() -> int:
+        source.who = get_ident()
+        return place()
+
+    with ThreadPoolExecutor(1) as pool:
+        standing = pool.submit(stand_still)
+        try:
+            assert source.stopped.wait(DEADLINE_S)
+            with counters._lock:
+                assert in_child(place) == 0
+        finally:
+            source.may_go_on.set()
+        assert standing.result(DEADLINE_S) in range(6)
+
+
+def test_forked_processes_do_not_place_alike():
+    """Workers of one server: were all to draw the same, all would fill one partition at a time, together."""
+    metadata, ours = cluster({"a": [0] * 1000}), RandomPartitioner()
+    reading, writing = os.pipe()
+
+    def place() -> None:
+        os.write(writing, b"%d\n" % ours.partition("a", None, None, b"v", b"v", metadata))
+
+    for _ in range(8):
+        assert in_child(place) == 0
+    os.close(writing)
+    placed = os.read(reading, 10_000).split()
+    os.close(reading)
+    assert len(placed) == 8
+    assert len(set(placed)) > 4
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_partitioner_is_not_copied_and_says_why(copied):
+    with pytest.raises(
+        TypeError, match=r"a RoundRobinPartitioner cannot be copied .* make one in the process that sends"
+    ):
+        copied(RoundRobinPartitioner())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 from producers import PRESETS, ConfigError, UnknownName, partition_for_key
 from producers.spark import partition_column, with_partition
@@ -45,6 +46,11 @@ def test_arguments_are_checked(keys):
             wrong()
     with pytest.raises(UnknownName, match="unknown preset"):
         partition_column("key", 3, "mine")
+    with pytest.raises(UnknownName, match="unknown column 'name'; known: key"):
+        with_partition(keys, 3, key="name")
+    for taken in ("partition", "Partition"):
+        with pytest.raises(ConfigError, match=f"the frame has a column '{taken}' already: drop or rename it first"):
+            with_partition(keys.withColumnRenamed("key", taken).withColumn("key", F.lit("k")), 3)
 
 
 @pytest.mark.broker
