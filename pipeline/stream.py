@@ -244,6 +244,8 @@ def summary(spark: SparkSession, out: str) -> dict[str, Any]:
         del load["topic"]
         load["missing"] = row["last_offset"] - row["first_offset"] + 1 - row["records"]
         topic["loads"].append(load)
+    if not topics:  # a first batch may be empty
+        return {"batches": 0, "windows": 0, "topics": []}
     each = Batches.of(spark, out, "batch_keys").read(spark).groupBy("topic", "key_hash", "key_sample")
     place = Window.partitionBy("topic").orderBy(sf.desc("records"), "key_hash")
     hot = each.agg(sf.sum("records").alias("records")).withColumn("rank", sf.row_number().over(place))
