@@ -11,10 +11,10 @@ from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import UnknownName
 
-from .costs import costs
+from .costs import costs, gaps
 from .history import History
 from .laws import LAWS, Findings, Violation, judge_group, judge_records
-from .laws.findings import SHOWN, all_named
+from .laws.findings import SHOWN, all_named, named
 from .ledger import Generation, GroupRecord, RunRecord
 from .timeline import Interval, intervals
 
@@ -154,29 +154,29 @@ def _given_up(record: GroupRecord) -> list[str]:
         found.append(f"the harness waited {event.data['waited_s']:g} s in vain: {event.data['awaited']}")
     for event in record.events["error"]:
         if event.src == "harness" and event.data.get("fatal"):
-            found.append(f"the harness gave up: {event.data['error']}: {event.data['message']}")
+            first_line, *_ = event.data["message"].splitlines() or [""]
+            found.append(f"the harness gave up: {event.data['error']}: {first_line}")
     return found
 
 
 def _measures(run: RunRecord) -> dict[str, Any]:
     downtime: dict[str, float] = defaultdict(float)
     overlap: dict[str, float] = defaultdict(float)
-    gaps = [0.0]
+    longest = 0.0
     for record in run.groups.values():
+        for gap in gaps(record):
+            downtime[f"{record.group}/{named(gap.tp)}"] += gap.ms
+            longest = max(longest, gap.ms)
         for interval in (span.interval for span in record.spans):
-            place = f"{interval.group}/{interval.topic}-{interval.partition}"
-            if interval.gap_before_ms:
-                downtime[place] += interval.gap_before_ms
-                gaps.append(interval.gap_before_ms)
             if interval.overlap_prev_ms:
-                overlap[place] += interval.overlap_prev_ms
+                overlap[f"{interval.group}/{interval.topic}-{interval.partition}"] += interval.overlap_prev_ms
     assigned = [e.data["duration_us"] for r in run.groups.values() for e in r.events["assign_end"]]
     return {
         "steps": [asdict(cost) for record in run.groups.values() for cost in costs(record)],
         "generations": [row for record in run.groups.values() for row in _generations(record)],
         "downtime_ms": dict(downtime),
         "overlap_ms": dict(overlap),
-        "longest_gap_ms": max(gaps),
+        "longest_gap_ms": longest,
         "zombie_ms": max((s.interval.zombie_ms for r in run.groups.values() for s in r.spans), default=0.0),
         "assign_us": max(assigned, default=0),
         "acked": len(run.acks),

@@ -43,13 +43,23 @@ from .report import (
     verdict_lines,
 )
 from .scenario import DEMO_TOPICS, Scenario, scenario
-from .topics import create_topics
+from .topics.prefix import prefixed
+from .topics.sandbox import Sandbox
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 PARTITIONERS = ("default", "roundrobin", "sticky", "random", "explicit")
+KIP_54 = ("kip-54-1", "kip-54-2")
 RECORDS_PER_TOPIC = 1000
 KEYS = 200
 SPARK_TIMEOUT_S = 480
+
+
+def made_on(sandbox: Sandbox) -> tuple[dict[str, int], list[str]]:
+    """The topics, with their partition counts, and the groups that a demo makes in a sandbox."""
+    played = [scenario(name) for name in ("churn", "election", "range-skew", *KIP_54)]
+    topics = {topic: count for what in played for topic, count in what.topics.items()}
+    groups = [*(f"churn-{name}" for name in ASSIGNORS), *(what.name for what in played[1:])]
+    return {sandbox.name(topic): count for topic, count in topics.items()}, [sandbox.name(g) for g in groups]
 
 
 class Demo:
@@ -57,6 +67,7 @@ class Demo:
 
     Args:
         broker: Where to; it must be ready.
+        sandbox: What gets its topics and groups.
         out: The run's folder: ``history/``, ``spark/`` and ``report.html`` appear in it.
         run: Id of the run.
         console: Where to say what happens; live on a terminal, plain lines elsewhere.
@@ -65,9 +76,19 @@ class Demo:
     """
 
     def __init__(
-        self, broker: Broker, out: Path, run: str, console: Console, *, spark: bool = True, seed: int = 7
+        self,
+        broker: Broker,
+        sandbox: Sandbox,
+        out: Path,
+        run: str,
+        console: Console,
+        *,
+        spark: bool = True,
+        seed: int = 7,
     ) -> None:
         self.broker, self.out, self.run_id, self.console = broker, out, run, console
+        self.sandbox = sandbox
+        self.topics = {sandbox.name(topic): count for topic, count in DEMO_TOPICS.items()}
         self.spark, self.seed = spark, seed
         self.history = out / "history"
         self.groups: list[GroupResult] = []
@@ -81,7 +102,7 @@ class Demo:
         began = time.monotonic()
         self.console.rule("Where the records go", align="left")
         with self._doing("topics"):
-            create_topics(self.broker.bootstrap, DEMO_TOPICS)
+            self.sandbox.make(self.topics)
         report = self._place()
         self.console.rule("Who owns what", align="left")
         for name in ASSIGNORS:
@@ -90,8 +111,8 @@ class Demo:
         self._vote()
         self.console.rule("Worked examples of the field", align="left")
         self._play(scenario("range-skew"), "range-skew", _range_skew)
-        for name in ("kip-54-1", "kip-54-2"):
-            self._play(scenario(name), name, _against_roundrobin(scenario(name)))
+        for name in KIP_54:
+            self._play(scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix)))
         values = [report.value, *(g.verdict.value for g in self.groups)]
         if self.spark:
             self.console.rule("Spark over all of it", align="left")
@@ -119,11 +140,15 @@ class Demo:
         folder = self.history / "records"
         rng = random.Random(self.seed)
         for name in PARTITIONERS:
-            with self._doing(f"{name}: {RECORDS_PER_TOPIC * len(DEMO_TOPICS)} records"):
-                records = [_record(name, topic, rng) for topic in DEMO_TOPICS for _ in range(RECORDS_PER_TOPIC)]
+            with self._doing(f"{name}: {RECORDS_PER_TOPIC * len(self.topics)} records"):
+                records = [
+                    _record(name, topic, partitions, rng)
+                    for topic, partitions in self.topics.items()
+                    for _ in range(RECORDS_PER_TOPIC)
+                ]
                 send(self.broker.bootstrap, folder, self.run_id, name, records)
         with self._doing("reading all records back"):
-            seen = read_back(self.broker.bootstrap, folder, self.run_id, list(DEMO_TOPICS))
+            seen = read_back(self.broker.bootstrap, folder, self.run_id, list(self.topics))
         verdict = check(History.load(folder))
         astray = {(w.data.get("partitioner"), w.data.get("topic")) for v in verdict.violations for w in v.witnesses}
         rows = tuple(
@@ -136,7 +161,7 @@ class Demo:
                 and sum(seen.counts.get(name, {}).get(topic, {}).values()) == RECORDS_PER_TOPIC,
             )
             for name in PARTITIONERS
-            for topic, partitions in DEMO_TOPICS.items()
+            for topic, partitions in self.topics.items()
         )
         self.console.print(placement_table(rows))
         self._say(verdict_lines(verdict))
@@ -155,8 +180,12 @@ class Demo:
             self.console.print(step_table(step))
 
         with self._doing(name):
-            result = play(what, self.broker, self.history / name, self.run_id, group=name, on_step=on_step)
-        result = replace(result, title=name, note=note(result) if note else "")
+            result = play(
+                what, self.broker, self.history / name, self.run_id, sandbox=self.sandbox, group=name, on_step=on_step
+            )
+        if result.gave_up:
+            self._say([f"  not played to its end: {result.gave_up}"])
+        result = replace(result, title=name, note=note(result) if note and not result.gave_up else "")
         if result.note:
             self.console.print(f"  {result.note}")
         self._say("  " + line for line in verdict_lines(result.verdict))
@@ -182,7 +211,7 @@ class Demo:
 
     def _spark(self) -> SparkResult:
         with self._doing("what is in the topics now"):
-            now = read_back(self.broker.bootstrap, self.out / "now", self.run_id, list(DEMO_TOPICS)).counts
+            now = read_back(self.broker.bootstrap, self.out / "now", self.run_id, list(self.topics)).counts
         truth: dict[tuple[str, int], int] = {}
         for topics in now.values():
             for topic, counts in topics.items():
@@ -190,7 +219,7 @@ class Demo:
                     truth[topic, partition] = truth.get((topic, partition), 0) + n
         command = [
             sys.executable, "-m", "pipeline", "run", "--bootstrap", self.broker.bootstrap,
-            "--topics", ",".join(DEMO_TOPICS), "--history", str(self.history),
+            "--topics", ",".join(self.topics), "--history", str(self.history),
             "--out", str(self.out / "spark"), "--json",
         ]  # fmt: skip
         with self._doing("Spark: placement and group_timeline"):
@@ -257,10 +286,10 @@ class Demo:
             self.console.print(line, markup=False, highlight=False)
 
 
-def _record(partitioner: str, topic: str, rng: random.Random) -> Record:
+def _record(partitioner: str, topic: str, partitions: int, rng: random.Random) -> Record:
     """A record of the kind the partitioner is for: two of three have a key; for explicit each asks for a partition."""
     key = None if rng.random() < 1 / 3 else b"customer-%d" % rng.randrange(KEYS)
-    asks = rng.randrange(DEMO_TOPICS[topic]) if partitioner == "explicit" else None
+    asks = rng.randrange(partitions) if partitioner == "explicit" else None
     return Record(topic, key, asks)
 
 

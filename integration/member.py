@@ -38,6 +38,7 @@ from kafka_assignors.kafka_guard import guard
 
 from .names import assignor_named
 from .orders import Orders
+from .reach import make_no_topics
 from .tap import AssignorTap
 
 CLIENT, AIOKAFKA, BRIDGE = "kafka-python", "aiokafka", "bridge"
@@ -178,6 +179,7 @@ class Member:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)
         self._consumer = KafkaConsumer(**self._consumer_config())
+        make_no_topics(self._consumer)
         for tap in self._taps:
             # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
             if hasattr(tap, "attach"):

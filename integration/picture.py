@@ -9,10 +9,10 @@ from itertools import groupby
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
-from .costs import STATES
+from .costs import STATES, gaps
 from .history import History
 from .laws.excuses import Excuses, excuses, zombie_of
-from .ledger import RunRecord
+from .ledger import GroupRecord, RunRecord
 from .timeline import Interval, Span
 
 OWNED, ZOMBIE, GAP, OVERLAP, SHARED = "owned", "zombie", "gap", "overlap", "shared"
@@ -58,14 +58,14 @@ class Picture:
     """A group over time.
 
     Args:
-        rows: Its topic-partitions, by topic and partition.
+        rows: Its topic-partitions, by topic and partition; also those that nobody ever owned.
         seconds: How long it is.
         members: Their names, sorted.
         bars: In the order in which they cover each other.
         steps: Begins of named steps; labels are their numbers, from 1.
         generations: Committed ones; labels are their numbers.
         faults: What hit whom, and for how long.
-        downtime_ms: Per row the time without an owner, between its first and its last.
+        downtime_ms: Per row the time without an owner (`costs.gaps`).
         records: Per row the records that were acknowledged.
     """
 
@@ -85,17 +85,18 @@ def pictures(history: History) -> dict[str, Picture]:
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
-    groups = RunRecord.of(history).groups.items()
-    return {group: _picture(history, group, record.spans, excuses(record)) for group, record in groups if record.spans}
+    groups = RunRecord.of(history).groups
+    return {group: _picture(history, record) for group, record in groups.items() if record.spans}
 
 
-def _picture(history: History, group: str, its: list[Span], excused: Excuses) -> Picture:
+def _picture(history: History, record: GroupRecord) -> Picture:
+    group, its, without, excused = record.group, record.spans, gaps(record), excuses(record)
     events = [e for e in history.events if e.group == group]
     others = [e for e in history.events if e.group is None]
     steps = [e for e in events if e.kind == "step" and e.data["name"] not in STATES]
     begin = min([s.interval.start_ns for s in its] + [e.mono_ns for e in steps])
     end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps])
-    rows = tuple(sorted({s.tp for s in its}))
+    rows = tuple(sorted({s.tp for s in its} | {gap.tp for gap in without}))
     row_of = {tp: i for i, tp in enumerate(rows)}
 
     def s(ns: int) -> float:
@@ -108,10 +109,14 @@ def _picture(history: History, group: str, its: list[Span], excused: Excuses) ->
             for kind, member, from_ns, to_ns, title in _row(list(row), excused)
         ]
     order = (OWNED, GAP, ZOMBIE, SHARED, OVERLAP)
-    downtime: Counter[int] = Counter()
-    for bar in bars:
-        if bar.kind == GAP:
-            downtime[bar.row] += round((bar.end_s - bar.start_s) * 1e6)
+    downtime: Counter[TopicPartition] = Counter()
+    for gap in without:
+        # One that never got an owner is without one to the edge.
+        until_s = s(gap.until_ns) if gap.ended else s(end)
+        more = "" if gap.ended else ", and never again"
+        title = f"nobody owns {_named(gap.tp)}: {gap.ms:.1f} ms{more}"
+        bars.append(Bar(row_of[gap.tp], GAP, "", max(0.0, s(gap.from_ns)), until_s, title))
+        downtime[gap.tp] += round(gap.ms * 1000)
     acked = Counter(TopicPartition(e.data["topic"], e.data["partition"]) for e in others if e.kind == "ack")
     return Picture(
         rows,
@@ -128,7 +133,7 @@ def _picture(history: History, group: str, its: list[Span], excused: Excuses) ->
             Mark(s(from_ns), label, f"{label}: {s(from_ns):.2f} s to {s(to_ns):.2f} s", s(to_ns))
             for label, from_ns, to_ns in _faults([*events, *others], end)
         ),
-        tuple(downtime[i] / 1000 for i in range(len(rows))),
+        tuple(downtime[tp] / 1000 for tp in rows),
         tuple(acked[tp] for tp in rows),
     )
 
@@ -145,9 +150,6 @@ def _row(its: list[Span], excused: Excuses) -> list[tuple[str, str, int, int, st
             lasts = f"{(to_ns - from_ns) / 1e6:.0f} ms"
             title = f"{interval.member} can't know whether it still owns {_named(span.tp)}: {lasts}"
             found.append((ZOMBIE, interval.member, from_ns, to_ns, title))
-        if latest is not None and interval.gap_before_ms:
-            title = f"nobody owns {_named(span.tp)}: {interval.gap_before_ms:.1f} ms"
-            found.append((GAP, "", latest.interval.end_ns, interval.start_ns, title))
         if latest is not None and interval.overlap_prev_ms:
             shared = interval.start_ns, min(interval.end_ns, latest.interval.end_ns)
             zombie = zombie_of(latest, span, excused)

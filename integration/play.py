@@ -15,7 +15,7 @@ from . import actions as do
 from .broker import Broker
 from .broker.cluster import Cluster
 from .checker import check
-from .errors import NotSupported
+from .errors import HarnessError, NotSupported
 from .group import MemberGroup
 from .history import History
 from .outages import Outages
@@ -24,9 +24,12 @@ from .proxy import Applied, FaultProxy
 from .records import Sender
 from .report import GroupResult, StepRow
 from .scenario import Scenario, Step
-from .topics import create_topics
+from .topics.prefix import prefixed
+from .topics.sandbox import Sandbox
 
 OnStep = Callable[[StepRow], None]
+STEP_S = 40.0
+"""How long a group may take to come to rest after a step."""
 
 
 def play(
@@ -35,19 +38,22 @@ def play(
     folder: Path,
     run: str,
     *,
+    sandbox: Sandbox | None = None,
     group: str | None = None,
     on_step: OnStep | None = None,
-    timeout_s: float = 40,
+    timeout_s: float = STEP_S,
     for_s: float | None = None,
 ) -> GroupResult:
-    """Run the scenario to its end and judge it.
+    """Run the scenario, to its end if its group comes to rest after each step, and judge what has happened.
 
     Args:
         scenario: What shall happen.
         broker: Where; it must be ready.
         folder: Gets the history of this group, and nothing else may write there.
         run: Id of the run, on every event.
-        group: Group id; by default the scenario's name and the run's first characters.
+        sandbox: What gets its topics and its group; None: one for this scenario alone, on an external broker under a
+            prefix of its own, and removed at the end.
+        group: Group id in the sandbox; by default the scenario's name and the run's first characters.
         on_step: Called when the group is stable after each step.
         timeout_s: For each step, and for the group to have consumed everything at the end.
         for_s: No step begins later; None: all are taken.
@@ -55,16 +61,17 @@ def play(
     Raises:
         NotSupported: The scenario has network faults, and the broker no listener for a proxy; or it needs several
             nodes, and this is a single broker.
-        NotStable, MemberDied, NotDrained, NotOver: The scenario didn't get to its end; the history up to there is kept.
         ConfigError: A topic exists with another partition count.
     """
+    require_fit(scenario, broker)
     cluster = broker if isinstance(broker, Cluster) else None
-    if scenario.nodes > (1 if cluster is None else len(cluster.nodes)):
-        raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
-    create_topics(broker.bootstrap, scenario.topics)
-    group = group or f"{scenario.name}-{run[:8]}"
     steps: list[StepRow] = []
+    gave_up = ""
     with ExitStack() as stack:
+        sandbox = sandbox or stack.enter_context(Sandbox.on(broker))
+        scenario = prefixed(scenario, sandbox.prefix)
+        sandbox.make(scenario.topics)
+        group = sandbox.name(group or f"{scenario.name}-{run[:8]}")
         proxy = None
         if scenario.network_faults:
             proxy = stack.enter_context(FaultProxy(broker.routes, folder, run))
@@ -72,18 +79,22 @@ def play(
         members = stack.enter_context(MemberGroup(broker.bootstrap, group, folder, run, **timeouts))
         outages = None if cluster is None else Outages(cluster, members)
         stage = _Stage(scenario, members, proxy, outages, timeout_s)
-        with ExitStack() as sending:
-            if scenario.rate_per_s:
-                topics = sorted(scenario.lasting_topics)
-                sending.enter_context(Sender(broker.bootstrap, folder, run, topics, "default", scenario.rate_per_s))
-            began = time.monotonic()
-            for step in scenario.steps:
-                if for_s is not None and time.monotonic() - began >= for_s:
-                    break
-                steps.append(stage.take(step))
-                if on_step:
-                    on_step(steps[-1])
-        members.drain(timeout_s)
+        try:
+            with ExitStack() as sending:
+                if scenario.rate_per_s:
+                    topics = sorted(scenario.lasting_topics)
+                    sending.enter_context(Sender(broker.bootstrap, folder, run, topics, "default", scenario.rate_per_s))
+                began = time.monotonic()
+                for step in scenario.steps:
+                    if for_s is not None and time.monotonic() - began >= for_s:
+                        break
+                    steps.append(stage.take(step))
+                    if on_step:
+                        on_step(steps[-1])
+            members.drain(timeout_s)
+        except HarnessError as error:  # what has happened is judged, and isn't true
+            gave_up = str(error)
+            members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
     history = History.load(folder)
     verdict = check(history, scenario.require)
     return GroupResult(
@@ -93,7 +104,20 @@ def play(
         verdict=verdict,
         intervals=tuple(verdict.intervals),
         picture=pictures(history).get(group),
+        gave_up=gave_up,
     )
+
+
+def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
+    """Check that a scenario can be played there, before anything is made.
+
+    Raises:
+        NotSupported: As `play`.
+    """
+    if scenario.nodes > (len(broker.nodes) if isinstance(broker, Cluster) else 1):
+        raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
+    if scenario.network_faults:
+        _ = broker.routes
 
 
 @dataclass

@@ -7,11 +7,20 @@ they give up.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from kafka_assignors.errors import ConfigError
 
 from .broker.ready import nodes
 from .errors import BrokerUnreachable
+
+
+def make_no_topics(consumer: Any) -> None:
+    """Keep a new ``KafkaConsumer`` from making topics by asking for them, on brokers that make topics unasked.
+
+    kafka-python 3.0.12 takes ``allow_auto_create_topics=False`` and never passes it on to what asks.
+    """
+    consumer._client.cluster.config["allow_auto_create_topics"] = False
 
 
 def require_broker(bootstrap: str, timeout_s: float = 5) -> None:

@@ -30,7 +30,7 @@ from .errors import HarnessError, NotDrained
 from .integrity.manifest import RunFile
 from .names import partitioner_named, settings_of_partitioner
 from .promise import promised_name, promised_partition
-from .reach import require_broker
+from .reach import make_no_topics, require_broker
 
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
@@ -376,13 +376,15 @@ def _value_id(value: bytes | None) -> str | None:
 
 def _consumer(bootstrap: str) -> Any:
     require_broker(bootstrap)
-    return KafkaConsumer(
+    consumer = KafkaConsumer(
         bootstrap_servers=bootstrap.split(","),
         group_id=None,
         allow_auto_create_topics=False,
         metrics_enabled=False,
         max_poll_records=5000,
     )
+    make_no_topics(consumer)
+    return consumer
 
 
 def _writer(folder: Path, stem: str, run: str, src: str) -> RunFile:

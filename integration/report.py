@@ -19,6 +19,7 @@ from .checker import LAWS, Interval, Verdict
 from .costs import STATES
 from .draw import colours, svg
 from .history import History
+from .laws.told import told
 from .picture import Picture, pictures
 
 BAR_PX = 34
@@ -96,7 +97,11 @@ class StepRow:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group's scenario, played and judged."""
+    """One group's scenario, played and judged.
+
+    Args:
+        gave_up: Why it wasn't played to its end; empty if it was.
+    """
 
     title: str
     about: str
@@ -105,6 +110,7 @@ class GroupResult:
     intervals: tuple[Interval, ...]
     note: str = ""
     picture: Picture | None = None
+    gave_up: str = ""
 
     @property
     def legend(self) -> list[tuple[str, str]]:
@@ -229,7 +235,7 @@ def render_html(report: Report) -> str:
     """The page: no script, no link, no download."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    page: str = environment.from_string(template).render(report=report, law_rows=law_rows, zip=zip)
+    page: str = environment.from_string(template).render(report=report, law_rows=law_rows, told=told, zip=zip)
     return page
 
 
@@ -258,7 +264,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     lines = [f"verdict {word} ({verdict.laws})"]
     for violation in verdict.violations:
         lines.append(f"  {violation.law}: {violation.message}")
-        lines += [f"    witness {w}" for w in violation.witnesses]
+        lines += [f"    witness {told(witness)}" for witness in violation.witnesses]
     lines += [f"  unknown: {reason}" for reason in verdict.unknown]
     lines += [f"  skipped {law}: {_reasons(reasons)}" for law, reasons in verdict.skipped.items()]
     return [*lines, *(f"  {fact}" for fact in verdict.facts)]

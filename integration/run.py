@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -33,14 +33,18 @@ from .broker import KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
 from .chaos import DRAWN, named
 from .checker import Verdict, check, known_laws
-from .demo import Demo
+from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .history import History
 from .names import assignor_named
-from .play import play
+from .play import STEP_S, play, require_fit
 from .publish import publish
 from .report import GroupResult, Report, StepRow, render_html, step_table, told_groups, verdict_lines
-from .scenario import SCENARIOS, Scenario
+from .scenario import DEMO_TOPICS, SCENARIOS, Scenario
 from .scenariofile import read_scenario
+from .topics import Topics
+from .topics.consent import Intent
+from .topics.prefix import prefixed
+from .topics.sandbox import Sandbox, make_new
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
@@ -60,11 +64,12 @@ Out = Annotated[Path | None, typer.Option(help="Folder for history and report; d
 Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
 Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
 EventsTopic = Annotated[
-    str | None, typer.Option(help="Publish the history to this topic, an event a record; with --bootstrap.")
+    str | None, typer.Option(help="Make this topic and publish the history to it, an event a record; with --bootstrap.")
 ]
 Require = Annotated[
     list[str] | None, typer.Option(help="A law that must have been judged, or the verdict is unknown; repeat for more.")
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Agree to what is made, and removed, on the broker of --bootstrap.")]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
 
 
@@ -129,7 +134,6 @@ def _folder(out: Path | None) -> Path:
     folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"--out {folder} is not empty; a run's history must not mix with another's")
-    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -143,6 +147,7 @@ def demo(
     spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
     seed: Annotated[int, typer.Option(help="Decides the records' keys.")] = 7,
     events_topic: EventsTopic = None,
+    yes: Yes = False,
 ) -> None:
     """Everything once, on a real broker: partitioners, assignors, vote, worked examples, Spark; one HTML page."""
     with _clear_errors():
@@ -155,8 +160,15 @@ def demo(
                 f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
                 f"ready in {time.monotonic() - began:.1f} s"
             )
-            played = Demo(broker, folder, uuid.uuid4().hex, console, spark=spark, seed=seed)
-            report = played.run()
+            with Sandbox.on(broker) as sandbox:
+                topics, groups = made_on(sandbox)
+                sent = RECORDS_PER_TOPIC * len(PARTITIONERS) * len(DEMO_TOPICS)
+                records = f"{sent} records, and 100 a second while groups change,"
+                _require_consent(
+                    broker, Intent(broker.bootstrap, sandbox.prefix, topics, groups, records, events_topic), yes
+                )
+                played = Demo(broker, sandbox, folder, uuid.uuid4().hex, console, spark=spark, seed=seed)
+                report = played.run()
             _publish(console, broker.bootstrap, events_topic, sorted(played.history.iterdir()))
         word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
         console.print(f"Every verdict together: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
@@ -182,6 +194,11 @@ def run(
     minutes: Annotated[
         float | None, typer.Option(min=0.1, help="No step begins later; for a soak 10 unless said.")
     ] = None,
+    timeout_s: Annotated[
+        float | None,
+        typer.Option(min=0.1, help=f"Seconds for the group to come to rest after a step; {STEP_S:g} unless said."),
+    ] = None,
+    yes: Yes = False,
     png: Png = None,
     require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
@@ -215,12 +232,27 @@ def run(
 
         with _brokers(what, backend, bootstrap, kafka_version) as broker, console.status("playing"):
             # A long run isn't given up for one step that a busy machine makes slow.
-            lasts: dict[str, Any] = {} if minutes is None else {"for_s": 60 * minutes, "timeout_s": _PATIENT_S}
-            result = play(what, broker, folder / "history", uuid.uuid4().hex, on_step=on_step, **lasts)
+            waits_s = timeout_s or (STEP_S if minutes is None else _PATIENT_S)
+            for_s = None if minutes is None else 60 * minutes
+            with Sandbox.on(broker) as sandbox:
+                topics = prefixed(what, sandbox.prefix).topics
+                records = f"{what.rate_per_s} records a second" if what.rate_per_s else ""
+                intent = Intent(
+                    broker.bootstrap, sandbox.prefix, topics, [sandbox.name(what.name)], records, events_topic
+                )
+                require_fit(what, broker)
+                _require_consent(broker, intent, yes)
+                result = play(
+                    what, broker, folder / "history", uuid.uuid4().hex,
+                    sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
+                )  # fmt: skip
+            if result.gave_up:
+                print(f"not played to its end: {result.gave_up}", file=sys.stderr)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
             _publish(console, broker.bootstrap, events_topic, [folder / "history"])
-        told = {**_figures(result.verdict), "harness_growth_mb": round(max(memory_mb) - memory_mb[0], 1)}
+        grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
+        told = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
         _keep(result, folder, facts)
         _draw(png, (result,))
         _tell(result.verdict, folder, as_json, told)
@@ -309,20 +341,35 @@ def _require_lasting(events_topic: str | None, bootstrap: str | None) -> None:
         )
 
 
+def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> None:
+    """Of a broker that this run didn't start: it must be agreed to, and a topic that is to last must be new."""
+    if not (isinstance(broker, Broker) and broker.backend == "external"):
+        return
+    if intent.lasting is not None:
+        with closing(Topics(broker.bootstrap)) as there:
+            if there.counts([intent.lasting]):
+                raise ConfigError(
+                    f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, and only new topics are "
+                    "written to; take another name"
+                )
+    intent.require(yes)
+
+
 def _publish(console: Console, bootstrap: str, topic: str | None, histories: Iterable[Path]) -> None:
     if topic:
+        make_new(bootstrap, {topic: 1})
         sent = sum(publish(bootstrap, topic, history) for history in histories)
         console.print(f"{sent} events are in topic {topic}", highlight=False)
 
 
 def _figures(verdict: Verdict) -> dict[str, Any]:
-    """What all steps together cost."""
+    """What all steps together cost, and those that never came to rest."""
     steps = verdict.measures["steps"]
     return {
         "steps": len(steps),
         "generations": len(verdict.measures["generations"]),
-        "longest_stop_ms": round(max((step["stop_ms"] for step in steps), default=0)),
-        "downtime_ms": round(sum(step["downtime_ms"] for step in steps)),
+        "longest_stop_ms": round(verdict.measures["longest_gap_ms"]),
+        "downtime_ms": round(sum(verdict.measures["downtime_ms"].values())),
         **{name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")},
         "records": verdict.measures["acked"],
     }

@@ -94,8 +94,8 @@ def _read(topic: str, bootstrap: str, records: int) -> tuple[int, list[Placed]]:
     from kafka import TopicPartition
 
     with closing(_consumer(bootstrap)) as consumer:
-        ids = consumer.partitions_for_topic(topic)
-        if not ids:
+        # Of all topics, as asking for one by its name makes it on a broker that makes topics unasked.
+        if topic not in consumer.topics() or not (ids := consumer.partitions_for_topic(topic)):
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
         partitions = [TopicPartition(topic, p) for p in sorted(ids)]
         begin, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)

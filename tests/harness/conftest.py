@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -27,3 +28,14 @@ def unjudged_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[Callable[..
             return stack.enter_context(MemberGroup(kafka_broker.bootstrap, name, tmp_path, "run", **settings))
 
         yield make
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes to end whatever happens."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -44,17 +43,6 @@ def await_line(process: subprocess.Popen[str], pattern: str) -> str:
             return line
         assert time.monotonic() < deadline, "".join(seen)
     pytest.fail(f"no line like {pattern!r}; exit {process.wait()}:\n{''.join(seen)}")
-
-
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes to end whatever happens."""
-    processes: list[subprocess.Popen[str]] = []
-    yield processes
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def spawn(started: list[subprocess.Popen[str]], *args: str) -> subprocess.Popen[str]:
@@ -123,7 +111,10 @@ def test_judge_names_what_is_missing(tmp_path: Path) -> None:
 def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
     """One partition of the coordinator's log is doubled: exit 2, it was changed; had it been written so: 1."""
     out = tmp_path / "out"
-    assert integration("run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--out", str(out)).returncode == 0
+    assert (
+        integration("run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out)).returncode
+        == 0
+    )
     log = next((out / "history").glob("*.coordlog.jsonl"))
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     last = [row for row in lines if row["kind"] == "generation_committed" and len(row["members"]) == 3][-1]
@@ -173,7 +164,7 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
     with start_broker() as broker:
         done = subprocess.run(
             [sys.executable, "-m", "integration", "demo", "--out", str(out),
-             "--bootstrap", broker.bootstrap, "--events-topic", "rebalances"],
+             "--bootstrap", broker.bootstrap, "--yes", "--events-topic", "rebalances"],
             capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

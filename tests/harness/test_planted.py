@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from integration.history import History
 from integration.records import Record, read_back, send
 
 from .story import seal
+from .test_cli import integration
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]
@@ -152,3 +155,30 @@ def test_a_record_that_is_deleted_before_it_is_read_back_is_missing(
     assert violation.law == "K1"
     assert "4 record(s)" in violation.message
     assert "missing from the read-back" in violation.message
+
+
+def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Broker, tmp_path: Path) -> None:
+    """As a user meets it: FALSE and exit 1, the witness in words, a partition without an owner red to the edge."""
+    out = tmp_path / "run"
+    command = ["run", "churn", "--assignor", "tests.harness.planted:Dropping", "--timeout-s", "8"]
+
+    done = integration(*command, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json")
+
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["value"] is False
+    assert "O3" in {violation["law"] for violation in answer["violations"]}
+    assert answer["longest_stop_ms"] > 5000
+    assert "not played to its end: group" in done.stderr
+    again = integration("judge", str(out), "--page", str(tmp_path / "again.html"))
+    assert again.returncode == 1
+    assert re.search(r"O3: generation \d+ stayed: (orders|payments|audit)\S*-0 is ", again.stdout), again.stdout
+    assert "witness " in again.stdout
+    for page in (out / "report.html", tmp_path / "again.html"):
+        shown = page.read_text("utf-8")
+        red = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"[^>]* class="gap"><title>([^<]+)', shown)
+        never = [(float(x) + float(width), title) for x, width, title in red if "never again" in title]
+        owned = [float(x) + float(w) for x, w in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', shown)]
+        assert len(never) == 3, red
+        assert {round(edge) for edge, _ in never} == {round(max(owned))}
+    assert "Not played to its end" in (out / "report.html").read_text("utf-8")

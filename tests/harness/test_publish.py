@@ -56,7 +56,17 @@ def test_a_played_scenario_is_published_with_its_seals(kafka_broker: Broker, tmp
     """By the command, into a topic that doesn't exist yet."""
     out, topic = tmp_path / "out", f"events-{tmp_path.name}"
     done = integration(
-        *("run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--out", str(out), "--events-topic", topic)
+        *(
+            "run",
+            "range-skew",
+            "--bootstrap",
+            kafka_broker.bootstrap,
+            "--yes",
+            "--out",
+            str(out),
+            "--events-topic",
+            topic,
+        )
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

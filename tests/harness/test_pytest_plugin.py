@@ -52,6 +52,12 @@ def test_drops(kafka_group, kafka_topic):
     dropped(kafka_group, kafka_topic(partitions=4))
 
 
+def test_never_rests(kafka_group, kafka_topic):
+    topic, group = kafka_topic(partitions=4), kafka_group()
+    group.start("m1", [topic], ["theirs:Dropping"])
+    group.wait_stable(timeout_s=8)
+
+
 @pytest.mark.xfail(strict=True, reason="ticket 7: drops partition 0")
 def test_known_to_drop(kafka_group, kafka_topic):
     dropped(kafka_group, kafka_topic(partitions=4))
@@ -146,6 +152,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         "test_sound": "PASSED",
         "test_drops": "FAILED",
         "test_known_to_drop": "XFAIL",
+        "test_never_rests": "FAILED",
         "test_says_nothing": "FAILED",
         "test_may_say_nothing": "PASSED",
         "test_fails_by_itself": "FAILED",
@@ -169,6 +176,14 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert judged.returncode == 1, judged.stdout + judged.stderr
     assert "verdict FALSE" in judged.stdout
 
+    report = report_of("test_never_rests", shown)
+    assert "isn't stable after 8 s" in report
+    assert "verdict FALSE" in report
+    assert re.search(r"O3: generation \d+ stayed: topic-\S+-0 ", report), report
+    assert re.search(
+        r"witness \d\d:\d\d:\S+ the coordinator log \(event \d+\): generation \d+ \(dropping\): m1 got", report
+    )
+
     report = report_of("test_says_nothing", shown)
     assert "verdict UNKNOWN" in report
     assert "nothing to judge" in report
@@ -178,7 +193,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert "verdict true" in report
 
     started = [pid for folder in histories.values() if any(folder.glob("*.m1.*")) for pid in members_of(folder)]
-    assert len(started) == 9
+    assert len(started) == 10
     assert [pid for pid in started if not gone(pid)] == []
     assert [e.kind for e in History.load(histories["has_no_setup"]).events if e.kind == "stop"] == ["stop"]
 

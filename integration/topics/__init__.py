@@ -15,7 +15,7 @@ from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
-from .errors import NotStable
+from ..errors import NotStable
 
 _TICK_S = 0.05
 _TIMEOUT_S = 15.0
@@ -87,15 +87,17 @@ class Topics:
         self._admin.create_partitions({topic: partitions})
         self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
 
-    def delete(self, topic: str) -> None:
-        """Delete a topic; returns when the brokers don't know it any more.
+    def delete(self, *topics: str) -> None:
+        """Delete topics; returns when the brokers don't know them any more.
 
         Raises:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._renew()
-        self._admin.delete_topics([topic])
-        self._until(lambda: not self.counts([topic]), f"topic {topic!r} is gone")
+        self._admin.delete_topics(list(topics))
+        self._until(
+            lambda: not any(self.counts([topic]) for topic in topics), f"topic {', '.join(map(repr, topics))} is gone"
+        )
 
     def begins_and_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """First offset, and the one behind the last record, of each topic-partition.
@@ -184,12 +186,14 @@ class Topics:
 def create_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
     """Make sure that the topics exist with these partition counts; returns when every partition has a leader.
 
+    For a broker of the run's own. On any other, `sandbox.Sandbox` makes topics that nobody else has.
+
     Args:
         bootstrap: ``host:port``, several with commas.
         topics: topic -> partition count.
 
     Raises:
-        ConfigError: A topic exists with another count, which this doesn't change.
+        ConfigError: A topic exists with another count: it isn't this run's, and stays as it is.
         kafka.errors.KafkaError: The broker refuses.
     """
     with closing(Topics(bootstrap)) as broker:
@@ -197,8 +201,8 @@ def create_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
         for topic, count in there.items():
             if count != topics[topic]:
                 raise ConfigError(
-                    f"topic {topic!r} has {count} partitions, this run needs {topics[topic]}; "
-                    "delete it, or take another broker"
+                    f"topic {topic!r} has {count} partitions already, and this run needs {topics[topic]}; "
+                    "take another name for it, or a broker without it"
                 )
         if missing := {topic: count for topic, count in topics.items() if topic not in there}:
             broker.create(missing)

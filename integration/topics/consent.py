@@ -1,0 +1,68 @@
+"""May a run write to a broker that somebody else runs? Asked before anything is made there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import typer
+
+from kafka_assignors.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a run is about to make on a broker.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        prefix: Of all names.
+        topics: topic -> partition count; removed at the end.
+        groups: Group ids; removed at the end.
+        records: How many are sent, in words; empty: none.
+        lasting: A topic that stays, with the run's history in it; None: none.
+    """
+
+    bootstrap: str
+    prefix: str
+    topics: Mapping[str, int]
+    groups: Collection[str]
+    records: str
+    lasting: str | None = None
+
+    def __str__(self) -> str:
+        topics = (f"{self._short(topic)} ({_partitions(count)})" for topic, count in sorted(self.topics.items()))
+        lines = [
+            f"{self.bootstrap} is a broker that runs already. What this run makes there, all names with {self.prefix} "
+            "before them, it removes at its end:",
+            f"  topics {', '.join(topics)}",
+            f"  groups {', '.join(map(self._short, sorted(self.groups)))}",
+            f"It sends {self.records} to these topics, and nothing to others."
+            if self.records
+            else "It sends no records.",
+        ]
+        if self.lasting is not None:
+            lines.append(f"It makes topic {self.lasting} (1 partition), which stays, and sends the history there.")
+        return "\n".join(lines)
+
+    def _short(self, name: str) -> str:
+        return name.removeprefix(self.prefix)
+
+    def require(self, yes: bool) -> None:
+        """Go on only if that was agreed to: by ``--yes``, or by an answer at the terminal.
+
+        Raises:
+            ConfigError: It wasn't, or there is no terminal to ask at.
+        """
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise ConfigError(f"{self}\nThere is no terminal to ask at: add --yes to agree")
+        print(self, file=sys.stderr)
+        if not typer.confirm("Go on?", err=True):
+            raise ConfigError(f"not agreed to; nothing was made at {self.bootstrap}")
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"

@@ -1,0 +1,146 @@
+"""The part of a cluster that a run writes to: topics and groups that it made itself, and removes at its end."""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from types import TracebackType
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+
+from ..broker import Broker
+from ..broker.cluster import Cluster
+from . import Topics, create_topics
+
+_TICK_S = 0.2
+_LAST_S = 30.0
+"""For members that were killed to be missed: a group can be removed when it has no members."""
+
+
+class Sandbox:
+    """Where a run may write: to topics and groups whose names begin with its prefix, all made by itself.
+
+    A context manager; leaving it removes them, also after an exception or Ctrl-C. What can't be removed is told on
+    standard error by name. A process that is killed removes nothing.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        prefix: Of all names; empty on a broker that ends with the run, where nothing needs to be removed.
+    """
+
+    def __init__(self, bootstrap: str, prefix: str = "") -> None:
+        self.bootstrap, self.prefix = bootstrap, prefix
+        self._made: dict[str, int] = {}
+
+    @classmethod
+    def on(cls, broker: Broker | Cluster) -> Sandbox:
+        """A sandbox on that broker; with a prefix of its own on one that runs already."""
+        external = isinstance(broker, Broker) and broker.backend == "external"
+        return cls(broker.bootstrap, new_prefix() if external else "")
+
+    def name(self, name: str) -> str:
+        """What a topic or a group is called here."""
+        return self.prefix + name
+
+    def make(self, topics: Mapping[str, int]) -> None:
+        """Make topics, full name -> partition count, but for those that this sandbox has made so already.
+
+        On a broker of the run's own a topic that exists with that count is one of the run's. Returns when every
+        partition has a leader.
+
+        Raises:
+            ConfigError: A topic exists, or its name has another prefix.
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        if not self.prefix:
+            create_topics(self.bootstrap, topics)
+            return
+        if strange := [topic for topic in topics if not topic.startswith(self.prefix)]:
+            raise ConfigError(f"topic {strange[0]!r} isn't this run's: its name doesn't begin with {self.prefix!r}")
+        if new := {topic: count for topic, count in topics.items() if self._made.get(topic) != count}:
+            make_new(self.bootstrap, new)
+            self._made |= new
+
+    def close(self) -> None:
+        """Remove what was made; tells what is left where that fails."""
+        if self.prefix:
+            ours = f"topics and groups whose names begin with {self.prefix}"
+            remove(self.bootstrap, lambda name: name.startswith(self.prefix), ours)
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+
+def new_prefix() -> str:
+    """A prefix that no other run has."""
+    return f"kafka-assignors-{uuid.uuid4().hex[:12]}-"
+
+
+def make_new(bootstrap: str, topics: Mapping[str, int]) -> None:
+    """Make topics that don't exist; returns when every partition has a leader.
+
+    Raises:
+        ConfigError: A topic exists: it is somebody else's, and stays as it is.
+        kafka.errors.KafkaError: The broker refuses.
+    """
+    with closing(Topics(bootstrap)) as broker:
+        try:
+            broker.create(topics)
+        except TopicAlreadyExistsError as error:
+            there = broker.counts(topics)
+            raise ConfigError(
+                f"topic {', '.join(map(repr, there))} exists at {bootstrap}, and only new topics are written to; "
+                "take another name"
+            ) from error
+
+
+def remove(bootstrap: str, ours: Callable[[str], bool], what: str) -> None:
+    """Remove groups and topics; what is left, and why, is told on standard error.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        ours: Whether the group, or the topic, of a name is to go.
+        what: All of it in words, for when the broker can't be asked.
+    """
+    left, why = [what], "interrupted"
+    try:
+        with (
+            closing(KafkaAdminClient(bootstrap_servers=bootstrap.split(","))) as admin,
+            closing(Topics(bootstrap)) as t,
+        ):
+            topics = [name for name in t.counts((), ("",)) if ours(name)]
+            left = [*(f"group {group}" for group in _groups(admin, ours)), *(f"topic {topic}" for topic in topics)]
+            said = _remove_groups(admin, ours)
+            if topics:
+                t.delete(*topics)
+            left, why = [f"group {group}" for group in _groups(admin, ours)], said
+    except (KafkaError, KafkaAssignorsError, OSError) as error:
+        why = f"{type(error).__name__}: {error}"
+    finally:
+        if left:
+            print(f"left at {bootstrap}, remove it yourself ({why}): {', '.join(left)}", file=sys.stderr)
+
+
+def _groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> list[str]:
+    return sorted(row["group_id"] for row in admin.list_groups() if ours(row["group_id"]))
+
+
+def _remove_groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> str:
+    """Remove them as their last members are missed; returns what the coordinators said last."""
+    deadline = time.monotonic() + _LAST_S
+    said: set[str] = set()
+    while groups := _groups(admin, ours):
+        said = set(admin.delete_groups(groups).values()) - {"OK"}
+        if not said or time.monotonic() > deadline:
+            break
+        time.sleep(_TICK_S)
+    return ", ".join(sorted(said))
