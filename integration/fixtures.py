@@ -39,6 +39,7 @@ from .history import History
 from .java import LiveJava
 from .proxy import FaultProxy
 from .report import verdict_lines
+from .topics.sandbox import remove
 
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
@@ -104,7 +105,17 @@ def pytest_configure(config: pytest.Config) -> None:
     nodes = _number(config, "nodes", 3)
     if nodes < 1:
         raise pytest.UsageError(f"--kafka-nodes={nodes}: a cluster has at least 1 broker")
-    config.stash[_SEED] = _number(config, "seed", random.SystemRandom().randrange(1_000_000))
+    # A worker of pytest-xdist draws what the run as a whole has drawn.
+    drawn = getattr(config, "workerinput", {}).get(_SEED_OF_WORKERS)
+    config.stash[_SEED] = _number(
+        config, "seed", random.SystemRandom().randrange(1_000_000) if drawn is None else drawn
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the seed to a worker of pytest-xdist."""
+    node.workerinput[_SEED_OF_WORKERS] = node.config.stash[_SEED]
 
 
 def _number(config: pytest.Config, name: str, default: int) -> int:
@@ -154,8 +165,7 @@ def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator
 
     def make(partitions: int = 1, name: str = "topic", configs: Mapping[str, str] | None = None) -> str:
         topic = f"{name}-{_RUN}-{next(_COUNTER)}"
-        options = {"num_partitions": partitions, "replication_factor": 1, "configs": dict(configs or {})}
-        kafka_admin.create_topics({topic: options})
+        kafka_admin.create_topics({topic: {"num_partitions": partitions, "configs": dict(configs or {})}})
         made.append(topic)
         kafka_admin.wait_for_topics([topic])
         return topic
@@ -227,7 +237,7 @@ class _Judged:
         self.folder = folder
         self.groups: list[MemberGroup] = []
         self.proxies: list[FaultProxy] = []
-        self.unknown_ok = False
+        self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
         self.told = ""  # of a test that failed by itself
 
@@ -239,9 +249,22 @@ class _Judged:
             for group in self.groups:  # these end first
                 stack.callback(group.close)
 
+    def verdict(self) -> Verdict:
+        """Over all of the history; over that without the loose groups, if it is unknown."""
+        whole = check(History.load(self.folder), self.require)
+        if whole.value is not None or not self.loose or self.unknown_ok:
+            return whole
+        return check(History.load(self.folder, without=self.loose), self.require)
+
+    @property
+    def unknown_ok(self) -> bool:
+        """Whether all groups are loose."""
+        return all(group.group in self.loose for group in self.groups)
+
 
 _JUDGED = pytest.StashKey[_Judged]()
 _SEED = pytest.StashKey[int]()
+_SEED_OF_WORKERS = "kafka_seed"
 
 
 @pytest.fixture
@@ -258,15 +281,26 @@ def kafka_history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{test}.", dir=kept)).resolve()
 
 
+@pytest.fixture(scope="session")
+def kafka_groups_made(kafka_broker: Broker) -> Iterator[set[str]]:
+    """The ids of the groups that `kafka_group` made; an external broker has none of them after the session."""
+    made: set[str] = set()
+    yield made
+    if kafka_broker.backend == "external" and made:
+        remove(kafka_broker.bootstrap, made.__contains__, f"groups {', '.join(sorted(made))}")
+
+
 @pytest.fixture
 def kafka_group(
-    request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path
+    request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path, kafka_groups_made: set[str]
 ) -> Iterator[Callable[..., MemberGroup]]:
     """Make groups on the broker: ``kafka_group(session_timeout_ms=6000) -> MemberGroup``, under an id of its own.
 
     When the test's function is over every member ends, and everything that happened is judged: a verdict that is false
-    or unknown fails the test, with the witnesses and how to judge the kept history again. ``unknown_ok=True`` lets an
-    unknown one pass. Records sent by `integration.records` into ``group.folder`` are judged as well.
+    or unknown fails the test, with the witnesses and how to judge the kept history again. ``unknown_ok=True`` lets it
+    pass if what is unknown is of that group. ``require={"C3"}``: an unknown verdict unless that law was judged. Records
+    sent by `integration.records` into ``group.folder`` are judged as well. An external broker's groups are removed at
+    the end of the session.
     """
     judged = request.node.stash[_JUDGED] = _Judged(kafka_history)
 
@@ -278,7 +312,9 @@ def kafka_group(
             kafka_broker.bootstrap, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
         )
         judged.groups.append(group)
-        judged.unknown_ok = judged.unknown_ok or unknown_ok
+        kafka_groups_made.add(group.group)
+        if unknown_ok:
+            judged.loose.add(group.group)
         judged.require.update(require)
         return group
 
@@ -334,15 +370,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         yield
     except (Exception, pytest.fail.Exception):
         if judged is not None and judged.groups:
-            judged.end()
-            judged.told = _told(check(History.load(judged.folder), judged.require), judged.folder)
+            try:
+                judged.end()
+                judged.told = _told(judged.verdict(), judged.folder)
+            except Exception as error:  # the test's own error is what counts
+                judged.told = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
         raise
     if judged is not None and judged.groups:
         judged.end()
-        _demand(check(History.load(judged.folder), judged.require), judged.folder, judged.unknown_ok)
+        _demand(judged.verdict(), judged.folder, judged.unknown_ok)
 
 
-_RUN = os.urandom(2).hex()
+_RUN = os.urandom(4).hex()
 _COUNTER = itertools.count(1)
 
 

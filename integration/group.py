@@ -17,7 +17,7 @@ from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.coordlog import GroupCommitted
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, UnknownName
-from kafka_assignors.events import Event, EventWriter
+from kafka_assignors.events import Event, EventWriter, file_stem
 
 from .coordreader import CoordinatorLog
 from .errors import HarnessError, MemberDied, NotDrained, NotStable
@@ -81,8 +81,8 @@ class MemberGroup(MemberFaults, TopicChanges):
         self._owners: dict[TopicPartition, str] = {}
         self._last_ns: int | None = None  # the event that the next `Stable` counts from
         self._closing = False
-        self._writer = RunFile(folder / f"{group}.harness.jsonl", run, "harness", group=group)
-        log_writer = EventWriter(folder / f"{group}.coordlog.jsonl", run, "coordlog", group=group)
+        self._writer = RunFile(folder / f"{file_stem(group)}.harness.jsonl", run, "harness", group=group)
+        log_writer = EventWriter(folder / f"{file_stem(group)}.coordlog.jsonl", run, "coordlog", group=group)
         try:
             self._log = CoordinatorLog(bootstrap, group, log_writer)
             self._topics = Topics(bootstrap)
@@ -160,7 +160,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             raise UnknownName("client", client, CLIENTS)
         incarnation = self._incarnations.get(name, -1) + 1
         self._incarnations[name] = incarnation
-        stem = f"{self.group}.{name}.{incarnation}"
+        stem = file_stem(self.group, name, incarnation)
         config = MemberConfig(
             bootstrap=self.bootstrap if via is None else via.admit(name, self.group, incarnation),
             group=self.group,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_assignors.events import Event
+from kafka_assignors.events import Event, file_stem
 
 from .integrity import clocks, manifest
 from .integrity.schema import fault_of
@@ -36,8 +36,12 @@ class History:
         set_(self, "problems", tuple(problems))
 
     @classmethod
-    def load(cls, folder: Path) -> History:
+    def load(cls, folder: Path, *, without: Collection[str] = ()) -> History:
         """Read all ``*.jsonl`` files of a folder.
+
+        Args:
+            folder: Of one run.
+            without: Groups of which nothing is read.
 
         A last line without its newline is what a killed writer leaves behind: it is dropped and told as a fact. Any
         other line that can't be read, or doesn't fit the schema, and any gap in a file's ``seq``, is a problem. So is a
@@ -50,7 +54,8 @@ class History:
 
         Cost: O(n log n) time, O(n) memory.
         """
-        paths = sorted(folder.glob("*.jsonl"))
+        left_out = tuple(f"{file_stem(group)}." for group in without)
+        paths = sorted(path for path in folder.glob("*.jsonl") if not path.name.startswith(left_out))
         if not paths:
             raise FileNotFoundError(f"no history in {folder}: a run's folder holds *.jsonl files")
         facts: list[str] = []
@@ -59,6 +64,7 @@ class History:
         unsealed = {
             path.name: last for path in paths if (last := _load(path, files[path.name], facts, problems)) is not None
         }
+        files = {name: [event for event in events if event.group not in without] for name, events in files.items()}
         written = [event for events in files.values() for event in events]
         problems += [*manifest.problems(folder, written), *_missing(written, unsealed), *clocks.problems(files)]
         return cls((event for events in clocks.retimed(files).values() for event in events), facts, problems)

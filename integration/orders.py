@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -67,7 +68,10 @@ class Orders:
         while told := os.read(0, 4096):
             *lines, rest = (rest + told).split(b"\n")
             for line in lines:
-                self._obey(line.decode())
+                try:
+                    self._obey(line.decode())
+                except ValueError as error:  # this thread also ends the process with its harness
+                    print(f"not an order: {line!r}: {error}", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_GRACE_S)
         os._exit(3)
@@ -79,6 +83,22 @@ class Orders:
         elif what == "stall-assign":
             self._may_assign.clear()
         elif what == "subscribe":
-            self._subscription = json.loads(rest)
-        else:
+            self._subscription = _subscription(rest)
+        elif what == "go":
             self.go()
+        else:
+            raise ValueError(f"{what!r} is none of stall, stall-assign, go, subscribe")
+
+
+def _subscription(text: str) -> Mapping[str, Any]:
+    """Read what `subscribe` names.
+
+    Raises:
+        ValueError: Neither a list of topics nor a pattern.
+    """
+    wanted = json.loads(text)
+    if isinstance(wanted, dict) and set(wanted) == {"pattern"} and isinstance(wanted["pattern"], str):
+        return wanted
+    if isinstance(wanted, dict) and set(wanted) == {"topics"} and isinstance(wanted["topics"], list):
+        return wanted
+    raise ValueError('subscribe takes {"topics": […]} or {"pattern": "…"}')

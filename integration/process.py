@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 import signal
 import subprocess
 import sys
+import sysconfig
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -189,8 +190,8 @@ class PythonProcess(MemberProcess):
         path.write_text(config.to_json(), "utf-8")
         with output.open("wb") as file:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", module, str(path)],
-                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment(), bufsize=0,
+                python(module, str(path)),
+                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, bufsize=0,
                 # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
                 start_new_session=True,
             )  # fmt: skip
@@ -266,9 +267,26 @@ class PythonProcess(MemberProcess):
                 self.take(Event.from_json(line.decode()))
 
 
-def environment() -> dict[str, str]:
-    """What the harness can import, its members can: planted assignors are named as module:Class."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])}
+_RUN = """\
+import sys
+sys.path[:] = filter(None, sys.path)
+import json, runpy
+sys.path[:], sys.argv[:] = json.loads(sys.argv[1]), sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module where all can be imported that can be here, and in the working directory.
+
+    Planted assignors are named as module:Class. The standard library comes first, as a program does not expect a
+    ``random.py`` in the working directory to take the place of its own.
+    """
+    paths = sysconfig.get_paths()
+    standard = {paths["stdlib"], paths["platstdlib"], str(Path(paths["platstdlib"]) / "lib-dynload")}
+    first = [path for path in sys.path if path in standard or path.endswith(".zip")]
+    rest = [path for path in dict.fromkeys([*filter(None, sys.path), str(Path.cwd())]) if path not in first]
+    return [sys.executable, "-c", _RUN, json.dumps([*first, *rest]), module, *arguments]
 
 
 def brief(partitions: Collection[TopicPartition]) -> str:

@@ -6,13 +6,9 @@ they give up.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from kafka_assignors.errors import ConfigError
-
-from .broker.ready import nodes
-from .errors import BrokerUnreachable
+from .broker.ready import await_ready
 
 
 def make_no_topics(consumer: Any) -> None:
@@ -34,17 +30,4 @@ def require_broker(bootstrap: str, timeout_s: float = 5) -> None:
         BrokerUnreachable: None answers in time; says what each try met.
         ConfigError: An address that is none.
     """
-    deadline = time.monotonic() + timeout_s
-    while True:
-        met = []
-        for address in bootstrap.split(","):
-            try:
-                nodes(address, max(0.1, min(2.0, deadline - time.monotonic())))
-                return
-            except (OSError, ValueError) as error:
-                if isinstance(error, ConfigError):
-                    raise
-                met.append(f"{address}: {error}")
-        if time.monotonic() >= deadline:
-            raise BrokerUnreachable(f"no broker answers at {bootstrap} within {timeout_s:g} s ({'; '.join(met)})")
-        time.sleep(0.05)
+    await_ready(bootstrap, timeout_s)

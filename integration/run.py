@@ -59,7 +59,9 @@ Backend = Annotated[
     str, typer.Option(help="jvm (a child process), shared (one for all nodes), docker, or external (with --bootstrap).")
 ]
 KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Of the broker that is started.")]
-Bootstrap = Annotated[str | None, typer.Option(help="host:port of a broker that runs already; implies external.")]
+Bootstrap = Annotated[
+    str | None, typer.Option(help="host:port of a broker that runs already, several with commas; implies external.")
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
 Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
 Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
@@ -288,7 +290,7 @@ def judge(
 @app.command()
 def watch(
     group: Annotated[str, typer.Argument(help="Group id.")],
-    bootstrap: Annotated[str, typer.Option(help="host:port of the broker.")],
+    bootstrap: Annotated[str, typer.Option(help="host:port of a broker, several with commas.")],
     once: Annotated[bool, typer.Option(help="Show the group once and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line per look.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 1.0,

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -30,7 +29,7 @@ from .coordreader import CoordinatorLog, Joined
 from .errors import NotSupported
 from .member import MemberConfig, runs
 from .names import COOPERATIVE, JAVA_ASSIGNORS
-from .process import MemberProcess, environment
+from .process import MemberProcess, python
 from .watched import Watched
 
 JAVA, CONFLUENT, VERIFIABLE = "java", "confluent", "verifiable"
@@ -69,7 +68,7 @@ def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
 
     Its assignors are any of `names.assignor_named`; those that Java has are named as Java names them.
     """
-    return [sys.executable, "-m", "integration.verifiable_member", *_options(config, properties)]
+    return python("integration.verifiable_member", *_options(config, properties))
 
 
 def _options(config: MemberConfig, properties: Path) -> list[str]:
@@ -114,7 +113,7 @@ def confluent_command(config: MemberConfig, path: Path) -> list[str]:
     """
     _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
     path.write_text(config.to_json(), "utf-8")
-    return [sys.executable, "-m", "integration.confluent_member", str(path)]
+    return python("integration.confluent_member", str(path))
 
 
 def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
@@ -230,7 +229,7 @@ class VerifiableProcess(MemberProcess):
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
-        self._program = Watched(line, self._said, environment=environment())
+        self._program = Watched(line, self._said)
         self._telling = Telling(config.member, set(config.assignors) == {COOPERATIVE}, log)
         pid = self._program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -25,7 +25,6 @@ class Watched:
             freeze it.
         folder: Its working directory; default: this process's.
         remove: Remove `folder` when this process is gone, and on `close`.
-        environment: Its environment; default: this process's.
     """
 
     def __init__(
@@ -35,7 +34,6 @@ class Watched:
         *,
         folder: Path | None = None,
         remove: bool = False,
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
         if remove:
@@ -52,7 +50,6 @@ class Watched:
                 # out of the terminal's process group: Ctrl-C is for this process, which then ends the program in order
                 start_new_session=True,
                 cwd=folder,
-                env=environment,
             )
         line = _pipe(self._watchdog.stdout).readline()
         self.pid = int(line) if line else None  # None: it couldn't be started; the output says why
@@ -115,9 +112,9 @@ class Watched:
     def _ended(self, timeout_s: float) -> int | None:
         """The program's exit code if it ends in time."""
         told = _pipe(self._watchdog.stdout)
-        if self._code is None and select.select([told], [], [], timeout_s)[0]:
+        if self._code is None and _readable(told, timeout_s):
             with self._reading:  # another thread may have read it meanwhile
-                if self._code is None and select.select([told], [], [], 0)[0]:
+                if self._code is None and _readable(told, 0):
                     line = told.readline()  # "exit CODE"; nothing when the program, or the watchdog, never ran
                     self._code = int(line.split()[1]) if line else self._watchdog.wait()
         return self._code
@@ -127,6 +124,13 @@ class Watched:
             pipe = _pipe(self._watchdog.stdin)
             pipe.write(order)
             pipe.flush()
+
+
+def _readable(pipe: IO[bytes], timeout_s: float) -> bool:
+    """Whether there is something to read, or the end, within a time; `select` fails beyond descriptor 1,023."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(1000 * timeout_s))
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -69,6 +69,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+from urllib.parse import quote
 
 from .core.coordlog import BrokerAssigned, CommittedMember, GroupCommitted, OffsetCommitted, assigned
 from .core.protocol import decode_subscription
@@ -142,6 +143,11 @@ class Event:
         if missing:
             raise ValueError(f"event lacks {', '.join(sorted(missing))}: {row!r:.80}")
         return cls(data=row, **common)
+
+
+def file_stem(*names: object) -> str:
+    """A file's name, without its ending, of a group, a member, …: each as it is but for what a path can't hold."""
+    return ".".join(quote(str(name), safe=" ") for name in names)
 
 
 class EventWriter:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 
 from kafka_assignors.errors import ConfigError, UnknownName
@@ -20,7 +21,7 @@ from ..errors import BrokerNotReady, BrokerUnreachable
 from . import KAFKA_VERSION
 from .node import NodeProcess
 from .place import Place
-from .ports import free_ports
+from .ports import free_ports, hold
 from .ready import await_ready
 from .settings import Route, broker_settings, uuid_base64
 
@@ -128,6 +129,7 @@ class Cluster:
         self.version = version
         self.nodes: list[Node] = []
         self._timeout_s = timeout_s
+        self._held = ExitStack()
         try:
             for attempt in range(3):
                 try:
@@ -212,12 +214,14 @@ class Cluster:
         for node in self.nodes:
             node._place.close()
         self.nodes.clear()
+        self._held.close()
 
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
         """Start a node per rack at once: the first ones wait for a majority."""
         count, cluster_id = len(racks), uuid_base64()
         ports = free_ports(4 * count)
         controllers = ports[count : 2 * count]
+        self._held = hold(ports[2 * count : 3 * count])  # a proxy's
         for i, place in enumerate(self._places(count)):
             route = Route(ports[2 * count + i], ports[3 * count + i])
             self.nodes.append(Node(i + 1, racks[i], f"127.0.0.1:{ports[i]}", route, place, self))

@@ -252,7 +252,7 @@ class DockerBroker(PlacedBroker):
         self._node = ContainerNode(Containers(version, network=False), "kafka")
         try:
             *behind, chosen = (*free_ports(2), port) if port is not None else free_ports(3)
-            self._route = Route(*behind)
+            self._take(Route(*behind))
             super().__init__(f"127.0.0.1:{chosen}", "docker", version)
             self._timeout_s = timeout_s
             ours = broker_settings(

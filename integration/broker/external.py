@@ -8,11 +8,11 @@ from .ready import await_ready
 
 
 class ExternalBroker(Broker):
-    """The broker at a named address; this harness starts and ends nothing.
+    """The broker, or the cluster, at the named addresses; this harness starts and ends nothing.
 
     Raises:
-        ConfigError: `bootstrap` is not ``host:port``.
-        BrokerUnreachable: Nothing answers there within `timeout_s` seconds.
+        ConfigError: `bootstrap` is not ``host:port``, or a list of them with commas.
+        BrokerUnreachable: None answers within `timeout_s` seconds.
     """
 
     def __init__(self, bootstrap: str, timeout_s: float = 5) -> None:

@@ -43,7 +43,7 @@ class JvmBroker(PlacedBroker):
             self._node.format()
             for attempt in range(3):
                 controller_port, *behind, chosen = (*free_ports(3), port) if port is not None else free_ports(4)
-                self._route = Route(*behind)
+                self._take(Route(*behind))
                 data = str(self._node.data)
                 ours = broker_settings(
                     port=chosen, controller_port=controller_port, data=data, rack=rack, route=self._route

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import BrokerNotReady, BrokerUnreachable
 from . import Broker
+from .ports import hold
 from .ready import await_ready
 from .settings import Route
 
@@ -74,11 +76,12 @@ class Place(Protocol):
 
 
 class PlacedBroker(Broker):
-    """A broker that is one node in a `Place`. A subclass sets these three before `_start`."""
+    """A broker that is one node in a `Place`. A subclass sets `_node`, `_timeout_s` and a route before `_start`."""
 
     _node: Place
     _route: Route
     _timeout_s: float
+    _held: ExitStack | None = None  # the port that a proxy may listen on
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -105,6 +108,16 @@ class PlacedBroker(Broker):
     def close(self) -> None:
         """SIGKILL to the JVM: nothing needs a clean end, as Kafka recovers its log."""
         self._node.close()
+        self._release()
+
+    def _take(self, route: Route) -> None:
+        """Let this be its route, and keep its advertised port for a proxy."""
+        self._release()
+        self._route, self._held = route, hold([route.advertised])
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self._held.close()
 
     def _start(self) -> None:
         self._node.launch(self.bootstrap)

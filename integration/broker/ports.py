@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 import socket
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 
 from ..errors import PortTaken
 
@@ -21,7 +24,7 @@ def free_ports(count: int) -> list[int]:
     held: list[socket.socket] = []
     try:
         for port in random.sample(range(_FIRST, _LAST), 500):
-            candidate = _bound(port)
+            candidate = _bound(port, reuse=False)  # one that is held is bound, and nobody listens
             if candidate is not None:
                 held.append(candidate)
             if len(held) == count:
@@ -30,6 +33,21 @@ def free_ports(count: int) -> list[int]:
         for s in held:
             s.close()
     raise PortTaken(f"fewer than {count} free ports between {_FIRST} and {_LAST} on 127.0.0.1; end what holds them")
+
+
+def hold(ports: Iterable[int]) -> ExitStack:
+    """Keep ports from others until this is closed: `free_ports` offers them nobody, and who connects is refused.
+
+    The one that they are held for may listen on them if it sets SO_REUSEADDR, as servers do. On Linux alone: elsewhere
+    a bound port is nobody's to listen on, so nothing is held.
+    """
+    held = ExitStack()
+    for port in ports if sys.platform == "linux" else ():
+        socket_ = held.enter_context(socket.socket())
+        socket_.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):  # taken since it was found free, which whoever listens on it will tell
+            socket_.bind(("127.0.0.1", port))
+    return held
 
 
 def require_free(port: int) -> None:
@@ -46,10 +64,10 @@ def require_free(port: int) -> None:
     found.close()
 
 
-def _bound(port: int) -> socket.socket | None:
+def _bound(port: int, reuse: bool = True) -> socket.socket | None:
     s = socket.socket()
-    # as Java does: a port whose last connections are still in TIME_WAIT is free
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reuse:  # as Java does: a port whose last connections are still in TIME_WAIT is free
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         s.bind(("127.0.0.1", port))
         s.listen(1)

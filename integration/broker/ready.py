@@ -29,16 +29,35 @@ class Node:
 
 
 def nodes(bootstrap: str, timeout_s: float = 5) -> list[Node]:
-    """The live brokers of the cluster, as the one at `bootstrap` sees them.
+    """The live brokers of the cluster, as the first that answers at `bootstrap` sees them.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        timeout_s: Seconds until this gives up, all addresses together.
 
     Raises:
-        ConfigError: `bootstrap` is not ``host:port``.
-        OSError: No connection, or no whole answer in time.
+        ConfigError: An address is not ``host:port``.
+        OSError: No connection, or no whole answer in time; names what each address met, if there are several.
         ValueError: An answer that is not Kafka's.
     """
+    asked = addresses(bootstrap)
+    met: list[str] = []
+    deadline = time.monotonic() + timeout_s
+    for left, at in zip(range(len(asked), 0, -1), asked, strict=True):
+        try:
+            return _nodes(at, max(0.1, (deadline - time.monotonic()) / left))
+        except (OSError, ValueError) as error:
+            if len(asked) == 1:
+                raise
+            met.append(f"{at[0]}:{at[1]}: {str(error) or type(error).__name__}")
+    raise OSError("; ".join(met))
+
+
+def _nodes(at: tuple[str, int], timeout_s: float) -> list[Node]:
+    bootstrap = f"{at[0]}:{at[1]}"
     request = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION, -1) + struct.pack(">i", 0)  # no topics
     deadline = time.monotonic() + timeout_s
-    with socket.create_connection(address(bootstrap), timeout=timeout_s) as connection:
+    with socket.create_connection(at, timeout=timeout_s) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         (size,) = struct.unpack(">i", _receive(connection, 4, deadline))
         if not 8 <= size <= 10_000_000:
@@ -52,16 +71,16 @@ def await_ready(
     """Wait until `bootstrap` answers with at least `brokers` live brokers.
 
     Args:
-        bootstrap: ``host:port``.
+        bootstrap: ``host:port``, several with commas: one that answers is enough.
         timeout_s: Seconds until this gives up.
         check: Called before each try; raises when waiting is pointless, e.g. because the broker died.
         brokers: How many nodes must be live.
 
     Raises:
-        ConfigError: `bootstrap` is not ``host:port``.
+        ConfigError: An address is not ``host:port``.
         BrokerUnreachable: No such answer in time; says what the last try met.
     """
-    address(bootstrap)  # a wrong address does not become right by waiting
+    addresses(bootstrap)  # a wrong address does not become right by waiting
     deadline = time.monotonic() + timeout_s
     last = "nothing tried"
     while True:
@@ -80,16 +99,21 @@ def await_ready(
         time.sleep(0.05)
 
 
-def address(bootstrap: str) -> tuple[str, int]:
-    """``host:port`` as a pair; ``[::1]:9092`` too.
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Each ``host:port`` of a list with commas as a pair; ``[::1]:9092`` too.
 
     Raises:
-        ConfigError: Something else.
+        ConfigError: One is something else.
     """
-    host, _, port = bootstrap.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(f"bootstrap {bootstrap!r} is not 'host:port', e.g. '127.0.0.1:9092'")
-    return host.strip("[]"), int(port)
+    found = []
+    for each in bootstrap.split(","):
+        host, _, port = each.strip().rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ConfigError(
+                f"bootstrap {each!r} is not 'host:port', e.g. '127.0.0.1:9092'; several are separated by commas"
+            )
+        found.append((host.strip("[]"), int(port)))
+    return found
 
 
 def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:

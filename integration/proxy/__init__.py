@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -28,7 +27,7 @@ from .rules import FAULTS, Cut, Delay, Drop, NetworkFault, Reset, fault_of
 
 __all__ = ["FAULTS", "Applied", "Cut", "Delay", "Drop", "FaultProxy", "NetworkFault", "Reset", "fault_of"]
 
-_ANSWER_S = 15
+_ANSWER_S = 15.0
 
 
 class Applied:
@@ -100,7 +99,7 @@ class FaultProxy:
     """
 
     def __init__(self, routes: Sequence[Route], folder: Path, run: str) -> None:
-        from ..process import environment  # not at the top: the proxy's own process needs no Kafka client
+        from ..process import python  # not at the top: the proxy's own process needs no Kafka client
 
         folder.mkdir(parents=True, exist_ok=True)
         self.bootstrap = ",".join(f"127.0.0.1:{route.advertised}" for route in routes)
@@ -108,24 +107,26 @@ class FaultProxy:
         self._groups: dict[str, str] = {}  # member name -> its group
         self._applied: dict[int, Applied] = {}
         self._number = 0
-        self._answers: list[dict[str, Any]] = []
+        self._answers: dict[int, dict[str, Any]] = {}  # number of the order; that of 0 says that it serves
+        self._answer_s = _ANSWER_S
         self._ended = False
         self._changed = threading.Condition()
         self._orders = threading.Lock()
+        self._ordered = 0
         # A file of its own: sequence numbers count per file, and a folder may have seen a proxy before.
         count = sum(1 for _ in folder.glob("proxy-*.jsonl"))
         self._output = folder / f"proxy-{count}.log"
         arguments = [str(folder / f"proxy-{count}.jsonl"), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
         with self._output.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", f"{__package__}.relay", *arguments],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment(),
+                python(f"{__package__}.relay", *arguments),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 start_new_session=True,  # a Ctrl-C at the terminal is the harness's to handle
             )  # fmt: skip
         self._reader = threading.Thread(target=self._listen, name="fault-proxy", daemon=True)
         self._reader.start()
         try:
-            said = self._answer()
+            said = self._answer(0)
             if "taken" in said:
                 raise PortTaken(
                     f"port {said['taken']}, which the broker advertises for a fault proxy, is taken ({said['error']}): "
@@ -215,23 +216,24 @@ class FaultProxy:
 
     def _order(self, order: dict[str, Any]) -> None:
         with self._orders:
+            self._ordered += 1
             try:
                 pipe = _pipe(self._process.stdin)
-                pipe.write(json.dumps(order).encode() + b"\n")
+                pipe.write(json.dumps({**order, "order": self._ordered}).encode() + b"\n")
                 pipe.flush()
             except (BrokenPipeError, ValueError) as error:
                 raise HarnessError(self._epitaph()) from error
-            said = self._answer()
+            said = self._answer(self._ordered)
         if "error" in said:
             raise ConfigError(said["error"])
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, order: int) -> dict[str, Any]:
         with self._changed:
-            if not self._changed.wait_for(lambda: self._answers or self._ended, _ANSWER_S):
-                raise HarnessError(f"the fault proxy at {self.bootstrap} doesn't answer within {_ANSWER_S} s")
-            if not self._answers:
+            if not self._changed.wait_for(lambda: order in self._answers or self._ended, self._answer_s):
+                raise HarnessError(f"the fault proxy at {self.bootstrap} doesn't answer within {self._answer_s:g} s")
+            if order not in self._answers:
                 raise HarnessError(self._epitaph())
-            return self._answers.pop(0)
+            return self._answers.pop(order)
 
     def _listen(self) -> None:
         for line in _pipe(self._process.stdout):
@@ -242,7 +244,7 @@ class FaultProxy:
                 elif "over" in said:
                     self._applied[said["over"]].over = True
                 else:
-                    self._answers.append(said)
+                    self._answers[said["order"]] = said
                 self._changed.notify_all()
         with self._changed:
             self._ended = True

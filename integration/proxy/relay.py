@@ -379,16 +379,18 @@ async def main(arguments: Sequence[str]) -> int:
             try:
                 servers.append(await relay.serve(port, behind))
             except OSError as error:
-                relay.tell(taken=port, error=str(error))
+                relay.tell(order=0, taken=port, error=str(error))
                 return 2
-        relay.tell(ready=True)
+        relay.tell(order=0, ready=True)
         while line := await orders.readline():
+            what = json.loads(line)
+            number = what.pop("order")
             try:
-                relay.obey(json.loads(line))
+                relay.obey(what)
             except KafkaAssignorsError as error:
-                relay.tell(error=str(error))
+                relay.tell(order=number, error=str(error))
             else:
-                relay.tell(done=True)
+                relay.tell(order=number, done=True)
     return 0
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from integration.broker import start_broker
-from integration.broker.ready import nodes
+from integration.broker.ready import addresses, await_ready, nodes
 from integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.jvm import kafka_jars
@@ -103,6 +103,14 @@ def test_something_that_is_not_kafka_is_told_apart(listener):
         nodes(f"127.0.0.1:{listener.getsockname()[1]}", timeout_s=2)
 
     answered.join(5)
+
+
+def test_a_list_of_addresses_is_read_one_by_one():
+    assert addresses("a:9092, [::1]:9093") == [("a", 9092), ("::1", 9093)]
+    with pytest.raises(ConfigError, match="bootstrap 'b' is not 'host:port'"):
+        addresses("a:9092,b")
+    with pytest.raises(BrokerUnreachable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2: "):
+        await_ready("127.0.0.1:1,127.0.0.1:2", 0.2)
 
 
 @pytest.mark.parametrize("wrong", ["localhost", "localhost:", ":9092", "localhost:kafka", "localhost:70000", ""])

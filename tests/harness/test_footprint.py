@@ -171,7 +171,7 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
     """Also of names that don't exist, on a broker that makes topics unasked."""
     where = ("--bootstrap", unchanged.bootstrap)
     commands = [
-        (("integration", "watch", "billing", "--once", *where), 0),
+        (("integration", "watch", "billing", "--once", "--bootstrap", f"127.0.0.1:1,{unchanged.bootstrap}"), 0),
         (("integration", "watch", "nobody", "--once", *where), 3),
         (("producers", "audit", "orders", *where), 0),
         (("producers", "audit", "nowhere", *where), 2),

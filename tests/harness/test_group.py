@@ -132,3 +132,15 @@ def test_records_are_consumed_once_and_committed_in_a_quiet_group(
         assert [r[1] for r in mine] == [0, *(r[2] + 1 for r in mine[:-1])]
     committed = {e.data["partition"]: e.data["offset"] for e in events if e.kind == "offset_committed"}
     assert committed == {0: 30, 1: 30, 2: 30}
+
+
+def test_names_may_have_what_a_path_cannot(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
+    topic, folder = kafka_topic(partitions=2), tmp_path / "history"
+    with MemberGroup(kafka_broker.bootstrap, f"team/../{tmp_path.name}", folder, "run") as group:
+        group.start("m/1", [topic], ["range"])
+        group.wait_stable()
+
+    verdict = check(History.load(folder))
+
+    assert (verdict.value, verdict.unknown, verdict.violations) == (True, (), ())
+    assert all(path.is_file() for path in folder.iterdir())

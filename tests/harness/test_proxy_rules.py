@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import struct
 import time
@@ -13,7 +14,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaTimeoutError
 
 from integration.broker import Broker
-from integration.errors import NotOver
+from integration.errors import HarnessError, NotOver
 from integration.history import History
 from integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
 from kafka_assignors.errors import ConfigError
@@ -183,3 +184,15 @@ def test_what_is_not_kafka_is_refused_and_told(proxy: FaultProxy, kafka_broker: 
 
     until(told, "the refusal is in the history", DEADLINE_S)
     assert "does the client speak TLS, or no Kafka at all?" in told()[0]
+
+
+def test_a_late_answer_is_not_taken_for_the_next_orders(proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy._process.send_signal(signal.SIGSTOP)
+    with monkeypatch.context() as patched:
+        patched.setattr(proxy, "_answer_s", 0.2)
+        with pytest.raises(HarnessError, match=r"doesn't answer within 0\.2 s"):
+            proxy._order({"do": "apply", "number": 99, "fault": "no such fault"})
+    proxy._process.send_signal(signal.SIGCONT)
+
+    assert proxy.admit("later", "g", 0) == proxy.bootstrap
+    assert proxy.apply(Cut("later")).number == 1

@@ -162,3 +162,20 @@ def test_network_faults_need_a_broker_of_ones_own(kafka_broker: Broker, tmp_path
     assert done.exit_code == COULD_NOT_RUN
     assert "has no listener for a fault proxy" in done.output
     assert not list(tmp_path.rglob("*.jsonl")), "nothing was started"
+
+
+def test_all_workers_of_a_run_draw_from_one_seed(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "test_drawn.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.parametrize('n', range(4))\n"
+        "def test_drawn(n, kafka_seed, worker_id):\n"
+        "    print('drawn', worker_id, kafka_seed)\n"
+    )
+
+    done = pytest_in(tmp_path, "-n", "2", "--dist", "each", "-rP")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    drawn = set(re.findall(r"^drawn (gw\d) (\d+)$", done.stdout, re.MULTILINE))
+    (seed,) = re.findall(r"^kafka: .*, seed (\d+)$", done.stdout, re.MULTILINE)
+    assert drawn == {("gw0", seed), ("gw1", seed)}

@@ -12,6 +12,7 @@ import pytest
 from integration.broker import Broker
 from integration.history import History
 
+from ..footprint import footprint
 from .test_member import gone, members_of
 
 pytestmark = pytest.mark.broker
@@ -30,7 +31,11 @@ class Dropping(RangeAssignor):
         return answer
 """
 SUITE = """
+import json
+
 import pytest
+
+from integration.errors import NotStable
 
 
 def dropped(kafka_group, topic):
@@ -61,6 +66,32 @@ def test_never_rests(kafka_group, kafka_topic):
 @pytest.mark.xfail(strict=True, reason="ticket 7: drops partition 0")
 def test_known_to_drop(kafka_group, kafka_topic):
     dropped(kafka_group, kafka_topic(partitions=4))
+
+
+def test_one_may_be_unknown(kafka_group, kafka_topic):
+    group = kafka_group("strict")
+    group.start("m1", [kafka_topic()], ["range"])
+    group.wait_stable()
+    waits_in_vain(kafka_group("loose", unknown_ok=True), kafka_topic())
+
+
+def test_the_other_may_not(kafka_group, kafka_topic):
+    kafka_group("loose", unknown_ok=True)
+    waits_in_vain(kafka_group("strict"), kafka_topic())
+
+
+def waits_in_vain(group, topic):
+    group.start("m1", [topic], ["range"])
+    group.wait_stable()
+    with pytest.raises(NotStable):
+        group.wait_stable(["m1", "m2"], timeout_s=0.2)
+
+
+def test_spoils_its_history(kafka_group, kafka_history):
+    kafka_group()
+    event = {"v": 1, "run": "r", "src": "coordlog", "seq": 0, "ts_ns": 1, "mono_ns": 1, "group": "g"}
+    (kafka_history / "g.jsonl").write_text(json.dumps({**event, "kind": "generation_committed"}) + "\\n")
+    raise RuntimeError("its own error")
 
 
 def test_says_nothing(kafka_group):
@@ -141,8 +172,13 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         f"[pytest]\nkafka_backend = external\nkafka_bootstrap = {kafka_broker.bootstrap}\n"
     )
 
+    before = footprint(kafka_broker.bootstrap)
+
     done = pytest_in(suite, "-rA", f"--kafka-artifacts={kept}")
 
+    after = footprint(kafka_broker.bootstrap)
+    assert set(after["groups"]) <= set(before["groups"]), "an external broker's groups are removed"
+    assert set(after["topics"]) <= set(before["topics"])
     shown = done.stdout + done.stderr
     assert done.returncode == 1, shown
     assert f"kafka: external backend, {kafka_broker.bootstrap}, histories below {kept}" in shown
@@ -152,6 +188,9 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         "test_sound": "PASSED",
         "test_drops": "FAILED",
         "test_known_to_drop": "XFAIL",
+        "test_one_may_be_unknown": "PASSED",
+        "test_the_other_may_not": "FAILED",
+        "test_spoils_its_history": "FAILED",
         "test_never_rests": "FAILED",
         "test_says_nothing": "FAILED",
         "test_may_say_nothing": "PASSED",
@@ -184,6 +223,11 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         r"witness \d\d:\d\d:\S+ the coordinator log \(event \d+\): generation \d+ \(dropping\): m1 got", report
     )
 
+    assert "wasn't at rest after 0.2 s" in report_of("test_the_other_may_not", shown)
+    report = report_of("test_spoils_its_history", shown)
+    assert "RuntimeError: its own error" in report
+    assert "verdict over its groups" in report
+
     report = report_of("test_says_nothing", shown)
     assert "verdict UNKNOWN" in report
     assert "nothing to judge" in report
@@ -193,7 +237,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert "verdict true" in report
 
     started = [pid for folder in histories.values() if any(folder.glob("*.m1.*")) for pid in members_of(folder)]
-    assert len(started) == 10
+    assert len(started) == 13
     assert [pid for pid in started if not gone(pid)] == []
     assert [e.kind for e in History.load(histories["has_no_setup"]).events if e.kind == "stop"] == ["stop"]
 

@@ -1,0 +1,43 @@
+"""The processes of the harness: what they import, and how they are waited for."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from integration.process import python
+from integration.watched import Watched
+
+
+def test_the_standard_library_is_not_shadowed_by_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('shadowed')")
+    (tmp_path / "mine.py").write_text("import random, sys; print(random.randrange(1), sys.argv[1:])")
+    monkeypatch.chdir(tmp_path)
+
+    done = subprocess.run(python("mine", "a", "b c"), capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.stdout, done.returncode) == ("0 ['a', 'b c']\n", 0), done.stderr
+
+
+def test_a_process_is_waited_for_beyond_a_thousand_descriptors(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip(f"this machine allows {hard} descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    try:
+        with ExitStack() as stack:
+            for _ in range(1100):
+                stack.enter_context(Path("/dev/null").open("rb"))
+            program = Watched([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "output")
+            stack.callback(program.close)
+            program.wait(30)
+            assert program.returncode == 3
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
