@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from integration.broker import Broker, start_broker
 from integration.scenario import DEMO_TOPICS
+from kafka_assignors import CooperativeStickyAssignor
 
 from ..footprint import footprint
 from .test_cli import ROOT, integration, spawn
@@ -165,6 +166,26 @@ def test_an_events_topic_that_exists_is_refused(command: tuple[str, ...], unchan
 
     assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
     assert "--events-topic rebalances: the topic exists at" in done.stderr
+
+
+def test_an_assignor_writes_nothing(unchanged: Broker) -> None:
+    """A consumer of another group with ours: what is written is what its client commits."""
+    settings = {"group_id": "reader", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    with closing(
+        KafkaConsumer(
+            "orders",
+            bootstrap_servers=unchanged.bootstrap,
+            partition_assignment_strategy=[CooperativeStickyAssignor],
+            **settings,
+        )
+    ) as consumer:
+        seen = 0
+        while seen < 100:
+            seen += sum(map(len, consumer.poll(timeout_ms=500).values()))
+    with closing(KafkaAdminClient(bootstrap_servers=unchanged.bootstrap)) as admin:
+        committed = admin.list_group_offsets({"reader": None})["reader"]
+        admin.delete_groups(["reader"])
+    assert committed == {}
 
 
 def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:

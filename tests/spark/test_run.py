@@ -33,6 +33,8 @@ from kafka_assignors import weights as weights_file
 from kafka_assignors.errors import ConfigError, MachineError
 from pipeline import options, run, schema
 
+from ..footprint import footprint
+
 pytestmark = pytest.mark.spark
 
 ARROW = {
@@ -88,6 +90,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     inside, bin_ = tmp_path / "inside", tmp_path / "bin"
     inside.mkdir()
     bin_.mkdir()
+    before = footprint(kafka_broker.bootstrap)
 
     done = subprocess.run(
         command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
@@ -96,6 +99,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
+    assert footprint(kafka_broker.bootstrap) == before, "the job leaves no trace on the brokers"
     said = json.loads(done.stdout)  # nothing else on stdout
     assert list(inside.iterdir()) == []
     assert "Exception" not in done.stderr
