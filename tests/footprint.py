@@ -16,13 +16,16 @@ def footprint(bootstrap: str) -> dict[str, Any]:
         tps = [TopicPartition(topic, p) for topic, count in topics.items() for p in range(count)]
         begins, ends = (
             {f"{tp.topic}-{tp.partition}": at.offset for tp, at in admin.list_partition_offsets(wanted).items()}
+            if wanted
+            else {}
             for wanted in (dict.fromkeys(tps, OffsetSpec.EARLIEST), dict.fromkeys(tps, OffsetSpec.LATEST))
         )
         resources = [ConfigResource("topic", topic) for topic in sorted(topics)]
         groups = sorted(row["group_id"] for row in admin.list_groups())
+        told = admin.list_group_offsets(dict.fromkeys(groups)) if groups else {}
         committed = {
             group: {f"{tp.topic}-{tp.partition}": at.offset for tp, at in offsets.items()}
-            for group, offsets in admin.list_group_offsets(dict.fromkeys(groups)).items()
+            for group, offsets in told.items()
         }
         configs = admin.describe_configs(resources) if resources else {}
         return {"topics": topics, "begins": begins, "ends": ends, "groups": committed, "configs": configs}
