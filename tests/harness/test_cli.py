@@ -26,7 +26,10 @@ LIMIT_S = 120
 
 def integration(*args: str, cwd: Path = ROOT, timeout_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "integration", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=cwd)
+    # No terminal, whoever runs the tests: the command would ask there.
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd, check=False
+    )
 
 
 def family(process: subprocess.Popen[str]) -> list[psutil.Process]:

@@ -112,7 +112,7 @@ def test_a_run_that_fails_removes_what_it_made(unchanged: Broker, tmp_path: Any)
         *("--bootstrap", unchanged.bootstrap, "--yes", "--out", str(tmp_path / "out")),
     )
 
-    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.returncode in (1, 2), done.stdout + done.stderr
     assert "planted: no answer" in done.stderr
     assert "left at" not in done.stderr
 
