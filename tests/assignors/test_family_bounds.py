@@ -31,10 +31,11 @@ def loads(assignment):
 
 
 @pytest.mark.source("issue: bounded-load max/mean <= 1 + epsilon on 1,000 random groups")
-def test_no_member_has_more_than_its_bound_in_a_thousand_groups():
+@pytest.mark.parametrize("groups", [300, pytest.param(1000, marks=pytest.mark.long)])
+def test_no_member_has_more_than_its_bound(groups):
     draw = random.Random(20240)
     seen = Counter()
-    for _ in range(1000):
+    for _ in range(groups):
         group = drawn(draw)
         epsilon = draw.choice([0, 0.05, 0.1, 0.25, 0.5, 1, 2.5])
         placed = consistent.assign(group, epsilon=epsilon, virtual_nodes=draw.choice([1, 10, 40]))
@@ -50,7 +51,7 @@ def test_no_member_has_more_than_its_bound_in_a_thousand_groups():
         else:  # whole partitions do not allow it: nobody can do better than this
             assert most == ceil(mean)
         seen[within] += 1
-    assert min(seen.values()) > 200
+    assert min(seen.values()) > groups / 5
 
 
 def test_each_set_of_topics_with_the_same_subscribers_is_bounded_by_itself():
