@@ -198,6 +198,11 @@ class GroupRecord:
         return (started[-1].member, started[-1].incarnation) if started else (name, 0)
 
     @cached_property
+    def last_ns(self) -> int:
+        """Time of its last event, monotonic ns; 0 without any."""
+        return max((e.mono_ns for events in self.events.values() for e in events), default=0)
+
+    @cached_property
     def first_told(self) -> dict[Process, Event]:
         """Process -> the first event that it wrote, by time."""
         found: dict[Process, Event] = {}

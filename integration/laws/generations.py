@@ -220,7 +220,7 @@ def _standing(record: GroupRecord) -> list[int]:
     """Until when each committed generation stood, as far as can be told: the next one, or what makes that due."""
     kinds = ("start", "stop", "exit", "fault_begin", "admin_change", "closing")
     ends = sorted(e.mono_ns for kind in kinds for e in record.events[kind])
-    last_ns = max((e.mono_ns for events in record.events.values() for e in events), default=0)
+    last_ns = record.last_ns
     found = []
     for generation, after in pairwise([*record.generations, None]):
         assert generation is not None

@@ -95,7 +95,7 @@ def progress(record: GroupRecord, found: Findings) -> None:
 def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
     """The times in which a group was left alone, nothing hit it, and what was due before must be over."""
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq))
-    last_ns = max((e.mono_ns for events in record.events.values() for e in events), default=0)
+    last_ns = record.last_ns
     configs = [s.data.get("config", {}) for s in record.events["start"]]
     session_ms = max((c.get("session_timeout_ms", SESSION_MS) for c in configs), default=SESSION_MS)
     poll_ms = max((c.get("max_poll_interval_ms", 300_000) for c in configs), default=300_000)
