@@ -9,7 +9,7 @@ IN_PARALLEL = $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadgroup --no-lo
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-rest test-newest test-long soak mutate lint format bench clean help
+.PHONY: setup demo test test-fast test-newest test-long soak mutate lint format bench clean help
 
 setup: $(READY)  ## make .venv with everything the project needs
 
@@ -26,9 +26,6 @@ demo: $(READY)  ## the main job: real broker, partitioners, groups, election, ve
 
 test-fast: $(READY)  ## all tests that need no broker, Java, Spark or Docker
 	$(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" $(IN_PARALLEL) $(ARGS)
-
-test-rest: $(READY)  ## all others
-	$(BIN)/python -m pytest -m "not long and ($(OUTSIDE))" $(IN_PARALLEL) $(ARGS)
 
 test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
 	$(BIN)/python -m pytest $(IN_PARALLEL) $(ARGS)

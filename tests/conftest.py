@@ -102,14 +102,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         (getattr(item, "funcargs", {})["tmp_path"] / INVENTED).touch()
 
 
-WHOLE = ("not long", "not long and (broker or docker or jvm or spark)")
-"""What `make test` and `make test-rest` ask for: all tests, or all that need a broker."""
-
-
 def _whole(config: pytest.Config) -> bool:
-    """No test of a broker was left out but the long ones."""
+    """Nothing was left out but the long tests."""
     asked = config.option
-    some = asked.keyword or asked.markexpr not in WHOLE or getattr(asked, "lf", False)
+    some = asked.keyword or asked.markexpr != "not long" or getattr(asked, "lf", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
 
 
