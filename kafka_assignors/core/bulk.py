@@ -136,7 +136,7 @@ class Columns:
         strange: int[N], how many runs of each member were left out as they are of other topics.
     """
 
-    __slots__ = ("bounds", "count", "ids", "names", "runs", "strange", "topic")
+    __slots__ = ("bounds", "count", "ids", "names", "runs", "sizes", "strange", "topic")
 
     def __init__(
         self,
@@ -148,8 +148,9 @@ class Columns:
         strange: Ints | None = None,
     ) -> None:
         self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
-        self.strange = np.zeros(len(runs) - 1, np.int64) if strange is None else strange
+        self.strange: list[int] = [0] * (len(runs) - 1) if strange is None else strange.tolist()
         self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
+        self.sizes: list[int] = np.diff(self.bounds).tolist()  # how many ids each member has
 
 
 class Claimed(Partitions):
@@ -164,15 +165,14 @@ class Claimed(Partitions):
 
     def __init__(self, columns: Columns, row: int) -> None:
         self.columns, self.row = columns, row
-        self.strange, self.beyond = int(columns.strange[row]), 0
+        self.strange, self.beyond = columns.strange[row], 0
 
     def among(self, topics: Container[str]) -> Partitions:  # noqa: ARG002 (others were never read)
         """Itself."""
         return self
 
     def __len__(self) -> int:
-        low, high = self.columns.bounds[self.row : self.row + 2].tolist()
-        return int(high - low)
+        return self.columns.sizes[self.row]
 
     def __getattr__(self, name: str) -> Any:
         if name not in Partitions.__slots__:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bulk import Claimed, Columns
-from .group import Group, Member, Partitions, TopicPartition
+from .group import Group, Member, TopicPartition
 from .indexed import FREE, Bools, Indexed, Ints
 
 FEW = 3
@@ -179,13 +179,11 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
     haunted: set[int] = set()
     for m, member in enumerate(indexed.members):
         owned = member.owned
-        if isinstance(owned, Partitions) and owned.beyond:
+        if owned.beyond:
             haunted.add(m)
         if isinstance(owned, Claimed):
             together.setdefault(owned.columns, []).append((owned.row, m))
         elif len(owned):
-            if not isinstance(owned, Partitions):
-                owned = Partitions.of(owned)
             topics += [number.get(topic, nowhere) for topic in owned.topics]
             counts += owned.counts
             sizes[m] = len(owned)
@@ -232,7 +230,7 @@ def _existing(
 
 
 def _nonexistent(member: Member, known: Mapping[str, int]) -> Dropped:
-    owned = member.owned if isinstance(member.owned, Partitions) else Partitions.of(member.owned)
+    owned = member.owned
     counts = np.array(owned.counts, np.int64)
     exist = np.repeat(np.array([known.get(topic, 0) for topic in owned.topics], np.int64), counts)
     missing = np.flatnonzero((owned.ids < 0) | (owned.ids >= exist))

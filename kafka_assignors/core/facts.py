@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from .claims import Claims
-from .group import Group, Partitions
+from .group import Group
 from .order import utf16
 
 MISSING = "topic-missing"
@@ -83,7 +83,7 @@ def of_claims(claims: Claims) -> Iterable[Fact]:
         for member_id, partitions in dropped.items():
             yield Fact(kind, member_id, f"member {member_id!r} claims {partitions} that {why}; ignored")
     for member in claims.indexed.members:
-        if isinstance(member.owned, Partitions) and (count := member.owned.strange):
+        if count := member.owned.strange:
             of = f"{count:,} topic{'s' if count > 1 else ''} that nobody subscribes to"
             yield Fact(
                 "claim-strange", member.member_id, f"member {member.member_id!r} claims partitions of {of}; ignored"

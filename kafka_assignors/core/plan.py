@@ -15,7 +15,7 @@ from .assignment import Assignment
 from .certificate import Certificate, Goals, bound, positions, score
 from .claims import Claims, resolve
 from .facts import Fact
-from .group import NO_GENERATION, Group, TopicPartition
+from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .indexed import FREE, Ints
 from .objective import Objective, RackCosts, rack_costs
 from .prices import certify
@@ -220,7 +220,7 @@ def _next(name: str, read: Reading, assignment: Assignment) -> Reading:
     members = [
         replace(
             member,
-            owned=[TopicPartition(topic, p) for topic, ids in assignment[member.member_id].items() for p in ids],
+            owned=Partitions.of((t, p) for t, ids in assignment[member.member_id].items() for p in ids),
             generation=generation,
         )
         for member in read.group.members

@@ -66,7 +66,7 @@ def write(plan: Plan) -> str:
 
 
 def _member(member: Member, subscription: int) -> dict[str, Any]:
-    owned = member.owned if isinstance(member.owned, Partitions) else Partitions.of(member.owned)
+    owned = member.owned
     runs = [each.tolist() for each in np.split(owned.ids, np.cumsum(owned.counts, dtype=np.int64)[:-1])]
     return {
         "id": member.member_id,

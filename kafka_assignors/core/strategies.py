@@ -374,11 +374,11 @@ def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim
     owned = claim.owned
     if not len(owned):
         return claim
-    owned = (owned if isinstance(owned, Partitions) else Partitions.of(owned)).among(counts)
+    owned = Partitions.of(owned).among(counts)
     if len(owned) > limits.PARTITIONS:
         text = f"claims of {len(owned):,} partitions; {limits.PARTITIONS:,} are read at most"
         return userdata.Claim(garbage=text)
-    return claim._replace(owned=owned)
+    return claim if owned is claim.owned else claim._replace(owned=owned)
 
 
 def reading(protocol: str, group: Group, facts: Iterable[Fact] = (), sent: Mapping[str, int] | None = None) -> Reading:
