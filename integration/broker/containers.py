@@ -27,6 +27,8 @@ from .settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, uuid_base
 _LABEL = "kafka-assignors.run"
 _CONTROLLER_PORT, _INTERNAL_PORT = 9093, 9092  # inside a container, where nothing else listens
 _KILLED = 137  # exit code after SIGKILL
+FREEZES = 3
+"""How often an engine is asked to freeze a container."""
 
 # The container's only process is the JVM in the end (exec), so that signals reach it. A second start of the same
 # container finds its data formatted. The official image binds a logger that wants its configuration named.
@@ -204,9 +206,20 @@ class ContainerNode:
             self._container.wait(timeout=30)
 
     def pause(self) -> None:
-        """Freeze the container: its connections stay open and nothing answers."""
-        if not self._state().get("Paused"):
-            self._container.pause()
+        """Freeze the container: its connections stay open and nothing answers.
+
+        On a busy machine an engine can't freeze all threads in the time that it gives itself: it is asked again.
+        """
+        from docker.errors import APIError
+
+        for attempt in range(1, FREEZES + 1):
+            if self._state().get("Paused"):
+                return
+            try:
+                self._container.pause()
+            except APIError as error:
+                if attempt == FREEZES or "unable to freeze" not in str(error):
+                    raise
 
     def resume(self) -> None:
         """Let a paused one go on; nothing happens to one that runs."""

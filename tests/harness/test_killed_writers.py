@@ -38,12 +38,13 @@ import os, sys
 from pathlib import Path
 from kafka_assignors.events import EventWriter
 folder = Path(sys.argv[1])
+ROW = dict(topic="t", partition=0, last=0, count=1, bytes=0)
 for i in range({WRITERS}):
     if not (pid := os.fork()):
         effects = os.open(folder / f"{{i}}.effects", os.O_WRONLY | os.O_CREAT)
         with EventWriter(folder / f"{{i}}.jsonl", "run", "member", group="g", member=str(i)) as writer:
             while True:
-                event = writer.write("consume", offsets=[{{"first": writer._seq}}] * (writer._seq % 400))
+                event = writer.write("consume", offsets=[{{**ROW, "first": writer._seq}}] * (writer._seq % 400))
                 os.pwrite(effects, b"%12d" % event.seq, 0)
     print(pid, flush=True)
 """
