@@ -4,8 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Which tests stay in one process: tests/conftest.py.
-IN_PARALLEL = $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder)
+IN_PARALLEL = $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder)
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help

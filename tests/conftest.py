@@ -48,29 +48,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what a test needs by its fixtures; for several processes, say which tests stay together.
-
-    A file stays together, as its fixtures do, unless it says otherwise by marks of its own; so does all of Spark, whose
-    session is one for all.
-    """
+    """Mark what a test needs by its fixtures; of several processes, the longest files begin."""
     for item in items:
         fixtures = {*getattr(item, "fixturenames", ())}
         for marker in (marker for marker, needed in NEEDS.items() if fixtures & needed):
             item.add_marker(marker)
-        if item.get_closest_marker("xdist_group") is None:
-            group = "spark" if item.get_closest_marker("spark") else item.nodeid.partition("::")[0]
-            item.add_marker(pytest.mark.xdist_group(group))
     if hasattr(config, "workerinput"):
         ranks: dict[str, int] = {}
         for item in items:
-            ranks[_group(item)] = min(_rank(item), ranks.get(_group(item), len(LONGEST_FIRST)))
-        items.sort(key=lambda item: ranks[_group(item)])
+            ranks[_file(item)] = min(_rank(item), ranks.get(_file(item), len(LONGEST_FIRST)))
+        items.sort(key=lambda item: ranks[_file(item)])
 
 
-def _group(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("xdist_group")
-    assert mark is not None
-    return str(mark.args[0])
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 def _rank(item: pytest.Item) -> int:

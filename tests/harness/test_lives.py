@@ -103,11 +103,7 @@ def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Cal
 @pytest.mark.source("harness requirement 7: join 1 to 4, leave 4 to 1, all assignors")
 @pytest.mark.parametrize(
     "assignor",
-    [
-        pytest.param(assignor, marks=pytest.mark.xdist_group(f"lives of {batch[0]}"))
-        for batch in BATCHES
-        for assignor in batch
-    ],
+    ASSIGNORS,
 )
 def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: Callable[[str], Life]) -> None:
     life = lives(assignor)

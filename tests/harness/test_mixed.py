@@ -65,10 +65,7 @@ def live(lives: Sequence[Life], first: str, then: str) -> None:
             life.seen.append(life.group.wait_stable(timeout_s=60))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(first, marks=pytest.mark.xdist_group(f"{first} first")) for first in ("java", "kafka-python")],
-)
+@pytest.fixture(scope="module", params=["java", "kafka-python"])
 def lived(
     request: pytest.FixtureRequest, kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Life]:
