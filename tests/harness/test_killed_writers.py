@@ -18,8 +18,8 @@ from integration.broker import Broker
 from integration.checker import check
 from integration.group import MemberGroup
 from integration.history import History
+from integration.integrity.manifest import RunFile
 from integration.records import Sender
-from kafka_assignors.events import EventWriter
 
 from ..waiting import until
 from .test_member import DEADLINE_S
@@ -73,7 +73,7 @@ def test_what_a_killed_writer_leaves_is_whole_but_for_its_last_line(tmp_path: Pa
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-    with EventWriter(tmp_path / "harness.jsonl", "run", "harness", group="g") as harness:
+    with RunFile(tmp_path / "harness.jsonl", "run", "harness", group="g") as harness:
         for i in range(WRITERS):
             harness.write("exit", member=str(i), incarnation=0, code=-9)
 

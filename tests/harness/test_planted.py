@@ -160,7 +160,7 @@ def test_a_record_that_is_deleted_before_it_is_read_back_is_missing(
 def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Broker, tmp_path: Path) -> None:
     """As a user meets it: FALSE and exit 1, the witness in words, a partition without an owner red to the edge."""
     out = tmp_path / "run"
-    command = ["run", "churn", "--assignor", "tests.harness.planted:Dropping", "--timeout-s", "8"]
+    command = ["run", "churn", "--assignor", "tests.harness.planted:Dropping", "--timeout-s", "20"]
 
     done = integration(*command, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json")
 
