@@ -408,6 +408,7 @@ def test_a_topic_that_this_producer_must_not_see_is_told_as_that():
         admin.wait_for_topics(["secret"])
         everybody = ("User:*", "*", ACLOperation.DESCRIBE, ACLPermissionType.DENY)
         admin.create_acls([ACL(*everybody, ResourcePattern(ResourceType.TOPIC, "secret"))])
+        until(lambda: "secret" not in admin.list_topics(), "the broker knows of the ACL", DEADLINE_S)
         sending = PartitioningProducer({"bootstrap.servers": broker.bootstrap})
         with pytest.raises(NotAuthorized, match="topic 'secret': this producer is not authorized to see it; grant"):
             sending.produce("secret", b"v", b"k")
