@@ -6,9 +6,13 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from kafka import KafkaConsumer, TopicPartition
+from kafka.structs import OffsetAndMetadata
 
 from integration.broker import Broker
 from integration.chaos import DRAWN
@@ -73,8 +77,8 @@ def test_every_test_that_the_page_names_is_there() -> None:
 
 
 @pytest.mark.broker
-def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -> None:
-    """A scenario, its picture, the kept history judged again, and its group watched, by the README's own lines."""
+def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
+    """A scenario, its picture, the kept history judged again, and a group watched, by the README's own lines."""
     lines = re.findall(
         r"^\.venv/bin/python -m (integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$", README, re.MULTILINE
     )
@@ -85,7 +89,7 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -
     out = tmp_path / "out"
 
     python = [sys.executable, "-m"]
-    said = run([*python, *play, "--bootstrap", kafka_broker.bootstrap, "--out", str(out), "--json"], ROOT)
+    said = run([*python, *play, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json"], ROOT)
     verdict = json.loads(said)
     assert verdict["value"] is True
     assert {"O1", "O2", "O3", "G3", "A1"} <= {law for law, times in verdict["laws"].items() if times}
@@ -95,10 +99,15 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, tmp_path: Path) -
     again = run([*python, *[str(out) if word == "runs/..." else word for word in judge], "--json"], ROOT)
     assert json.loads(again)["laws"] == verdict["laws"]
     (log,) = (out / "history").glob("*.coordlog.jsonl")
-    here = {"billing": log.name.removesuffix(".coordlog.jsonl"), "localhost:9092": kafka_broker.bootstrap}
+    group = f"billing-{out.parent.name}"
+    with closing(KafkaConsumer(bootstrap_servers=kafka_broker.bootstrap, group_id=group)) as consumer:
+        consumer.assign([place := TopicPartition(kafka_topic(), 0)])
+        consumer.commit({place: OffsetAndMetadata(0, "", -1)})
+    here = {"billing": group, "localhost:9092": kafka_broker.bootstrap}
     watched = [*python, *(here.get(word, word) for word in watch), "--once", "--json"]
     assert json.loads(run(watched, ROOT))["state"] == "Empty"
-    nobody = [word if word != here["billing"] else "no-such-group" for word in watched]
+    gone = log.name.removesuffix(".coordlog.jsonl")  # the run has removed its group
+    nobody = [word if word != group else gone for word in watched]
     done = subprocess.run(nobody, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    assert "no-such-group" in done.stderr
+    assert gone in done.stderr
