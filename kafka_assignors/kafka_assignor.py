@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from .core import compact
-from .core.facts import MISSING, Fact
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, by_topic
@@ -76,7 +75,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         self._client_rack: str | None = None
         self._unseen = False  # was asked by something that is not its consumer, as far as it can be seen
         self._news = News()
-        self._found: tuple[Fact, ...] = ()  # in the last assignment
         self._forget()
 
     def _forget(self) -> None:
@@ -216,26 +214,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = generation
 
-    def _tell(self, cluster: Any, facts: tuple[Fact, ...]) -> None:
-        """Tell facts; that a topic is missing only if metadata that are asked for now lack it too.
-
-        kafka-python lets a consumer join before its first metadata have come, and a leader assign before it has those
-        of topics that other members alone subscribe to.
-        """
-        self._found = facts
-        missing = [fact for fact in facts if fact.kind == MISSING]
-        if not missing or self._attached() is None:  # nobody whose metadata are renewed
-            self._news.tell(self.name, facts)
-            return
-
-        def look() -> None:
-            if self._found is facts:  # no other assignment has been made meanwhile
-                known = kafka_leader.partition_counts(cluster, [fact.subject for fact in missing])
-                self._news.tell(self.name, [f for f in facts if f.kind != MISSING or f.subject not in known])
-
-        self._news.tell(self.name, [fact for fact in facts if fact.kind != MISSING], missing)
-        kafka_leader.when_renewed(cluster, look)
-
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """Answer as the group's leader.
 
@@ -261,5 +239,5 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         reading = read(self._strategy.name, heard, partitions, racks, leaders)
         answer, facts = self._strategy.answer_bytes(reading)
-        self._tell(cluster, (*reading.facts, *facts))
+        self._news.tell(self.name, (*reading.facts, *facts))
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}

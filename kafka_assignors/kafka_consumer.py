@@ -10,6 +10,8 @@ the functions here then answer what is safest and never raise `AttributeError`.
 from __future__ import annotations
 
 import sys
+import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -18,7 +20,10 @@ from typing import Any
 
 import kafka
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
+from kafka.errors import BrokerResponseError, KafkaError, StaleMetadata
+from kafka.protocol.consumer import JoinGroupRequest
 
+from .core import bulk
 from .core.group import NO_GENERATION
 from .errors import ConfigError
 from .news import log
@@ -47,6 +52,12 @@ GUARD = tuple(
     )
 )
 """What `kafka_guard` needs, all of it."""
+_LEARN = "a leader assigns nothing of a topic that only others read until its metadata have come, and calls it absent"
+LEARN = (
+    *("_manager.send", "_manager.wait_for", "_cluster.request_update", "_cluster.set_topics"),
+    *("_subscription.group_subscribe", "_subscription.group_subscription", "config"),
+)
+"""What `learn_before_leading` needs, all of it."""
 PRIVATE = (
     *GUARD,
     Private("_rebalance_protocol", "cooperative-sticky is COOPERATIVE only: beside an eager assignor it is refused"),
@@ -57,7 +68,7 @@ PRIVATE = (
     Private("request_rejoin", "a leader whose poll ends during a rebalance falls out of its group in silence"),
     Private("config", "group_instance_id isn't told to aiokafka's leaders, and a name listed twice isn't refused"),
     Private("_client.close", "a consumer that an assignor refuses leaves its threads and sockets behind"),
-    Private("_cluster.request_update", "a topic may be called absent although its metadata only haven't come yet"),
+    *(Private(path, _LEARN) for path in LEARN),
     Private("_cluster._partitions", "racks of brokers are not seen: members in a rack get any partition"),
 )
 """What is used of a coordinator. Its class is recognised by ``group_protocols``, a consumer has it as ``_coordinator``:
@@ -275,12 +286,68 @@ def rebalance(consumer: Any, timeout_s: float) -> bool:
     return bool(_needed(consumer, "poll")(timeout_ms=1000 * timeout_s))
 
 
-def renew(cluster: Any, then: Callable[[], None]) -> None:
-    """Ask for metadata, and act when that was answered, with metadata or an error; at once where it can't be asked."""
-    if missing(cluster, "request_update"):
-        then()
-    else:
-        cluster.request_update().add_both(lambda _: then())
+def learn_before_leading(coordinator: Any) -> None:
+    """Make a consumer that is elected leader have metadata of all topics of the group before its assignor is asked.
+
+    kafka-python 3.0.12 asks for those of topics that only others read, but doesn't wait for them, so that all who hold
+    partitions there would lose them for a generation. Java's leader waits (``ConsumerCoordinator.onLeaderElected``,
+    ``ensureFreshMetadata``), and so do librdkafka's, franz-go's and aiokafka's. A consumer that lacks one of the names
+    (`LEARN`) is left alone.
+    """
+    if not any(missing(coordinator, path) for path in LEARN) and not isinstance(coordinator._manager, _Learning):
+        coordinator._manager = _Learning(coordinator)
+
+
+class _Learning:
+    """A coordinator's connections. The answer to its join comes later if it leads and lacks metadata.
+
+    Args:
+        coordinator: Whose connections these are; not kept alive.
+    """
+
+    def __init__(self, coordinator: Any) -> None:
+        self._coordinator, self._manager = weakref.proxy(coordinator), coordinator._manager
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+    def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        sent = self._manager.send(request, *args, **kwargs)
+        return self._joined(sent) if isinstance(request, JoinGroupRequest) else sent
+
+    async def _joined(self, sent: Any) -> Any:
+        answer = await sent
+        if not answer.error_code and answer.leader == answer.member_id:
+            await learn(self._coordinator, bulk.topics([bytes(member.metadata) for member in answer.members]))
+        return answer
+
+
+ANSWERS = 2
+"""So many answers without a topic say that it is absent: the first may be to a request that did not name it."""
+
+
+async def learn(coordinator: Any, topics: Collection[str]) -> None:
+    """Wait until a coordinator's consumer has metadata of the topics, or was told `ANSWERS` times that there are none.
+
+    Raises:
+        StaleMetadata: No broker answered in half a session; kafka-python joins again.
+    """
+    cluster, manager = coordinator._cluster, coordinator._manager
+    coordinator._subscription.group_subscribe(topics)
+    cluster.set_topics(coordinator._subscription.group_subscription())
+    deadline = time.monotonic() + coordinator.config["session_timeout_ms"] / 2000
+    answers = 0
+    while answers < ANSWERS and len(partitions(cluster, topics)) < len(topics):
+        left_ms = 1000 * (deadline - time.monotonic())
+        if left_ms <= 0:
+            raise StaleMetadata(f"the group's leader got no metadata of {', '.join(sorted(topics)[:3])} in time")
+        try:
+            await manager.wait_for(cluster.request_update(), left_ms)
+        except BrokerResponseError:
+            pass  # an answer: the single topic that was asked for can't be had
+        except KafkaError:
+            continue  # none: a broker went away, and kafka-python asks another after a pause; or time is up
+        answers += 1
 
 
 def partitions(cluster: Any, topics: Iterable[str]) -> dict[str, Mapping[int, Any]]:

@@ -32,6 +32,8 @@ def guard(consumer: Any) -> None:
       keeps what it had: it is told ``revoked`` when others have it already, and goes on at an old position with what it
       gets back. Guarded, it is told ``on_partitions_lost`` before it joins again, and begins anew where the group has
       committed; an eager member, which has given all up, forgets its positions as well.
+    * **A leader assigns before it has metadata** of topics that only others read, so that their holders lose them for
+      a generation. Guarded, it waits for them, as Java's does.
     * **kafka-python's own cooperative assignor claims what was lost**, so that the leader takes it from those who have
       it. Guarded, it claims nothing then.
 
@@ -58,6 +60,7 @@ def guard_coordinator(coordinator: Any) -> None:
     if coordinator not in _guarded and not kafka_consumer.unguardable(coordinator):
         _guarded.add(coordinator)
         kafka_consumer.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing)
+        kafka_consumer.learn_before_leading(coordinator)
 
 
 def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ of them against kafka-python's public methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -27,15 +27,6 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
     """
     found = kafka_consumer.partitions(cluster, sorted(topics, key=utf16))
     return {topic: len(each) for topic, each in found.items()}
-
-
-def when_renewed(cluster: Any, act: Callable[[], None]) -> None:
-    """Ask for metadata, twice, and act when both were answered, with metadata or an error.
-
-    The first answer may be to a request that was sent before the group's topics were known. `act` runs on the thread
-    that reads answers, which is the one that assigns.
-    """
-    kafka_consumer.renew(cluster, lambda: kafka_consumer.renew(cluster, act))
 
 
 def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:

@@ -16,15 +16,14 @@ class News:
     def __init__(self) -> None:
         self._told: frozenset[Fact] = frozenset()
 
-    def tell(self, name: str, facts: Iterable[Fact], doubtful: Iterable[Fact] = ()) -> None:
+    def tell(self, name: str, facts: Iterable[Fact]) -> None:
         """Tell what the assignor of that name found in one assignment.
 
         Args:
             name: Of the assignor.
             facts: What it found.
-            doubtful: What may not be so, and is told by a later call if it is. What was told of it stays told.
         """
         now = frozenset(facts)
         for fact in sorted(now - self._told, key=lambda fact: (fact.kind, fact.subject)):
             log.warning("%s: %s", name, fact)
-        self._told = now | (self._told & frozenset(doubtful))
+        self._told = now

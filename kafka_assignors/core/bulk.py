@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -383,6 +384,18 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
             except (ValueError, struct.error):
                 read[m] = decode_subscription(each)
     return read
+
+
+def topics(data: Sequence[bytes]) -> frozenset[str]:
+    """All topics that members subscribe to; those of a subscription that `subscriptions` wouldn't read are left out."""
+    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    found: dict[int, tuple[str, ...]] = {}
+    for each in data:
+        if not beyond(len(each), int.from_bytes(each[2:6], "big")):
+            with suppress(WireError):
+                names, _ = _topics(each, heads)
+                found[id(names)] = names
+    return frozenset[str]().union(*found.values())
 
 
 def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:

@@ -11,8 +11,6 @@ from .claims import Claims
 from .group import Group
 from .order import utf16
 
-MISSING = "topic-missing"
-
 
 @dataclass(frozen=True)
 class Fact:
@@ -62,7 +60,7 @@ def of_topics(group: Group) -> Iterable[Fact]:
     nothing = {topic for topics in readers for topic in topics if group.partitions.get(topic, 0) <= 0}
     missing = {topic for topic in nothing if topic not in group.partitions}
     for kind, topics, why in (
-        (MISSING, missing, "absent from metadata; was it deleted?"),
+        ("topic-missing", missing, "absent from metadata; was it deleted?"),
         ("topic-empty", nothing - missing, "has no partitions; nothing of it is assigned"),
     ):
         for topic in nsmallest(MOST, topics):

@@ -12,11 +12,11 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as Theirs
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.base import Generation
-from kafka.errors import FencedInstanceIdError
+from kafka.errors import FencedInstanceIdError, StaleMetadata
 from kafka.protocol.consumer import HeartbeatResponse
 from kafka.structs import TopicPartition
 
-from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, guard
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, guard, kafka_consumer
 from kafka_assignors.errors import ConfigError
 
 Make = Callable[..., Any]
@@ -216,3 +216,14 @@ def test_one_that_a_tracing_tool_has_wrapped_is_guarded_all_the_same(
         ours._coordinator._net.run(ours._coordinator._do_join_and_sync_async)
     if (when, at) != ("after", "class"):  # what we have put on the instance hides what comes to its class later
         assert {"_handle_heartbeat_response", "reset_generation"} <= set(seen)
+
+
+def test_a_leader_that_no_broker_tells_of_a_topic_joins_again(consumer: Make) -> None:
+    """Without metadata it would take the topic from everybody; kafka-python repeats a join that fails with this."""
+    cold = consumer(CooperativeStickyAssignor, session_timeout_ms=300, heartbeat_interval_ms=100)
+    coordinator = cold._coordinator
+
+    with pytest.raises(StaleMetadata, match="got no metadata of other, t in time"):
+        coordinator._net.run(kafka_consumer.learn, coordinator, {"t", "other"})
+
+    assert StaleMetadata.retriable

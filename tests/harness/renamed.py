@@ -41,6 +41,8 @@ SOME: dict[str, tuple[tuple[str, ...], str]] = {
         r"(?<=_coordinator\.){0}\b|{0}(?=\(self\):\n.*member's)",
     ),
     "rejoining": (COORDINATOR, r"(?<=self\.){0}\b"),
+    "send": (("**/*.py",), r"(?<=_manager\.){0}\b|(?<=def ){0}(?=\(self, request, node_id)"),
+    "wait_for": (("**/*.py",), r"(?<=_manager\.){0}\b|(?<=def ){0}(?=\(self, future)"),
 }
 
 
