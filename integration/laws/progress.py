@@ -22,8 +22,8 @@ from .records import SLACK_MS
 
 STANDSTILL_MS = 30_000
 """Beside the session: how long a group in which nothing happens may take for what is due."""
-SESSION_MS = 45_000
-"""Kafka's own session timeout, of members that don't tell theirs."""
+SESSION_MS, POLL_MS = 45_000, 300_000
+"""Kafka's own session timeout and poll interval, of members that don't tell theirs."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
 _STALLS = ("stall", "assign_stall")
 _ENDS = ("stop", "exit", "fault_begin")
@@ -97,8 +97,10 @@ def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq))
     last_ns = record.last_ns
     configs = [s.data.get("config", {}) for s in record.events["start"]]
-    session_ms = max((c.get("session_timeout_ms", SESSION_MS) for c in configs), default=SESSION_MS)
-    poll_ms = max((c.get("max_poll_interval_ms", 300_000) for c in configs), default=300_000)
+    if not configs:
+        return  # nobody tells what it owns
+    session_ms = max(c.get("session_timeout_ms", SESSION_MS) for c in configs)
+    poll_ms = max(c.get("max_poll_interval_ms", POLL_MS) for c in configs)
     taken = {(f.old.member, f.old.incarnation): f.at.mono_ns for f in fencings(record)}
     alive: dict[Process, Event] = {}
     gone: dict[Process, Event] = {}

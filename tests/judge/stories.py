@@ -155,17 +155,30 @@ def _consumed_late(story: Story, ended: str, after_ms: float) -> Story:
     return story.wait(SESSION_MS - after_ms).round().drain()
 
 
-def zombie_commit() -> Story:
-    """b is paused and evicted; it goes on, and the coordinator accepts its commit before it hears that it is out."""
-    story = two().records(14).consume("b", commit=False).pause("b").round().wait(200)
+def zombie_commit(fenced_for_ms: float = 500) -> Story:
+    """b is paused and evicted; so long after that it goes on, and the coordinator accepts its commit before it hears
+    that it is out."""
+    story = two().records(14).consume("b", commit=False).pause("b").round()
+    without = next(e for e in reversed(story.events) if e.kind == "generation_committed")
     story.tell("fault_end", member="b", fault="pause", target="b")
-    ends = [{"topic": t, "partition": p, "offset": 2} for t, p in sorted(story._zombies["b"])]
-    story.tell("commit_begin", "member", "b", offsets=ends)
-    for end in ends:
-        story.tell("offset_committed", "coordlog", **end)
-    story.tell("commit_ok", "member", "b", offsets=ends)
+    since(story, without, fenced_for_ms)
+    committed(story, "b", [{"topic": t, "partition": p, "offset": 2} for t, p in sorted(story._zombies["b"])])
     story._callback("b", "lost", story._zombies.pop("b"))
     return story
+
+
+def committed(story: Story, name: str, ends: list[dict[str, Any]]) -> Story:
+    """A member's commit, and the coordinator's word that it took it."""
+    story.tell("commit_begin", "member", name, offsets=ends)
+    for end in ends:
+        story.tell("offset_committed", "coordlog", **end)
+    story.tell("commit_ok", "member", name, offsets=ends)
+    return story
+
+
+def since(story: Story, event: Event, ms: float) -> Story:
+    """What is told next comes so long after an event."""
+    return story.wait((event.mono_ns - story._now) / MS + ms - 1)
 
 
 def storm(superseded: int = 30) -> Story:

@@ -2,8 +2,8 @@
 
 ``python -m tests.mutation --sample 400 --seed 1``
 
-Each mutant is judged in a process of its own, forked from one that has imported what all tests need. The tests need no
-broker and start no process, as a process of its own would import the module without its change.
+The tests need no broker and start no process: a mutant lives in a fork, whose own processes would import the module
+without its change.
 """
 
 from __future__ import annotations
@@ -13,56 +13,65 @@ import importlib.util
 import json
 import os
 import random
-import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.pool import Pool
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
+import pytest
 import typer
-from rich.progress import track
+from rich.console import Console
+from rich.progress import Progress
 
-from .mutants import Mutant, mutants, mutated
+from .inplace import Case, Recorder, Session, forked
+from .mutants import mutants, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
 SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "hindered", "laws", "integrity")
 """What is mutated, below ``integration/``: modules, and folders of modules."""
 
 TESTS = (
-    "harness/test_checker.py",
-    "harness/test_checker_laws.py",
-    "harness/test_fault_laws.py",
-    "harness/test_hindered.py",
-    "harness/test_epochs.py",
-    "harness/test_history.py",
-    "harness/test_timeline.py",
-    "harness/test_claims.py",
     "judge/test_accepted.py",
     "judge/test_boundaries.py",
-    "judge/test_exact.py",
+    "harness/test_checker_laws.py",
+    "harness/test_fault_laws.py",
+    "harness/test_timeline.py",
+    "harness/test_hindered.py",
+    "harness/test_epochs.py",
+    "harness/test_costs.py",
+    "bridge/test_law.py",
+    "harness/test_history.py",
     "judge/test_integrity.py",
+    "harness/test_checker.py",
+    "judge/test_exact.py",
 )
-"""Tests under ``tests/`` that judge histories without a broker."""
+"""Tests under ``tests/`` that judge histories without a broker; those first that take little and notice much."""
 
-TIMEOUT_S = 120
-"""A mutant whose tests run longer hangs them, which a reader notices: it counts as killed."""
+LEFT_OUT = (
+    # It takes as long as all others together, and judges no history.
+    "harness/test_checker.py::test_four_times_the_events_take_little_more_than_four_times_the_work",
+    # `judge/test_exact.py` has the same cases, and asks for more.
+    "harness/test_checker.py::test_a_damaged_run_is_false_by_the_law_it_breaks",
+    "harness/test_checker.py::test_a_damaged_cooperative_run_is_false",
+    "harness/test_checker_laws.py::test_a_broken_law_is_found_with_its_witnesses",
+    "harness/test_fault_laws.py::test_what_breaks_a_law_is_found_with_its_witnesses",
+    "judge/test_accepted.py::test_a_history_that_was_called_true_is_false",
+)
+"""Tests of these that are left out."""
 
-KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
+OF_FILES = ("harness/test_history.py", "judge/test_integrity.py")
+"""Tests that read files: for mutants of what reads them."""
+READERS = ("history", "integrity")
+
+EQUIVALENT = Path(__file__).with_name("equivalent.json")
+KILLED, SURVIVED = "killed", "survived"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One mutant of one module, to be tested."""
-
-    file: Path
-    mutant: Mutant
-
-    def __str__(self) -> str:
-        return f"{self.file.relative_to(ROOT)}:{self.mutant.line}: {self.mutant.what}"
+def named(case: Case) -> str:
+    """A mutant as results have it."""
+    return f"{case.file.relative_to(ROOT)}:{case.mutant.line}: {case.mutant.what}"
 
 
 class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -92,65 +101,90 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(code, module.__dict__)
 
 
-def cases() -> list[Case]:
-    """Every mutant of the subjects, file by file."""
-    files = []
+def files() -> list[Path]:
+    """All files of the subjects."""
+    found: list[Path] = []
     for subject in SUBJECTS:
         path = ROOT / "integration" / subject
-        files += sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return [Case(file, mutant) for file in files for mutant in mutants(file.read_text())]
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    return found
 
 
-def run_tests(case: Case | None) -> str:
-    """Run the tests in this process, which has imported none of the subjects, with the mutant in place."""
-    import pytest
+def population() -> list[Case]:
+    """Every mutant of the subjects, file by file."""
+    return [Case(file, mutant) for file in files() for mutant in mutants(file.read_text())]
 
-    if case is not None:
-        sys.meta_path.insert(0, _Mutated(case))
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
-    if case is not None:
-        signal.alarm(TIMEOUT_S)
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
+
+def run_tests(*plugins: object) -> int:
+    """All tests, in this process; returns pytest's exit code."""
     where = [str(ROOT / "tests" / test) for test in TESTS]
     # The same examples for every mutant: a lucky draw is no test.
     options = [
-        "-x",
-        "-q",
-        "-m",
-        "not broker and not long",
-        "-p",
-        "no:cacheprovider",
-        "--hypothesis-seed=0",
-        f"--rootdir={ROOT}",
+        *("-x", "-qq", "--tb=native", "--assert=plain", "-m", "not broker and not long", "-p", "no:cacheprovider"),
+        *("--hypothesis-seed=0", f"--rootdir={ROOT}", *(f"--deselect=tests/{test}" for test in LEFT_OUT)),
     ]
-    code = pytest.main([*options, *where])
-    return {0: SURVIVED, 1: KILLED}.get(int(code), KILLED if case is not None else BROKEN)
+    return int(pytest.main([*options, *where], plugins=list(plugins)))
 
 
-def judge(case: Case | None) -> tuple[Case | None, str]:
-    """Fork, so that the next mutant meets fresh modules, and wait for the answer."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = 0 if run_tests(case) == SURVIVED else 1
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return case, SURVIVED if status == 0 else KILLED
+def fitting(case: Case, test: str) -> bool:
+    """Whether a test is one for a mutant: those of files are for what reads them."""
+    reads = case.file.stem in READERS or case.file.parent.name in READERS
+    return reads or not any(test.startswith(f"tests/{each}::") for each in OF_FILES)
 
 
-def warm() -> None:
-    """Import what every test needs and no mutant touches."""
-    import hypothesis
-    import jsonschema
-    import numpy
-    import pytest
+def imported_anew(case: Case) -> bool:
+    """Whether a test fails when the module is imported with its mutant."""
+    sys.meta_path.insert(0, _Mutated(case))
+    return run_tests() != 0
 
-    del hypothesis, jsonschema, numpy, pytest
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+def called_by_imports() -> Recorder:
+    """Import all that the tests need, and forget it again."""
+    recorder = Recorder(files())
+    recorder.before_tests()
+    for test in TESTS:
+        importlib.import_module("tests." + test.removesuffix(".py").replace("/", "."))
+    recorder.stop()
+    forget()
+    return recorder
+
+
+def forget() -> None:
+    """Of what was imported, keep only what no mutant, nor a test of one, may be part of."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("integration", "tests")]:
+        if not name.startswith(__package__ or ""):
+            del sys.modules[name]
+
+
+def answers(drawn: Sequence[Case], workers: int, console: Console, out: Path | None) -> dict[Case, str]:
+    """Test each mutant: killed or survived.
+
+    Raises:
+        typer.Exit: The tests fail without any change.
+    """
+    found: dict[Case, str] = {}
+    with Progress(console=console) as bar, out.open("w") if out is not None else nullcontext() as file:
+        task = bar.add_task("mutants", total=len(drawn))
+
+        def told(case: Case | None, killed: bool) -> None:
+            if case is None:
+                return
+            found[case] = KILLED if killed else SURVIVED
+            bar.advance(task)
+            if file is not None:
+                print(json.dumps({"mutant": named(case), "answer": found[case]}), file=file, flush=True)
+
+        recorder = called_by_imports()
+        anew = [c for c in drawn if c.mutant.function is None or (str(c.file), c.mutant.function) in recorder.of_import]
+        session = Session([case for case in drawn if case not in anew], recorder, told, workers, fitting)
+        run_tests(session)
+        if session.failed:
+            console.print("error: the tests fail without any change; run them with pytest")
+            raise typer.Exit(3)
+        forget()
+        for case, killed in forked(anew, imported_anew, workers):
+            told(case, killed)
+    return found
 
 
 def main(
@@ -158,32 +192,36 @@ def main(
     seed: Annotated[int, typer.Option(help="of the draw")] = 1,
     workers: Annotated[int, typer.Option(min=1, help="how many are tested at a time")] = os.cpu_count() or 1,
     at_least: Annotated[float, typer.Option(min=0, max=1, help="share that must be killed")] = 0.9,
-    known: Annotated[Path, typer.Option(help="survivors that change nothing, a JSON list")] = Path(__file__).parent
+    known: Annotated[Path, typer.Option(help="survivors that change nothing -> why, a JSON object")] = Path(
+        __file__
+    ).parent
     / "equivalent.json",
+    only: Annotated[
+        Path | None, typer.Option(help="instead of a draw: the mutants of a file as --out writes it")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="write each answer here as it comes, a JSON object a line")] = None,
 ) -> None:
     """Draw mutants of the judge, test each, list the survivors. Exit 1 when too few were killed."""
+    os.environ.setdefault("HYPOTHESIS_PROFILE", "dev")  # few examples: a mutant that only luck meets is a survivor
+    console = Console(file=os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
     equivalent = set(json.loads(known.read_text())) if known.exists() else set()
-    population = [case for case in cases() if str(case) not in equivalent]
-    drawn = random.Random(seed).sample(population, min(sample, len(population)))
-    print(f"{len(drawn)} of {len(population)} mutants, seed {seed}; {len(equivalent)} known to change nothing")
-    context = get_context("fork")
-    survivors: list[str] = []
-    with context.Pool(workers, initializer=warm, maxtasksperchild=None) as pool:
-        survivors = _survivors(pool, drawn)
-    for survivor in sorted(survivors):
-        print(f"survived: {survivor}")
+    there = [case for case in population() if named(case) not in equivalent]
+    if only is None:
+        drawn = random.Random(seed).sample(there, min(sample, len(there)))
+        console.print(f"{len(drawn)} of {len(there)} mutants, seed {seed}; {len(equivalent)} known to change nothing")
+    else:
+        names = {json.loads(line)["mutant"] for line in only.read_text().splitlines()}
+        drawn = [case for case in there if named(case) in names]
+    found = answers(drawn, workers, console, out)
+    survivors = sorted(named(case) for case, answer in found.items() if answer == SURVIVED)
+    for survivor in survivors:
+        console.print(f"survived: {survivor}", soft_wrap=True, markup=False, highlight=False)
     killed = len(drawn) - len(survivors)
-    print(f"killed {killed} of {len(drawn)}: {killed / len(drawn):.1%}")
+    console.print(f"killed {killed} of {len(drawn)}: {killed / len(drawn):.1%}")
     raise typer.Exit(0 if killed >= at_least * len(drawn) else 1)
-
-
-def _survivors(pool: Pool, drawn: Sequence[Case]) -> list[str]:
-    _, sound = pool.apply(judge, (None,))
-    if sound != SURVIVED:
-        typer.echo("error: the tests fail without any change; run them by themselves: pytest tests/harness", err=True)
-        raise typer.Exit(3)
-    answers = track(pool.imap_unordered(judge, drawn), total=len(drawn), description="mutants")
-    return [str(case) for case, answer in answers if answer == SURVIVED]
 
 
 if __name__ == "__main__":

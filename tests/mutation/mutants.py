@@ -39,11 +39,14 @@ class Mutant:
         place: Position of the node in ``ast.walk`` order, and which of its changes this is.
         line: Line of the changed place, from 1.
         what: The change in words, as ``<= became <``.
+        function: Line at which the outermost function begins whose body has the place; None for code of the module or
+            a class, which runs once, when it is imported.
     """
 
     place: tuple[int, int]
     line: int
     what: str
+    function: int | None = None
 
 
 def mutants(source: str) -> list[Mutant]:
@@ -53,9 +56,9 @@ def mutants(source: str) -> list[Mutant]:
     ['return became return None', 'not a <= 1 became a <= 1', '<= became <', '<= became >', '1 became 2']
     """
     tree = ast.parse(source)
-    left_out = _left_out(tree)
+    left_out, functions = _left_out(tree), _functions(tree)
     return [
-        Mutant((number, choice), _line(node), what)
+        Mutant((number, choice), _line(node), what, functions.get(id(node)))
         for number, node in enumerate(ast.walk(tree))
         if id(node) not in left_out
         for choice, (what, _) in enumerate(_changes(node))
@@ -74,6 +77,17 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
 def _line(node: ast.AST) -> int:
     at = node.target if isinstance(node, ast.comprehension) else node
     return int(at.lineno)  # type: ignore[attr-defined]
+
+
+def _functions(tree: ast.Module) -> dict[int, int]:
+    """Node in the body of a function -> line at which the outermost such function begins, with its decorators."""
+    found: dict[int, int] = {}
+    for node in ast.walk(tree):  # from the outside to the inside
+        if isinstance(node, ast.FunctionDef):
+            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            for part in (part for statement in node.body for part in ast.walk(statement)):
+                found.setdefault(id(part), line)
+    return found
 
 
 class _Replace(ast.NodeTransformer):

@@ -1,0 +1,220 @@
+"""Test mutants in forks of one pytest session: a fork changes one function in place and runs the tests that call it.
+
+A session of its own for each mutant would take seconds to collect the tests. What runs as a module is imported (its
+constants, defaults and decorators, and functions called meanwhile) can't be changed in place: see `Recorder.of_import`.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from .mutants import Mutant, mutated
+
+CPU_S = 120
+"""A mutant whose tests compute for longer hangs them, which a reader notices: it counts as killed."""
+_CALLS_BEFORE_TESTS = "import"
+
+
+class Case(NamedTuple):
+    """One mutant of one module, to be tested."""
+
+    file: Path
+    mutant: Mutant
+
+
+class Recorder:
+    """Which functions of some files each test calls, by file and the line at which the outermost function begins."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.files = {str(file) for file in files}
+        self.calls: dict[str, set[tuple[str, int]]] = {}
+        self._functions = {str(file): outermost(file.read_text()) for file in files}
+
+    @property
+    def of_import(self) -> set[tuple[str, int]]:
+        """Functions that were called before any test was."""
+        return self.calls.get(_CALLS_BEFORE_TESTS, set())
+
+    def during(self, name: str) -> None:
+        """From now on calls are those of this test."""
+        called = self.calls.setdefault(name, set())
+        seen: set[CodeType] = set()
+
+        def note(frame: FrameType, event: str, _: Any) -> None:
+            code = frame.f_code
+            if event == "call" and code not in seen and code.co_filename in self.files:
+                seen.add(code)
+                line = self._functions[code.co_filename].get(code.co_firstlineno)
+                if line is not None:
+                    called.add((code.co_filename, line))
+
+        sys.setprofile(note)
+
+    def before_tests(self) -> None:
+        """From now on modules are imported."""
+        self.during(_CALLS_BEFORE_TESTS)
+
+    def stop(self) -> None:
+        """Calls are nobody's."""
+        sys.setprofile(None)
+
+
+def outermost(source: str) -> dict[int, int]:
+    """Line of each function's code -> line at which the outermost function begins that has it."""
+    found: dict[int, int] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            for at in range(line, (node.end_lineno or line) + 1):
+                found.setdefault(at, line)
+    return found
+
+
+class Session:
+    """A pytest plugin: runs the tests once as they are, then each mutant against those that call its function.
+
+    Args:
+        cases: Mutants within functions.
+        recorder: Knows by then what was called as modules were imported.
+        told: Called with each mutant and whether a test failed; with None and False first if all tests hold unchanged.
+        workers: How many forks run at a time.
+        fitting: Whether a mutant is one for a test.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        recorder: Recorder,
+        told: Callable[[Case | None, bool], None],
+        workers: int,
+        fitting: Callable[[Case, str], bool],
+    ) -> None:
+        self.cases, self.recorder, self.told, self.workers = cases, recorder, told, workers
+        self.fitting = fitting
+        self.failed = False
+        self._took: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Instead of running the tests one after the other."""
+        self.recorder.stop()
+        for item, after in _pairs(session.items):
+            begun = time.process_time()
+            self.recorder.during(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            self.recorder.stop()
+            self._took[item.nodeid] = time.process_time() - begun
+        self.told(None, self.failed)
+        if not self.failed:
+            self._run(session.items)
+        return True
+
+    def _run(self, items: Sequence[pytest.Item]) -> None:
+        gc.collect()
+        gc.freeze()  # the forks share what there is
+        for case, killed in forked(self.cases, lambda case: self._fails(case, items), self.workers):
+            self.told(case, killed)
+
+    def _fails(self, case: Case, items: Sequence[pytest.Item]) -> bool:
+        change(case)
+        place = str(case.file), case.mutant.function
+        calling = (item for item in items if place in self.recorder.calls[item.nodeid])
+        mine = [item for item in calling if self.fitting(case, item.nodeid)]
+        for item, after in _pairs(sorted(mine, key=lambda item: self._took[item.nodeid])):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if self.failed:
+                return True
+        return False
+
+
+def forked(cases: Sequence[Case], fails: Callable[[Case], bool], workers: int) -> Iterator[tuple[Case, bool]]:
+    """Ask in a process of its own for each case, `workers` at a time: case, whether it fails, or never ends."""
+    running: dict[int, Case] = {}
+    waiting = list(reversed(cases))
+    while waiting or running:
+        while waiting and len(running) < workers:
+            case = waiting.pop()
+            if (child := os.fork()) == 0:
+                code = 1
+                try:
+                    # Of its own time: what else the machine does must not kill a mutant.
+                    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+                    code = int(fails(case))
+                finally:
+                    os._exit(code)
+            running[child] = case
+        child, status = os.wait()
+        yield running.pop(child), status != 0
+
+
+def change(case: Case) -> None:
+    """Give the function that has a mutant the mutant's code, wherever else the function is known.
+
+    Raises:
+        LookupError: No such function.
+    """
+    line = case.mutant.function
+    module = next(m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(case.file))
+    (new,) = (code for code in _codes(compile(mutated(case.file.read_text(), case.mutant), str(case.file), "exec"))
+              if code.co_firstlineno == line)  # fmt: skip
+    found = [f for f in _own_functions(module) if f.__code__.co_firstlineno == line]
+    if not found:
+        raise LookupError(f"{case.file}:{line} has no function")
+    for function in found:
+        function.__code__ = new
+    ours = [m for name, m in sys.modules.items() if name.partition(".")[0] in ("integration", "tests")]
+    for each in ours:  # what was computed without the change
+        for value in list(vars(each).values()):
+            if callable(clear := getattr(value, "cache_clear", None)) and getattr(value, "__wrapped__", None):
+                clear()
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Functions of a module and of its classes; what is within functions is part of these."""
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            if part.co_flags & 0x2:  # has locals of its own: a function, no class
+                if part.co_name != "<lambda>" and not part.co_name.startswith("<"):
+                    yield part
+            else:
+                yield from _codes(part)
+
+
+def _own_functions(module: ModuleType) -> Iterator[FunctionType]:
+    for value in list(vars(module).values()):
+        values = list(vars(value).values()) if isinstance(value, type) else [value]
+        for each in values:
+            function = _plain(each)
+            if function is not None and function.__code__.co_filename == module.__file__:
+                yield function
+
+
+def _plain(value: Any) -> FunctionType | None:
+    """The function behind what a decorator made of it."""
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    elif isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, cached_property):
+        value = value.func
+    while hasattr(value, "__wrapped__"):
+        value = value.__wrapped__
+    return value if isinstance(value, FunctionType) else None
+
+
+def _pairs(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    return zip(items, [*items[1:], None], strict=True)
