@@ -19,7 +19,6 @@ from kafka_assignors.events import Event
 
 from .errors import NotSupported
 from .member import BRIDGE, MemberConfig
-from .names import COOPERATIVE
 from .proxy import FaultProxy
 
 
@@ -33,9 +32,9 @@ class MemberProcess(ABC):
         output: What it prints.
         member_id: Its id in the group, as it last told.
         held: What it owns, by its callbacks: empty inside a revoke, filled when an assigned callback is over.
-        cooperative: It rebalances incrementally, as far as is known.
-        revoked_in: The generation in which it last gave something up and must rejoin for it. Not told of eager members,
-            which do so before they join, be it the same generation once more.
+        assigned_in: The generation in which its callback for what it was assigned came last.
+        revoked_in: The generation for which it gave something up as it learned its assignment, and must rejoin: it
+            rebalances incrementally. An eager member has been assigned what it gives up before it joins again.
         adopted_ns: When it last adopted an assignment, or heard what that added.
         position: Per topic-partition that it holds and has consumed of, the offset that it consumes next.
         view: Generation that it last assigned as leader, and the partition counts it saw then.
@@ -50,7 +49,7 @@ class MemberProcess(ABC):
     generation: int = -1
     member_id: str | None = None
     held: set[TopicPartition] = field(default_factory=set)
-    cooperative: bool = True
+    assigned_in: int = -2
     revoked_in: int = -2
     adopted_ns: int = 0
     position: dict[TopicPartition, int] = field(default_factory=dict)
@@ -148,19 +147,18 @@ class MemberProcess(ABC):
         """Remember what an event of its history tells."""
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
         self.member_id = event.member_id or self.member_id
-        if event.kind == "start":
-            self.cooperative = set(event.data["assignors"]) == {COOPERATIVE}
-        elif event.kind == "generation":
+        if event.kind == "generation":
             self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
         elif event.kind == "assign_begin":
             self.view = event.data["generation"], event.data["topics"]
         elif event.kind == "assigned_end":
             self.held |= partitions
+            self.assigned_in = event.data["generation"]
             self.adopted_ns = event.mono_ns
         elif event.kind in ("revoke_begin", "lost_begin"):
             self.held -= partitions
             self.position = {tp: offset for tp, offset in self.position.items() if tp in self.held}
-            if self.cooperative:
+            if self.assigned_in != event.data["generation"]:
                 self.revoked_in = event.data["generation"]
         elif event.kind == "consume":
             reached = {TopicPartition(run["topic"], run["partition"]): run["last"] + 1 for run in event.data["offsets"]}

@@ -1,0 +1,71 @@
+"""When a group is at rest, by what its members have told so far."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration.member import MemberConfig
+from integration.process import MemberProcess
+from integration.rest import due
+from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted
+from kafka_assignors.events import Event
+from tests.judge.stories import renamed
+
+from .story import Story
+
+TOPICS = {"t": 4}
+
+
+class Told(MemberProcess):
+    """A member of which only its history is known: nothing can be done to it."""
+
+
+Told.__abstractmethods__ = frozenset()
+
+
+def rests(story: Story, assignor: str) -> list[int]:
+    """Generations of which the group is once at rest, as its members tell one thing after the other."""
+    processes: dict[str, MemberProcess] = {}
+    committed: GroupCommitted | None = None
+    found: list[int] = []
+    for event in story.events:
+        if event.kind == "generation_committed":
+            committed = of(event)
+        elif event.src == "member" and event.member is not None:
+            if event.member not in processes:
+                config = MemberConfig("h:1", "g", event.member, ("t",), (assignor,), "x.jsonl", "run")
+                processes[event.member] = Told(config, Path("x.out"))
+            processes[event.member].take(event)
+        if committed is not None and not due(committed, processes, list(story.held), lambda: TOPICS, False):
+            found.append(committed.generation)
+    return sorted(set(found))
+
+
+def of(event: Event) -> GroupCommitted:
+    rows = [
+        CommittedMember(
+            row["member_id"], None, row["client_id"], "", 0, 0,
+            bytes.fromhex(row["subscription"]), bytes.fromhex(row["assignment"]))
+        for row in event.data["members"]
+    ]  # fmt: skip
+    data = event.data
+    return GroupCommitted("g", "consumer", data["generation"], data["protocol"], data["leader"], 0, tuple(rows))
+
+
+@pytest.mark.parametrize(("protocol", "name"), [("cooperative-sticky", "cooperative-sticky"), ("ours", "myteam:Ours")])
+def test_a_cooperative_group_is_not_at_rest_before_what_was_given_up_is_handed_out(protocol: str, name: str) -> None:
+    """Whatever the assignor's name: a member that gave something up as it learned its assignment joins again."""
+    story = renamed(Story("cooperative-sticky", TOPICS).start("a", "b").round().start("c").round(), protocol, name)
+    before, given_up, handed_out = [e.data["generation"] for e in story.events if e.kind == "generation_committed"]
+
+    # Of the three members, c comes last.
+    assert rests(story, name) == [handed_out], (before, given_up)
+
+
+def test_an_eager_group_is_at_rest_in_each_generation() -> None:
+    """Its members give up what they have before they join, be it the same generation once more."""
+    story = Story("range", TOPICS).start("a", "b", "c").round().round()
+
+    assert rests(story, "range") == [1, 2]
