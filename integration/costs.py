@@ -190,10 +190,8 @@ def _needless(change: Change, begin_ns: int) -> int:
     ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in ("stop", "exit")}
     return sum(
         1
-        for span in change.record.spans
-        if span.end is not None
-        and begin_ns <= span.interval.end_ns <= change.end.mono_ns
-        and span.interval.end_kind in ("revoked", "lost")
+        for span in change.record.ended(begin_ns, change.end.mono_ns)
+        if span.interval.end_kind in ("revoked", "lost")
         and span.owner[1:] not in ended
         and before.get(span.tp) == after.get(span.tp) == span.interval.member
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -284,11 +285,28 @@ class GroupRecord:
 
     def count_of(self, topic: str, at_ns: int) -> int | None:
         """Partitions of a topic at a time: the last count known by then, else the first known later."""
-        known = [(ns, topics[topic]) for ns, topics in self.counts if topic in topics]
-        before = [count for ns, count in known if ns <= at_ns]
-        if before:
-            return before[-1]
-        return known[0][1] if known else None
+        known = self._counts_of.get(topic)
+        if known is None:
+            return None
+        return known[max(0, bisect_right(known, at_ns, key=lambda each: each[0]) - 1)][1]
+
+    @cached_property
+    def _counts_of(self) -> dict[str, list[tuple[int, int]]]:
+        """Topic -> when each count of it was told, and the count, by time."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for ns, topics in self.counts:
+            for topic, count in topics.items():
+                found[topic].append((ns, count))
+        return dict(found)
+
+    def ended(self, from_ns: int, until_ns: int) -> list[Span]:
+        """The intervals that an event ended from one time to another, both included, by that time."""
+        begin = bisect_left(self._by_end, from_ns, key=lambda span: span.interval.end_ns)
+        return self._by_end[begin : bisect_right(self._by_end, until_ns, key=lambda span: span.interval.end_ns)]
+
+    @cached_property
+    def _by_end(self) -> list[Span]:
+        return sorted((s for s in self.spans if s.end is not None), key=lambda span: span.interval.end_ns)
 
 
 @dataclass

@@ -38,12 +38,10 @@ def needless_revokes(change: Change, found: Findings) -> None:
     names = {change.after.identities[m]: name for m, name in change.after.names.items()}
     kept = {tp: names[owner] for tp, owner in change.before.owners.items() if after.get(tp) == owner}
     found.judged("R3", len(kept))
-    for span in change.record.spans:
+    for span in change.record.ended(change.rest.mono_ns + 1, change.end.mono_ns):
         if span.interval.end_kind != "revoked" or kept.get(span.tp) != span.interval.member:
             continue
-        if change.rest.mono_ns < span.interval.end_ns <= change.end.mono_ns and change.record.cooperative(
-            span.owner[1:]
-        ):
+        if change.record.cooperative(span.owner[1:]):
             message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
             found.broken("R3", message, span.start, span.end, change.trigger, change.after.event)
 

@@ -138,7 +138,7 @@ def imported_anew(case: Case) -> bool:
     return run_tests() != 0
 
 
-def called_by_imports() -> Recorder:
+def run_by_imports() -> Recorder:
     """Import all that the tests need, and forget it again."""
     recorder = Recorder(files())
     recorder.before_tests()
@@ -174,8 +174,8 @@ def answers(drawn: Sequence[Case], workers: int, console: Console, out: Path | N
             if file is not None:
                 print(json.dumps({"mutant": named(case), "answer": found[case]}), file=file, flush=True)
 
-        recorder = called_by_imports()
-        anew = [c for c in drawn if c.mutant.function is None or (str(c.file), c.mutant.function) in recorder.of_import]
+        recorder = run_by_imports()
+        anew = [case for case in drawn if recorder.imported(case)]
         session = Session([case for case in drawn if case not in anew], recorder, told, workers, fitting)
         run_tests(session)
         if session.failed:

@@ -1,12 +1,12 @@
-"""Test mutants in forks of one pytest session: a fork changes one function in place and runs the tests that call it.
+"""Test mutants in forks of one pytest session: a fork changes one function in place and runs the tests that
+run its changed statement.
 
 A session of its own for each mutant would take seconds to collect the tests. What runs as a module is imported (its
-constants, defaults and decorators, and functions called meanwhile) can't be changed in place: see `Recorder.of_import`.
+constants, defaults and decorators, and functions called meanwhile) can't be changed in place: see `Recorder.imported`.
 """
 
 from __future__ import annotations
 
-import ast
 import gc
 import os
 import resource
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from .mutants import Mutant, mutated
 
 CPU_S = 120
 """A mutant whose tests compute for longer hangs them, which a reader notices: it counts as killed."""
-_CALLS_BEFORE_TESTS = "import"
+_BEFORE_TESTS = "import"
 
 
 class Case(NamedTuple):
@@ -35,55 +36,47 @@ class Case(NamedTuple):
 
 
 class Recorder:
-    """Which functions of some files each test calls, by file and the line at which the outermost function begins."""
+    """Which lines of functions of some files each test runs."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.files = {str(file) for file in files}
-        self.calls: dict[str, set[tuple[str, int]]] = {}
-        self._functions = {str(file): outermost(file.read_text()) for file in files}
-
-    @property
-    def of_import(self) -> set[tuple[str, int]]:
-        """Functions that were called before any test was."""
-        return self.calls.get(_CALLS_BEFORE_TESTS, set())
+        self.lines: dict[str, set[tuple[str, int]]] = {}
 
     def during(self, name: str) -> None:
-        """From now on calls are those of this test."""
-        called = self.calls.setdefault(name, set())
-        seen: set[CodeType] = set()
+        """From now on what runs is run by this test."""
+        ran = self.lines.setdefault(name, set())
 
-        def note(frame: FrameType, event: str, _: Any) -> None:
+        def line(frame: FrameType, event: str, _: Any) -> Any:
+            if event == "line":
+                ran.add((frame.f_code.co_filename, frame.f_lineno))
+            return line
+
+        def call(frame: FrameType, event: str, _: Any) -> Any:
             code = frame.f_code
-            if event == "call" and code not in seen and code.co_filename in self.files:
-                seen.add(code)
-                line = self._functions[code.co_filename].get(code.co_firstlineno)
-                if line is not None:
-                    called.add((code.co_filename, line))
+            return line if code.co_filename in self.files and code.co_flags & CO_OPTIMIZED else None
 
-        sys.setprofile(note)
+        sys.settrace(call)
 
     def before_tests(self) -> None:
         """From now on modules are imported."""
-        self.during(_CALLS_BEFORE_TESTS)
+        self.during(_BEFORE_TESTS)
 
     def stop(self) -> None:
-        """Calls are nobody's."""
-        sys.setprofile(None)
+        """What runs is run by nobody."""
+        sys.settrace(None)
 
+    def runs(self, test: str, case: Case) -> bool:
+        """Whether a test runs the changed statement."""
+        first, last = case.mutant.lines
+        return any((str(case.file), line) in self.lines[test] for line in range(first, last + 1))
 
-def outermost(source: str) -> dict[int, int]:
-    """Line of each function's code -> line at which the outermost function begins that has it."""
-    found: dict[int, int] = {}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef):
-            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            for at in range(line, (node.end_lineno or line) + 1):
-                found.setdefault(at, line)
-    return found
+    def imported(self, case: Case) -> bool:
+        """Whether what a mutant changes runs as modules are imported: a function's answer then is kept in one."""
+        return case.mutant.function is None or self.runs(_BEFORE_TESTS, case)
 
 
 class Session:
-    """A pytest plugin: runs the tests once as they are, then each mutant against those that call its function.
+    """A pytest plugin: runs the tests once as they are, then each mutant against those that run it.
 
     Args:
         cases: Mutants within functions.
@@ -131,9 +124,8 @@ class Session:
 
     def _fails(self, case: Case, items: Sequence[pytest.Item]) -> bool:
         change(case)
-        place = str(case.file), case.mutant.function
-        calling = (item for item in items if place in self.recorder.calls[item.nodeid])
-        mine = [item for item in calling if self.fitting(case, item.nodeid)]
+        running = (item for item in items if self.recorder.runs(item.nodeid, case))
+        mine = [item for item in running if self.fitting(case, item.nodeid)]
         for item, after in _pairs(sorted(mine, key=lambda item: self._took[item.nodeid])):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if self.failed:
@@ -187,7 +179,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     """Functions of a module and of its classes; what is within functions is part of these."""
     for part in code.co_consts:
         if isinstance(part, CodeType):
-            if part.co_flags & 0x2:  # has locals of its own: a function, no class
+            if part.co_flags & CO_OPTIMIZED:  # a function, no class
                 if part.co_name != "<lambda>" and not part.co_name.startswith("<"):
                     yield part
             else:

@@ -41,12 +41,14 @@ class Mutant:
         what: The change in words, as ``<= became <``.
         function: Line at which the outermost function begins whose body has the place; None for code of the module or
             a class, which runs once, when it is imported.
+        lines: First and last line of the statement that has the place, without the statements within it.
     """
 
     place: tuple[int, int]
     line: int
     what: str
     function: int | None = None
+    lines: tuple[int, int] = (0, 0)
 
 
 def mutants(source: str) -> list[Mutant]:
@@ -56,9 +58,9 @@ def mutants(source: str) -> list[Mutant]:
     ['return became return None', 'not a <= 1 became a <= 1', '<= became <', '<= became >', '1 became 2']
     """
     tree = ast.parse(source)
-    left_out, functions = _left_out(tree), _functions(tree)
+    left_out, functions, lines = _left_out(tree), _functions(tree), _lines(tree)
     return [
-        Mutant((number, choice), _line(node), what, functions.get(id(node)))
+        Mutant((number, choice), _line(node), what, functions.get(id(node)), lines.get(id(node), (0, 0)))
         for number, node in enumerate(ast.walk(tree))
         if id(node) not in left_out
         for choice, (what, _) in enumerate(_changes(node))
@@ -87,6 +89,17 @@ def _functions(tree: ast.Module) -> dict[int, int]:
             line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             for part in (part for statement in node.body for part in ast.walk(statement)):
                 found.setdefault(id(part), line)
+    return found
+
+
+def _lines(tree: ast.Module) -> dict[int, tuple[int, int]]:
+    """Node -> the lines of the innermost statement that has it, up to the first statement within that."""
+    found: dict[int, tuple[int, int]] = {}
+    for node in ast.walk(tree):  # from the outside to the inside
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+            found.update((id(part), (node.lineno, last)) for part in ast.walk(node))
     return found
 
 
