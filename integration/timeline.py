@@ -9,19 +9,8 @@ from itertools import groupby
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
-from .hindered import hindered
 from .history import History
-
-ZOMBIE_MS = 5000
-"""A resumed member must notice within this time what it has lost; after that an overlap is its fault."""
-
-FENCED_MS = 1000
-"""Beside two heartbeats: how long a static member may not know that another has its instance id."""
-
-_STANDS_STILL = ("pause", "stall", "assign_stall")
-
-MemberKey = tuple[str, str, int]
-"""group, member name, incarnation: one process."""
+from .zombies import MemberKey, zombies
 
 
 @dataclass(frozen=True)
@@ -96,13 +85,8 @@ def intervals(history: History) -> list[Interval]:
     4. Per (group, topic, partition), in order of (start_ns, member, incarnation), with E the greatest end_ns of the
        rows before: ``gap_before_ms`` = max(0, start_ns - E) / 10⁶, None in the first row; ``overlap_prev_ms`` =
        max(0, E - start_ns) / 10⁶, 0 in the first row; ``moved`` = (member, incarnation) differs from the row before.
-    5. A process that is paused, doesn't poll or stands still in its assign is a zombie from its ``fault_begin`` (fault
-       = pause, stall, assign_stall) to its first ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the
-       ``fault_end``, `ZOMBIE_MS` later at most. A static member is one from the first ``generation`` of a process that
-       was started under its instance id while it ran, to its first such callback after that, two heartbeats and
-       `FENCED_MS` later at most.
-    6. One whose connections a proxy hit is a zombie as `hindered` says: only if the coordinator went on without it.
-    7. ``zombie_ms`` is the part of 5 and 6 in the interval; of several such times, of the last one that begins in it.
+    5. ``zombie_ms`` is the part of its process's time as a zombie (`zombies.zombies`) in the interval; of several such
+       times, of the last one that begins in it.
 
     The Spark job computes the same table from the same events.
 
@@ -116,9 +100,7 @@ def spans(history: History) -> list[Span]:
     found: list[Span] = []
     open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
     last_ns: dict[str, int] = {}
-    pauses = _pauses(history)
-    for key, windows in hindered(history, ZOMBIE_MS).items():
-        pauses.setdefault(key, []).extend(windows)
+    windows = zombies(history)
     for event in history.events:
         if event.group is None:
             continue
@@ -138,8 +120,8 @@ def spans(history: History) -> list[Span]:
             held.clear()
     for (group, _, _), held in open_.items():
         found += (_span(tp, start, None, "open", last_ns[group]) for tp, start in held.items())
-    if pauses:
-        found = [_with_zombie(span, pauses.get(span.owner, ())) for span in found]
+    if windows:
+        found = [_with_zombie(span, windows.get(span.owner, ())) for span in found]
     found.sort(key=lambda s: (*_place(s), s.interval.start_ns, s.interval.member, s.interval.incarnation))
     return [span for _, rows in groupby(found, _place) for span in _with_neighbours(rows)]
 
@@ -147,42 +129,6 @@ def spans(history: History) -> list[Span]:
 def partitions_of(event: Event) -> list[TopicPartition]:
     """The topic-partitions that an event lists."""
     return [TopicPartition(row["topic"], row["partition"]) for row in event.data.get("partitions", ())]
-
-
-def _pauses(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
-    """Per process, from when to when it could not know what it had lost."""
-    found: dict[MemberKey, list[tuple[int, int]]] = {}
-    paused: dict[MemberKey, int] = {}
-    resumed: dict[MemberKey, tuple[int, int]] = {}
-    instances: dict[tuple[str, str], list[tuple[MemberKey, int]]] = {}  # processes in the order of their starts
-    fenced: set[MemberKey] = set()
-    for event in history.events:
-        if event.group is None or event.member is None:
-            continue
-        key = event.group, event.member, event.incarnation
-        if event.data.get("fault") in _STANDS_STILL and event.kind == "fault_begin":
-            paused[key] = event.mono_ns
-        elif event.data.get("fault") in _STANDS_STILL and event.kind == "fault_end" and key in paused:
-            resumed[key] = paused.pop(key), event.mono_ns + ZOMBIE_MS * 1_000_000
-        elif key in resumed and event.kind in ("revoke_end", "lost_begin", "assigned_begin"):
-            begin, latest = resumed.pop(key)
-            found.setdefault(key, []).append((begin, min(latest, event.mono_ns)))
-        elif event.kind == "start" and event.instance_id is not None:
-            heartbeat_ms = event.data.get("config", {}).get("heartbeat_interval_ms", 0)
-            instances.setdefault((event.group, event.instance_id), []).append((key, heartbeat_ms))
-        elif event.kind == "generation" and event.instance_id is not None:
-            older = instances.get((event.group, event.instance_id), [])
-            for other, heartbeat_ms in older[: next((i for i, (k, _) in enumerate(older) if k == key), 0)]:
-                # What it tells from now on, it may still have to hear.
-                latest = event.mono_ns + (2 * heartbeat_ms + FENCED_MS) * 1_000_000
-                if other not in fenced:
-                    fenced.add(other)
-                    resumed[other] = event.mono_ns, latest
-    for key, window in resumed.items():
-        found.setdefault(key, []).append(window)
-    for key, begin in paused.items():
-        found.setdefault(key, []).append((begin, 1 << 63))
-    return found
 
 
 def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:

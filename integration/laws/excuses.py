@@ -14,7 +14,8 @@ from typing import NamedTuple
 from kafka_assignors.events import Event
 
 from ..ledger import Generation, GroupRecord, Process
-from ..timeline import FENCED_MS, ZOMBIE_MS, Span
+from ..timeline import Span
+from ..zombies import FENCED_MS, ZOMBIE_MS
 from .findings import MS
 
 _CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")

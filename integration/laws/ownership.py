@@ -12,7 +12,8 @@ from kafka_assignors.events import Event
 
 from ..costs import STATES
 from ..ledger import Generation, GroupRecord
-from ..timeline import MemberKey, Span, partitions_of
+from ..timeline import Span, partitions_of
+from ..zombies import MemberKey
 from .excuses import excuses, zombie_of
 from .findings import MS, Findings, all_named, named
 

@@ -12,7 +12,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord
-from ..timeline import MemberKey, Span
+from ..timeline import Span
+from ..zombies import MemberKey
 from .findings import MS, SHOWN, Findings, named
 from .ownership import own_intervals
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from integration.checker import Verdict, check
-from integration.timeline import FENCED_MS
+from integration.zombies import FENCED_MS
 from kafka_assignors.core.protocol import decode_subscription, encode_subscription
 
 from .story import HEARTBEAT_MS, SESSION_MS, Story

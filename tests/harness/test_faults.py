@@ -22,7 +22,7 @@ from integration.play import play
 from integration.records import Sender
 from integration.report import GroupResult
 from integration.scenario import scenario
-from integration.timeline import FENCED_MS
+from integration.zombies import FENCED_MS
 from kafka_assignors.errors import ConfigError
 
 from ..waiting import until

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from integration.checker import Interval, intervals
 from integration.history import History
-from integration.timeline import ZOMBIE_MS
+from integration.zombies import ZOMBIE_MS
 from kafka_assignors.events import Event, partitions_json
 
 from .story import churn

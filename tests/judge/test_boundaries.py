@@ -228,9 +228,9 @@ def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None
 
 ELSEWHERE = {
     "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,
-    "timeline.spans ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
-    "timeline._pauses ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
-    "timeline._pauses FENCED_MS": test_how_long_a_fenced_member_could_not_know_is_measured_up_to_the_bound,
+    "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
+    "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
+    "zombies._still_or_fenced FENCED_MS": test_how_long_a_fenced_member_could_not_know_is_measured_up_to_the_bound,
     "clocks.problems APART_MS": test_a_clock_may_be_apart_by_so_much,
     "clocks.problems BACK_MS": test_time_may_fall_by_so_much_within_a_file,
     "clocks.retimed MOVED_MS": test_a_wall_clock_that_moved_by_so_much_is_taken_as_still,

@@ -29,7 +29,7 @@ from .inplace import Case, Recorder, Session, forked
 from .mutants import mutants, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
-SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "hindered", "laws", "integrity")
+SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "zombies", "laws", "integrity")
 """What is mutated, below ``integration/``: modules, and folders of modules."""
 
 TESTS = (
@@ -38,7 +38,7 @@ TESTS = (
     "harness/test_checker_laws.py",
     "harness/test_fault_laws.py",
     "harness/test_timeline.py",
-    "harness/test_hindered.py",
+    "harness/test_zombies.py",
     "harness/test_epochs.py",
     "harness/test_costs.py",
     "bridge/test_law.py",

@@ -17,7 +17,7 @@ from kafka_assignors.events import Event
 from pipeline import read, rebalances, schema, timeline
 from tests.harness.story import HEARTBEAT_MS, Story, churn
 from tests.harness.test_fault_laws import fenced
-from tests.harness.test_hindered import hit
+from tests.harness.test_zombies import hit
 
 pytestmark = pytest.mark.spark
 

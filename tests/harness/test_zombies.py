@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from integration.checker import check
-from integration.timeline import ZOMBIE_MS, intervals
+from integration.timeline import intervals
+from integration.zombies import ZOMBIE_MS
 
 from .story import SESSION_MS, Story
 
