@@ -14,9 +14,9 @@ from .proxy.rules import Cut, Delay, Drop, NetworkFault, Reset
 
 __all__ = [
     "ACTIONS", "COORDINATOR", "NEED_RECORDS", "OF_NODES", "Action", "AddPartitions", "CreateTopic", "Cut", "Delay",
-    "DeleteTopic", "Drop", "Heal", "Join", "Kill", "KillNode", "Leave", "NetworkFault", "Pause", "PauseNode", "Reset",
-    "RestartNodes", "RestoreNodes", "Resume", "Stall", "StallAssign", "StopNode", "Subscribe", "WaitEnd", "WaitStalled",
-    "brings",
+    "DeleteTopic", "Drop", "Heal", "Join", "Kill", "KillNode", "Leave", "NetworkFault", "Pause", "PauseAtWork",
+    "PauseNode", "Reset", "RestartNodes", "RestoreNodes", "Resume", "Stall", "StallAssign", "StopNode", "Subscribe",
+    "WaitEnd", "WaitStalled", "brings",
 ]  # fmt: skip
 
 COORDINATOR = "coordinator"
@@ -65,6 +65,13 @@ class Kill:
 @dataclass(frozen=True)
 class Pause:
     """A member's process gets SIGSTOP; the coordinator evicts it when its session ends."""
+
+    member: str
+
+
+@dataclass(frozen=True)
+class PauseAtWork:
+    """As `Pause`, while the member works on what it has consumed and hasn't begun to commit it: a zombie in waiting."""
 
     member: str
 
@@ -175,24 +182,24 @@ class RestartNodes:
 
 
 Action = (
-    Join | Leave | Kill | Pause | Stall | Resume | StallAssign | WaitStalled | WaitEnd | Subscribe
+    Join | Leave | Kill | Pause | PauseAtWork | Stall | Resume | StallAssign | WaitStalled | WaitEnd | Subscribe
     | CreateTopic | AddPartitions | DeleteTopic | KillNode | StopNode | PauseNode | RestoreNodes | RestartNodes
     | Heal | Cut | Delay | Drop | Reset
 )  # fmt: skip
 ACTIONS: Mapping[str, type[Any]] = {
-    "join": Join, "leave": Leave, "kill": Kill, "pause": Pause, "stall": Stall, "resume": Resume,
-    "stall_assign": StallAssign, "wait_stalled": WaitStalled, "wait_end": WaitEnd, "subscribe": Subscribe,
-    "create_topic": CreateTopic, "add_partitions": AddPartitions, "delete_topic": DeleteTopic,
+    "join": Join, "leave": Leave, "kill": Kill, "pause": Pause, "pause_at_work": PauseAtWork, "stall": Stall,
+    "resume": Resume, "stall_assign": StallAssign, "wait_stalled": WaitStalled, "wait_end": WaitEnd,
+    "subscribe": Subscribe, "create_topic": CreateTopic, "add_partitions": AddPartitions, "delete_topic": DeleteTopic,
     "kill_node": KillNode, "stop_node": StopNode, "pause_node": PauseNode, "restore_nodes": RestoreNodes,
     "restart_nodes": RestartNodes, "heal": Heal, "cut": Cut, "delay": Delay, "drop": Drop, "reset": Reset,
 }  # fmt: skip
 """Name in a scenario file -> action."""
 OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes)
 """What happens to brokers, and needs a cluster of them."""
-NEED_RECORDS = (*OF_NODES, Stall, Subscribe, WaitEnd)
+NEED_RECORDS = (*OF_NODES, PauseAtWork, Stall, Subscribe, WaitEnd)
 """What is only seen between two polls, or by commits."""
 _BACK = (Join, Resume, Heal)
-_OUT = (Leave, Kill, Pause, Stall, WaitStalled, WaitEnd)
+_OUT = (Leave, Kill, Pause, PauseAtWork, Stall, WaitStalled, WaitEnd)
 
 
 def brings(action: Action) -> bool | None:

@@ -28,7 +28,7 @@ from kafka_assignors.aiokafka import Assignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.events import EventWriter, partitions_json
 
-from .member import CLOSE_MS, MemberConfig, record_size, runs
+from .member import CLOSE_MS, MemberConfig, Writing, record_size, runs
 from .names import is_ours, options_of
 from .orders import Orders
 
@@ -98,7 +98,7 @@ class AioMember(ConsumerRebalanceListener):
         UnknownName, ConfigError: As `aiokafka_assignor`.
     """
 
-    def __init__(self, config: MemberConfig, writer: EventWriter, orders: Orders) -> None:
+    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
         self._config, self._writer, self._orders = config, writer, orders
         self._generation, self._member_id = -1, ""
         self._ending = False
@@ -210,8 +210,7 @@ class AioMember(ConsumerRebalanceListener):
 
     async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Tell of records, and commit behind them."""
-        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
-        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+        self.consumed(polled)
         ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
         self.write("commit_begin", offsets=rows)
@@ -223,9 +222,19 @@ class AioMember(ConsumerRebalanceListener):
         else:
             self.write("commit_ok", offsets=rows)
 
+    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records."""
+        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
+        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
 
-def main(argv: Sequence[str]) -> int:
-    """Run one member; see the module for the exit codes."""
+
+def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:
+    """Run one member; see the module for the exit codes.
+
+    Args:
+        argv: The path of its configuration.
+        make: What it is.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:
         print("usage: python -m integration.aiokafka_member CONFIG.json", file=sys.stderr)
@@ -235,7 +244,7 @@ def main(argv: Sequence[str]) -> int:
     orders.listen()
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            asyncio.run(AioMember(config, writer, orders).run())
+            asyncio.run(make(config, writer, orders).run())
         except Exception as error:
             logging.exception("member %s ends", config.member)
             writer.write("error", error=type(error).__name__, fatal=True, message=f"{type(error).__name__}: {error}")

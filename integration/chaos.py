@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
+from .member import AIOKAFKA
+from .names import COOPERATIVE
 from .scenario import SCENARIOS, Scenario, Step, scenario
 from .soak import soak
+from .verifiable import CONFLUENT, JAVA
 
 _MEMBERS = ("m1", "m2", "m3")
-_SESSION_MS = 2000
+_SESSION_MS, _REQUEST_TIMEOUT = 2000, "request_timeout_ms"
 _APIS = ("Heartbeat", "Fetch", "OffsetCommit")
 """What a member in a group at rest sends by itself; a fault of another may wait for ever."""
 
@@ -36,7 +40,7 @@ def chaos(seed: int, steps: int = 5) -> Scenario:
         session_timeout_ms=_SESSION_MS,
         # a step may take a lost answer, the end of a session and the way back
         gap_ms=12_000,
-        consumer={"request_timeout_ms": 2500},
+        consumer={_REQUEST_TIMEOUT: 2500},
     )
 
 
@@ -62,6 +66,26 @@ def named(name: str, seed: int | None = None) -> Scenario:
     if seed is not None:
         raise ConfigError(f"scenario {name!r} has nothing random; leave the seed {seed} out, or run {', '.join(DRAWN)}")
     return scenario(name)
+
+
+def of_client(what: Scenario, client: str) -> Scenario:
+    """A scenario whose members all run one client, with what that has in place of what it doesn't.
+
+    Java's tools take one topic, aiokafka has no cooperative assignor, and librdkafka names one setting otherwise.
+    """
+    steps = (
+        replace(step, actions=tuple(replace(a, client=client) if isinstance(a, Join) else a for a in step.actions))
+        for step in what.steps
+    )
+    made = replace(what, steps=tuple(steps))
+    if client == JAVA:
+        made = replace(made, topics=dict(list(what.topics.items())[:1]))
+    if client == AIOKAFKA:
+        made = replace(made, assignors=tuple("sticky" if name == COOPERATIVE else name for name in what.assignors))
+    if client == CONFLUENT and _REQUEST_TIMEOUT in what.consumer:
+        rest = {name: value for name, value in what.consumer.items() if name != _REQUEST_TIMEOUT}
+        made = replace(made, consumer={**rest, "socket_timeout_ms": what.consumer[_REQUEST_TIMEOUT]})
+    return made
 
 
 def _fault(draw: random.Random, number: int) -> Sequence[Step]:

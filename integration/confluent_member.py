@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +113,13 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     say("shutdown_complete")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run one member; see the module for the exit codes."""
+def main(argv: Sequence[str], play: Callable[[MemberConfig, threading.Event], None] = run) -> int:
+    """Run one member; see the module for the exit codes.
+
+    Args:
+        argv: The path of its configuration.
+        play: What it does until it is told to stop.
+    """
     if len(argv) != 1:
         print("usage: python -m integration.confluent_member CONFIG.json", file=sys.stderr)
         return 2
@@ -127,7 +132,7 @@ def main(argv: Sequence[str]) -> int:
         print("error: confluent-kafka is missing; run: pip install 'kafka-assignors[confluent]'", file=sys.stderr)
         return 2
     try:
-        run(config, stop)
+        play(config, stop)
     except KafkaException as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

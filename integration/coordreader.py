@@ -65,6 +65,7 @@ class CoordinatorLog:
     def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
         self._group, self._writer = group, writer
         self._consumer = _open(bootstrap, group, timeout_s)
+        self._asker = KafkaConsumer(**_config(bootstrap))
         self._changed = threading.Condition()
         self._generations: list[tuple[int, GroupCommitted]] = []  # ms of the broker's clock
         self._offsets: dict[TopicPartition, int] = {}
@@ -157,12 +158,13 @@ class CoordinatorLog:
                 self._changed.notify_all()
         finally:
             self._consumer.close()
+            self._asker.close()
 
     def _end(self) -> int | None:
-        """The end offset of the log; None if the broker doesn't tell it now."""
+        """The end offset of the log, behind open transactions too; None if the broker doesn't tell it now."""
         (at,) = self._consumer.assignment()
         with suppress(KafkaError):
-            return int(self._consumer.end_offsets([at], timeout_ms=1000)[at])
+            return int(self._asker.end_offsets([at], timeout_ms=1000)[at])
         return None
 
     def _position(self) -> int:
@@ -191,13 +193,15 @@ def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:
     """A consumer at the end of the group's partition of the coordinator log."""
     require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
-    config = {
-        "bootstrap_servers": bootstrap.split(","),
-        "allow_auto_create_topics": False,
-        "metrics_enabled": False,
-    }
+    config = _config(bootstrap)
     # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
-    consumer = KafkaConsumer(group_id=None, exclude_internal_topics=False, fetch_max_wait_ms=100, **config)
+    consumer = KafkaConsumer(
+        group_id=None,
+        exclude_internal_topics=False,
+        fetch_max_wait_ms=100,
+        isolation_level="read_committed",  # what a transaction commits counts once it is committed
+        **config,
+    )
     try:
         while not (partitions := consumer.partitions_for_topic(COORDINATOR_TOPIC)):
             if time.monotonic() > deadline:
@@ -210,6 +214,14 @@ def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:
         consumer.close()
         raise
     return consumer
+
+
+def _config(bootstrap: str) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": bootstrap.split(","),
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+    }
 
 
 def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:

@@ -62,6 +62,37 @@ class MemberFaults(ABC):
         self.write("fault_begin", **process.named("pause"))
         process.pause()
 
+    def pause_at_work(self, name: str, timeout_s: float = 15) -> None:
+        """As `pause`, while the member works on what it has consumed and hasn't begun to commit it.
+
+        Records must come, and its work take a while: the member tells when it begins, and is paused only then.
+
+        Raises:
+            ConfigError: As `pause`.
+            NotStable: It wasn't met at work by the deadline.
+            MemberDied: A member ended by itself.
+        """
+        process = self._running(name)
+
+        def began_to_commit() -> bool:
+            return not process.at_work
+
+        def caught() -> bool:
+            met = process.at_work
+            if met:
+                self.pause(name)
+                process.catch_up()
+                if began_to_commit():
+                    self.resume(name)
+                    met = False
+            return met
+
+        self._until(
+            caught,
+            lambda: f"member {name!r} of group {self.group!r} wasn't met at work within {timeout_s:g} s; send records",
+            timeout_s,
+        )
+
     def stall(self, name: str, timeout_s: float = 15) -> None:
         """Make a member stop polling, its heartbeats go on: it is out once its ``max_poll_interval_ms`` is over.
 

@@ -41,6 +41,13 @@ _PROGRAMS = {
     BRIDGE: ("integration.members.bridge", "confluent_kafka"),
 }
 """Client -> the module of members that write their history, and the package that it needs."""
+_TRANSFORMERS = {
+    CLIENT: ("integration.members.transformers.kafka_python", "kafka"),
+    AIOKAFKA: ("integration.members.transformers.aiokafka", "aiokafka"),
+}
+"""The same, of members that transform."""
+TRANSFORMING = (*_TRANSFORMERS, CONFLUENT)
+"""What members may run that have an output topic."""
 _TICK_S = 0.02
 
 
@@ -123,6 +130,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         rack: str | None = None,
         pattern: str | None = None,
         guarded: bool = False,
+        output: str | None = None,
         via: FaultProxy | None = None,
         **consumer: Any,
     ) -> None:
@@ -139,6 +147,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             rack: Its ``client.rack``.
             pattern: It subscribes to all topics whose names match this regular expression; kafka-python alone.
             guarded: It is guarded by `kafka_assignors.guard`, whatever its assignors are; ours do that by themselves.
+            output: It transforms: each record gets an output in this topic, exactly once; see `members.transformers`.
             via: All of its connections pass this proxy, which may then hit them.
             **consumer: Settings for the client, named as kafka-python names them; they win over the harness's own.
 
@@ -158,6 +167,8 @@ class MemberGroup(MemberFaults, TopicChanges):
             raise ConfigError(f"member {name!r} has the pattern {pattern!r}: give it no topics, and client {CLIENT!r}")
         if client not in CLIENTS:
             raise UnknownName("client", client, CLIENTS)
+        if output is not None and client not in TRANSFORMING:
+            raise UnknownName("client that transforms", client, TRANSFORMING)
         incarnation = self._incarnations.get(name, -1) + 1
         self._incarnations[name] = incarnation
         stem = file_stem(self.group, name, incarnation)
@@ -175,6 +186,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             client=client,
             pattern=pattern,
             guarded=guarded,
+            output=output,
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,
         )
@@ -240,8 +252,12 @@ class MemberGroup(MemberFaults, TopicChanges):
                 self._tell_unstable(wanted, left, committed, timeout_s)
                 raise NotStable(self._unstable(left, committed, timeout_s))
 
-    def drain(self, timeout_s: float = 30) -> dict[TopicPartition, int]:
+    def drain(self, timeout_s: float = 30, *, committed: bool = False) -> dict[TopicPartition, int]:
         """Wait until the group has consumed every record that its topics hold now; then say so in the history.
+
+        Args:
+            timeout_s: Deadline.
+            committed: All of it must be committed, too, as the outputs of members that transform then are.
 
         Returns:
             topic-partition -> end offset when this call began.
@@ -262,6 +278,8 @@ class MemberGroup(MemberFaults, TopicChanges):
             offsets = self._log.offsets
             for process in self._processes.values():
                 process.catch_up()
+                if committed:
+                    continue
                 offsets |= {tp: max(at, offsets.get(tp, 0)) for tp, at in process.position.items()}
             left = {tp: end for tp, end in left.items() if offsets.get(tp, 0) < end}
             if not left:
@@ -315,7 +333,7 @@ class MemberGroup(MemberFaults, TopicChanges):
     def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
         if config.client not in _PROGRAMS:
             return VerifiableProcess(config, self._log, stem)
-        module, package = _PROGRAMS[config.client]
+        module, package = (_PROGRAMS if config.output is None else _TRANSFORMERS)[config.client]
         if find_spec(package) is None:
             missing = package.replace("_", "-")
             raise ConfigError(

@@ -64,6 +64,7 @@ class MemberConfig:
         client: Which client it runs; every client has its own process, and all take this configuration.
         pattern: It subscribes to the topics whose name matches this regular expression, instead of `topics`.
         guarded: `kafka_assignors.guard` its consumer, also where no assignor of ours does that by itself.
+        output: It transforms: this topic gets an output for each record, in transactions; see `members.transformers`.
         consumer: Further settings, passed to the client as they are.
     """
 
@@ -82,6 +83,7 @@ class MemberConfig:
     client: str = CLIENT
     pattern: str | None = None
     guarded: bool = False
+    output: str | None = None
     consumer: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -103,6 +105,7 @@ class MemberConfig:
             "max_poll_interval_ms": self.consumer.get("max_poll_interval_ms", MAX_POLL_INTERVAL_MS),
             "metadata_max_age_ms": self.consumer.get("metadata_max_age_ms", METADATA_MAX_AGE_MS),
             **({} if self.pattern is None else {"pattern": self.pattern}),
+            **({} if self.output is None else {"output": self.output}),
         }
         return {"assignors": list(offered), "topics": list(self.topics), "config": config}
 
@@ -351,8 +354,13 @@ def _message(error: Exception, config: MemberConfig) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run one member; see the module for the exit codes."""
+def main(argv: Sequence[str], make: type[Member] = Member) -> int:
+    """Run one member; see the module for the exit codes.
+
+    Args:
+        argv: The path of its configuration.
+        make: What it is.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:
         print("usage: python -m integration.member CONFIG.json", file=sys.stderr)
@@ -366,7 +374,7 @@ def main(argv: Sequence[str]) -> int:
     orders.listen()
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            Member(config, writer, orders).run()
+            make(config, writer, orders).run()
         except Stop:
             writer.write("stop")
         except Exception as error:

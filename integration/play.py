@@ -21,7 +21,7 @@ from .history import History
 from .outages import Outages
 from .picture import pictures
 from .proxy import Applied, FaultProxy
-from .records import Sender
+from .records import Sender, read_back
 from .report import GroupResult, StepRow
 from .scenario import Scenario, Step
 from .topics.prefix import prefixed
@@ -70,7 +70,7 @@ def play(
     with ExitStack() as stack:
         sandbox = sandbox or stack.enter_context(Sandbox.on(broker))
         scenario = prefixed(scenario, sandbox.prefix)
-        sandbox.make(scenario.topics)
+        sandbox.make(scenario.made_topics)
         group = sandbox.name(group or f"{scenario.name}-{run[:8]}")
         proxy = None
         if scenario.network_faults:
@@ -91,7 +91,9 @@ def play(
                     steps.append(stage.take(step))
                     if on_step:
                         on_step(steps[-1])
-            members.drain(timeout_s)
+            members.drain(timeout_s, committed=scenario.output is not None)
+            if scenario.output is not None:
+                read_back(broker.bootstrap, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
         except HarnessError as error:  # what has happened is judged, and isn't true
             gave_up = str(error)
             members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
@@ -147,6 +149,8 @@ class _Stage:
             # What the group had committed looks like a rest, whether or not anybody is served.
             self.members.wait_committing(self.timeout_s)
         stable = self.members.wait_stable(timeout_s=self.timeout_s)
+        if any(isinstance(action, do.PauseAtWork) for action in step.actions):
+            self.members.wait_committing(self.timeout_s)  # by then its successor has begun
         return StepRow(
             step.name,
             stable.generation,
@@ -167,6 +171,7 @@ class _Stage:
             client=action.client,
             instance_id=action.instance or (action.member if action.static else None),
             pattern=action.pattern,
+            output=self.scenario.output,
             via=self.proxy,
             **{**self.scenario.consumer, **action.consumer},
         )
@@ -199,6 +204,7 @@ _ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
     do.Leave: lambda on, a: on.members.stop(a.member),
     do.Kill: lambda on, a: on.members.kill(a.member),
     do.Pause: lambda on, a: on.members.pause(a.member),
+    do.PauseAtWork: lambda on, a: on.members.pause_at_work(a.member, on.timeout_s),
     do.Stall: lambda on, a: on.members.stall(a.member, on.timeout_s),
     do.Resume: lambda on, a: on.members.resume(a.member),
     do.StallAssign: lambda on, a: on.members.stall_assign(a.member),

@@ -41,6 +41,7 @@ class MemberProcess(ABC):
         committed_ns: When a commit of its was last accepted.
         paused: Whether it was paused and not resumed.
         stalled: Whether it has stopped polling, or stands still as it assigns.
+        at_work: Whether it has consumed what it hasn't begun to commit.
         via: The proxy that its connections pass.
     """
 
@@ -58,6 +59,7 @@ class MemberProcess(ABC):
     last_error: str = ""
     paused: bool = False
     stalled: bool = False
+    at_work: bool = False
     via: FaultProxy | None = None
 
     def __post_init__(self) -> None:
@@ -161,10 +163,13 @@ class MemberProcess(ABC):
             if self.assigned_in != event.data["generation"]:
                 self.revoked_in = event.data["generation"]
         elif event.kind == "consume":
+            self.at_work = True
             reached = {TopicPartition(run["topic"], run["partition"]): run["last"] + 1 for run in event.data["offsets"]}
             self.position |= {tp: offset for tp, offset in reached.items() if tp in self.held}
         elif event.kind in ("fault_begin", "fault_end"):
             self.stalled = event.kind == "fault_begin"
+        elif event.kind == "commit_begin":
+            self.at_work = False
         elif event.kind == "commit_ok":
             self.committed_ns = event.mono_ns
         elif event.kind in ("error", "commit_fail"):
@@ -215,7 +220,7 @@ class PythonProcess(MemberProcess):
 
     def pause(self) -> None:
         """SIGSTOP. A process that stands still can't notice that the harness is gone, so another waits to wake it."""
-        wake = 'read line; kill -CONT "$0"'
+        wake = 'read line; kill -CONT "$0" 2>/dev/null'  # it may have been killed meanwhile
         self._waker = subprocess.Popen(
             ["/bin/sh", "-c", wake, str(self._popen.pid)], stdin=subprocess.PIPE, start_new_session=True
         )

@@ -28,6 +28,7 @@ from kafka_assignors.events import EventWriter
 
 from .errors import HarnessError, NotDrained
 from .integrity.manifest import RunFile
+from .members.transformers import AUTHOR
 from .names import partitioner_named, settings_of_partitioner
 from .promise import promised_name, promised_partition
 from .reach import make_no_topics, require_broker
@@ -116,9 +117,24 @@ def send(
 
 
 def read_back(
-    bootstrap: str, folder: Path, run: str, topics: Collection[str], *, timeout_s: float = _TIMEOUT_S
+    bootstrap: str,
+    folder: Path,
+    run: str,
+    topics: Collection[str],
+    *,
+    committed: bool = False,
+    timeout_s: float = _TIMEOUT_S,
 ) -> ReadBack:
     """Read topics from their first record to the end they have now, each record an event.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        folder: Gets a history file of its own.
+        run: Id of the run, in every event.
+        topics: Which.
+        committed: With ``read_committed``: waits until the transactions that are open now are over, and leaves out what
+            was aborted.
+        timeout_s: For all of it.
 
     Raises:
         ConfigError: A topic doesn't exist.
@@ -127,13 +143,19 @@ def read_back(
     """
     deadline = time.monotonic() + timeout_s
     seen = ReadBack()
-    with closing(_consumer(bootstrap)) as consumer, _writer(folder, "readback", run, "harness") as writer:
+    isolation: dict[str, Any] = {"isolation": "read_committed"} if committed else {}
+    with (
+        closing(_consumer(bootstrap)) as asker,
+        closing(_consumer(bootstrap, committed)) as consumer,
+        _writer(folder, "readback", run, "harness") as writer,
+    ):
         partitions = {topic: consumer.partitions_for_topic(topic) for topic in sorted(topics)}
         if missing := [topic for topic, ids in partitions.items() if not ids]:
             raise ConfigError(f"no topic {', '.join(map(repr, missing))} at {bootstrap}; was it created?")
         tps = [TopicPartition(topic, p) for topic, ids in partitions.items() for p in sorted(ids)]
         consumer.assign(tps)
-        begins, ends = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
+        # One that reads what is committed is told of no end behind an open transaction.
+        begins, ends = asker.beginning_offsets(tps), asker.end_offsets(tps)
         for tp in tps:
             consumer.seek(tp, begins[tp])
         left = {tp for tp in tps if begins[tp] < ends[tp]}
@@ -148,7 +170,7 @@ def read_back(
             # The position passes control records and what compaction left out, which no poll returns.
             left = {tp for tp in left if consumer.position(tp) < ends[tp]}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
-        writer.write("step", name="read_back", offsets=rows)
+        writer.write("step", name="read_back", offsets=rows, **isolation)
     return seen
 
 
@@ -358,7 +380,10 @@ class _Channel:
 
 def _take(writer: EventWriter, seen: ReadBack, record: Any) -> None:
     name = next((v.decode("utf-8", "replace") for k, v in record.headers if k == HEADER), "")
-    fields = {"topic": record.topic, "partition": record.partition, "offset": record.offset, "partitioner": name}
+    fields: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    fields["partitioner"] = name
+    if (author := next((value for key, value in record.headers if key == AUTHOR), None)) is not None:
+        fields["author"] = json.loads(author)
     writer.write("read_back", value_id=_value_id(record.value), **fields)
     seen.records += 1
     per_partition = seen.counts.setdefault(name, {}).setdefault(record.topic, {})
@@ -374,7 +399,7 @@ def _value_id(value: bytes | None) -> str | None:
     return found["id"] if isinstance(found, dict) and isinstance(found.get("id"), str) else None
 
 
-def _consumer(bootstrap: str) -> Any:
+def _consumer(bootstrap: str, committed: bool = False) -> Any:
     require_broker(bootstrap)
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap.split(","),
@@ -382,6 +407,7 @@ def _consumer(bootstrap: str) -> Any:
         allow_auto_create_topics=False,
         metrics_enabled=False,
         max_poll_records=5000,
+        isolation_level="read_committed" if committed else "read_uncommitted",
     )
     make_no_topics(consumer)
     return consumer

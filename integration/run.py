@@ -26,14 +26,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError, UnknownName
 
 from . import draw
 from .broker import KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
-from .chaos import DRAWN, named
+from .chaos import DRAWN, named, of_client
 from .checker import Verdict, check, known_laws
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
+from .group import CLIENTS
 from .history import History
 from .names import assignor_named
 from .play import STEP_S, play, require_fit
@@ -101,13 +102,16 @@ def _clear_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _rerun(name: str, seed: int | None, assignors: Sequence[str], minutes: float | None) -> Iterator[None]:
+def _rerun(
+    name: str, seed: int | None, assignors: Sequence[str], minutes: float | None, client: str | None = None
+) -> Iterator[None]:
     """Of a drawn scenario that fails, or whose verdict isn't true, tell how to draw it again."""
     try:
         yield
     except BaseException as error:
         if seed is not None and not (isinstance(error, typer.Exit) and error.exit_code == 0):
             given = [word for each in assignors for word in ("--assignor", each)]
+            given += [] if client is None else ["--client", client]
             given += [] if minutes is None else ["--minutes", f"{minutes:g}"]
             again = shlex.join(["python", "-m", "integration", "run", name, "--seed", str(seed), *given])
             print(f"run it again: {again}", file=sys.stderr)
@@ -187,6 +191,9 @@ def run(
     assignor: Annotated[
         list[str] | None, typer.Option(help="Ours by name, kafka-python:NAME, or module:Class; repeat for a list.")
     ] = None,
+    client: Annotated[
+        str | None, typer.Option(help=f"What all members run: {', '.join(CLIENTS)}; default: what the scenario says.")
+    ] = None,
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
@@ -208,7 +215,7 @@ def run(
     """Play one scenario on a real broker and judge it."""
     if seed is None and name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
-    with _clear_errors(), _rerun(name, seed, assignor or (), minutes):
+    with _clear_errors(), _rerun(name, seed, assignor or (), minutes, client):
         _require_lasting(events_topic, bootstrap)
         console = Console(stderr=True, quiet=True) if as_json else _console()
         what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
@@ -218,6 +225,10 @@ def run(
             assignor_named(given)
         known_laws(require or ())
         what = replace(what, require=(*what.require, *(require or ())))
+        if client is not None:
+            if client not in CLIENTS:
+                raise UnknownName("client", client, CLIENTS)
+            what = of_client(what, client)
         if assignor:
             what = replace(what, assignors=tuple(assignor))
         folder = _folder(out)
@@ -237,7 +248,7 @@ def run(
             waits_s = timeout_s or (STEP_S if minutes is None else _PATIENT_S)
             for_s = None if minutes is None else 60 * minutes
             with Sandbox.on(broker) as sandbox:
-                topics = prefixed(what, sandbox.prefix).topics
+                topics = prefixed(what, sandbox.prefix).made_topics
                 records = f"{what.rate_per_s} records a second" if what.rate_per_s else ""
                 intent = Intent(
                     broker.bootstrap, sandbox.prefix, topics, [sandbox.name(what.name)], records, events_topic

@@ -23,6 +23,7 @@ from .actions import (
     Leave,
     NetworkFault,
     Pause,
+    PauseAtWork,
     Reset,
     RestartNodes,
     RestoreNodes,
@@ -69,6 +70,7 @@ class Scenario:
         gap_ms: How long a topic-partition may be without an owner (law O4): a session, and what it takes to join.
         session_timeout_ms: How long the coordinator waits for a silent member.
         consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
+        output: Topic that gets an output for each record: its members transform; None: they don't. Made for the run.
         nodes: Brokers that it needs; 1: any broker will do.
         require: Laws that must have been judged, or the verdict is unknown.
     """
@@ -82,8 +84,14 @@ class Scenario:
     gap_ms: int = 8000
     session_timeout_ms: int = 2000
     consumer: Mapping[str, Any] = field(default_factory=dict)
+    output: str | None = None
     nodes: int = 1
     require: tuple[str, ...] = ()
+
+    @property
+    def made_topics(self) -> Mapping[str, int]:
+        """All that is made before its first step: topic -> partition count."""
+        return {**self.topics, **({} if self.output is None else {self.output: OUTPUT_PARTITIONS})}
 
     @property
     def lasting_topics(self) -> frozenset[str]:
@@ -97,6 +105,7 @@ class Scenario:
         return any(isinstance(action, NetworkFault) for step in self.steps for action in step.actions)
 
 
+OUTPUT_PARTITIONS = 3
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
 
 CHURN = (
@@ -294,6 +303,41 @@ _SCENARIOS = (
         session_timeout_ms=6000,
         gap_ms=30_000,
         nodes=3,
+    ),
+    Scenario(
+        "exactly-once",
+        "Members consume, transform and produce in transactions: one joins, one dies at work, one stands still at work "
+        "beyond its session and goes on: nobody may read what it has left to commit.",
+        (
+            Step("two members join", (Join("m1"), Join("m2"))),
+            Step("m3 joins", (Join("m3"),)),
+            Step("m3 dies at work", (PauseAtWork("m3"), Kill("m3"))),
+            Step("m2 stands still at work", (PauseAtWork("m2"),)),
+            Step("m2 goes on", (Resume("m2"),)),
+        ),
+        topics={"orders": 6},  # Java's member takes one topic
+        consumer={"app_work_ms": 200},
+        output="orders-done",
+        require=("X1", "X2"),
+    ),
+    Scenario(
+        "exactly-once-nodes",
+        "Members that consume, transform and produce in transactions, on three brokers: the coordinator's node is "
+        "killed and comes back, all restart in turn, a member dies at work.",
+        (
+            Step("two members join", (Join("m1"), Join("m2"))),
+            Step("the coordinator's node is killed", (KillNode("coordinator"),)),
+            Step("it comes back", (RestoreNodes(),)),
+            Step("every node restarts", (RestartNodes(),)),
+            Step("m2 dies at work", (PauseAtWork("m2"), Kill("m2"))),
+        ),
+        topics={"orders": 6},
+        session_timeout_ms=6000,
+        gap_ms=30_000,
+        consumer={"app_work_ms": 200},
+        output="orders-done",
+        nodes=3,
+        require=("X1", "X2"),
     ),
     Scenario(
         "rolling-assignors",

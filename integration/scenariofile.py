@@ -25,7 +25,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from . import actions as do
-from .group import CLIENTS
+from .group import CLIENTS, TRANSFORMING
 from .laws import LAWS
 from .member import CLIENT
 from .names import assignor_named
@@ -63,6 +63,8 @@ def problems(scenario: Scenario) -> Iterator[str]:
     for topic, count in scenario.topics.items():
         if count < 1:
             yield f"topics: {topic!r} can't have {count} partitions; at least 1"
+    if scenario.output in scenario.topics:
+        yield f"output: {scenario.output!r} is among the topics, whose records need outputs; give it a name of its own"
     for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS), ("nodes", 1)):
         if getattr(scenario, name) < least:
             yield f"{name}: {getattr(scenario, name)} is below {least}"
@@ -126,6 +128,8 @@ class _Stage:
             yield f"member {action.member!r} runs already"
         if action.client not in CLIENTS:
             yield f"client {action.client!r} is unknown; known: {', '.join(CLIENTS)}"
+        elif self.scenario.output is not None and action.client not in TRANSFORMING:
+            yield f"client {action.client!r} fills no output topic; these do: {', '.join(TRANSFORMING)}"
         if action.client == CLIENT:
             yield from _unknown_assignors("assignors", action.assignors)
         yield from self._subscription(action.topics, action.pattern, needed=False)
@@ -154,7 +158,7 @@ class _Stage:
             if name not in self.still:
                 yield f"member {name!r} is neither paused nor stalled"
             self.still.discard(name)
-        elif isinstance(action, do.Pause | do.Stall):
+        elif isinstance(action, do.Pause | do.PauseAtWork | do.Stall):
             if name in self.still:
                 yield f"member {name!r} stands still already"
             self.still.add(name)

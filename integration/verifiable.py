@@ -113,7 +113,8 @@ def confluent_command(config: MemberConfig, path: Path) -> list[str]:
     """
     _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
     path.write_text(config.to_json(), "utf-8")
-    return python("integration.confluent_member", str(path))
+    what = "integration.confluent_member" if config.output is None else "integration.members.transformers.confluent"
+    return python(what, str(path))
 
 
 def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
@@ -154,6 +155,7 @@ class Telling:
         up at its begin, so that no overlap is made up.
         """
         name, at_ms = said["name"], said["timestamp"]
+        done: dict[str, Any]
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in said.get("partitions", ())}
         rows = partitions_json(partitions)
         if name == "partitions_assigned":
@@ -181,7 +183,7 @@ class Telling:
         elif name == "record_data":
             size = len((said["key"] or "").encode()) + len((said["value"] or "").encode())
             self._read[TopicPartition(said["topic"], said["partition"])].append((said["offset"], size))
-        elif name == "records_consumed":
+        elif name in ("records_consumed", "records_taken"):
             if self._read:
                 offsets = [run for tp, read in sorted(self._read.items()) for run in runs(tp, read)]
                 ends = [
@@ -190,13 +192,22 @@ class Telling:
                 ]
                 self._read.clear()
                 yield "consume", {**self._at(at_ms, late=True), "offsets": offsets}
-                # It commits at once what it has consumed, and says so only when that is done.
-                yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
+                # It commits at once what it has consumed, and says so only when that is done; one that transforms says
+                # first that it is about to.
+                if name == "records_consumed":
+                    yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
+        elif name == "transaction_ending":
+            done = {"offsets": said["offsets"], "transaction": said["transaction"]}
+            yield "commit_begin", {**self._at(at_ms, late=True), **done}
         elif name == "offsets_committed":
-            done: dict[str, Any] = {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+            done = {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+            if "transaction" in said:
+                done["transaction"] = said["transaction"]
             if not said["success"]:
                 done["error"] = said.get("error", "")
             yield "commit_ok" if said["success"] else "commit_fail", done
+        elif name == "rewound":
+            yield "rewound", {**self._at(at_ms, late=True), "offsets": said["offsets"]}
         elif name == "shutdown_complete":
             yield "stop", self._at(at_ms, late=True)
 

@@ -20,8 +20,10 @@ lost_begin lost_end          member  generation partitions[]
 consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
 finished                     member  offsets[{topic partition first last count bytes}] (what its application is done
                                      with; a member that tells so has finishes=true in its start's config)
-commit_begin                 member  offsets[{topic partition offset}]
-commit_ok commit_fail        member  offsets[{topic partition offset}] error?
+commit_begin                 member  offsets[{topic partition offset}] transaction? (its number, of a member that
+                                     transforms; that has its topic as output in its start's config)
+commit_ok commit_fail        member  offsets[{topic partition offset}] error? transaction?
+rewound                      member  offsets[{topic partition offset}] (its transaction was aborted: it reads on there)
 error                        any     error fatal message   (of the harness: it gave up, and why)
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
                                      of a broker: fault=broker_kill|stop|pause|restart target (node N) coordinator
@@ -33,7 +35,8 @@ admin_change                 harness change topics{topic: count} (create_topic, 
 step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
                                      topic-partition may be without an owner in it); also
                                      stable: generation topics{topic: count} adopted_ns
-                                     drained, read_back: offsets[{topic partition offset}] (ends)
+                                     drained, read_back: offsets[{topic partition offset}] (ends); of a read_back
+                                     isolation? (read_committed: it shows no output of an open or aborted transaction)
 topics                       harness topics{topic: count} (of a member's subscription, as the brokers tell at its start)
 not_stable                   harness waited_s members[str] due[str] generation? topics{topic: count}? (the group wasn't
                                      at rest by the deadline: who was to be in it, and what was still to happen)
@@ -49,7 +52,8 @@ broker_assigned              coordlog record fields{}? (of a KIP-848 group; with
 unread                       coordlog reason (of this group, but not a record that the reader knows)
 ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (what
                                      the partitioner chose) expected? (what its rule demands, computed apart from it)
-read_back                    harness topic partition offset value_id partitioner
+read_back                    harness topic partition offset value_id partitioner author? {group member incarnation
+                                     transaction} (of an output: who made it, in its transaction of that number)
 end                          any     sha256 (of all lines before it: the file is whole; a killed process leaves none)
 ============================ ======= =================================================================================
 

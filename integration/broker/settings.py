@@ -85,6 +85,8 @@ def broker_settings(
         # the default of 128 MB is half of this heap: nodes were seen to freeze
         "log.cleaner.dedupe.buffer.size": "2097152",
         "controlled.shutdown.max.retries": "1",
+        # a killed member's transaction ends when its time is over, not up to 10 s later
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         **({} if route is None else _proxied(port, controller_port, bind, route)),
     }
 

@@ -25,6 +25,8 @@ C3    nothing acknowledged is lost: once a group is drained, every acknowledged 
 C4    duplicates are bounded: what was committed isn't consumed again by the next owner
 C5    committed offsets never fall, aren't ahead of what was consumed, and come from owners
 C6    every record below a committed offset was finished by an application, where members tell that
+X1    each input record has exactly one committed output, where members transform
+X2    no output of a zombie is read with read_committed
 S1    a static member that is back within its session has its partitions, and nobody else notices
 S2    a fenced static member consumes and commits nothing more
 T1    a dead member is missed when its session ends and not before, one that leaves at once
@@ -42,7 +44,7 @@ from collections.abc import Callable, Sequence
 
 from ..changes import Change, changes
 from ..ledger import GroupRecord, RunRecord
-from . import finished, generations, ownership, progress, records, rests, static
+from . import exactly_once, finished, generations, ownership, progress, records, rests, static
 from .findings import Findings, Violation
 
 __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
@@ -50,7 +52,7 @@ __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 LAWS = (
     *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"),
     *("P1", "E1"),
-    *("C1", "C2", "C3", "C4", "C5", "C6", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
+    *("C1", "C2", "C3", "C4", "C5", "C6", "X1", "X2", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
 )
 
 _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
@@ -95,6 +97,8 @@ def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
     records.contiguous(record, runs, run.acks, found)
     finished.commits_what_is_finished(record, run, found)
     records.nothing_lost(record, runs, run.acks, found)
+    exactly_once.one_output_each(record, run, found)
+    exactly_once.no_zombies(record, run, found)
 
 
 def judge_records(run: RunRecord, found: Findings) -> None:

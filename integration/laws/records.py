@@ -71,9 +71,11 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
     is read twice is only what was read and not yet committed when the topic-partition changed hands.
 
     Where nothing was committed before, the reset policy decides, which isn't known. An offset that no acknowledged
-    record has may be left out: control records and compaction do that.
+    record has may be left out: control records and compaction do that. A member whose transaction was aborted goes back
+    to the committed offset, and says so (``rewound``).
     """
     known = _Offsets(acks)
+    rewound = _rewound(record)
     commits = _commits(record)
     read: dict[TopicPartition, int] = {}  # highest offset that earlier intervals consumed
     for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
@@ -99,6 +101,9 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
                     )
                     found.broken("C4", message, mine[0].event, floor.event)
         for before, after in pairwise(mine):
+            back = rewound.get((span.owner, span.tp, after.first), ())
+            if any(before.event.mono_ns <= ns <= after.event.mono_ns for ns in back):
+                continue
             if after.first <= before.last:
                 message = (
                     f"{span.interval.member} went back in {named(span.tp)} from offset {before.last} to {after.first} "
@@ -202,21 +207,13 @@ def in_order(run: RunRecord, found: Findings) -> None:
 
 def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Iterable[Event], found: Findings) -> None:
     """C3: once the group is drained, every acknowledged record below its end offsets was consumed, by an owner."""
-    ends: dict[tuple[str, int], tuple[int, Event]] = {}
-    for step in record.events["step"]:
-        if step.data["name"] == "drained":
-            ends.update({(r["topic"], r["partition"]): (r["offset"], step) for r in step.data["offsets"]})
+    due, ends = due_records(record, acks)
     if not ends:
         found.not_judged("C3", "the group was never drained")
         return
     consumed: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
         consumed[tp].extend((run.first, run.last) for run in mine)
-    due: dict[tuple[str, int], list[Event]] = defaultdict(list)
-    for ack in acks:
-        place = ack.data["topic"], ack.data["partition"]
-        if place in ends and ack.data["offset"] < ends[place][0]:
-            due[place].append(ack)
     for place, waiting in sorted(due.items()):
         found.judged("C3", len(waiting))
         if lost := list(_outside(waiting, consumed[place])):
@@ -226,6 +223,27 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Iterable[Event], 
                 f"offset {offsets}{', …' if len(lost) > SHOWN else ''}"
             )
             found.broken("C3", message, *lost[:SHOWN], ends[place][1])
+
+
+def due_records(
+    record: GroupRecord, acks: Iterable[Event]
+) -> tuple[dict[TopicPartition, list[Event]], dict[TopicPartition, tuple[int, Event]]]:
+    """What a drained group must have consumed.
+
+    Returns:
+        Topic-partition -> acknowledged records below its end, and topic-partition -> that end, and the step that tells
+        it; both are empty where the group was never drained.
+    """
+    ends: dict[TopicPartition, tuple[int, Event]] = {}
+    for step in record.events["step"]:
+        if step.data["name"] == "drained":
+            ends.update({TopicPartition(r["topic"], r["partition"]): (r["offset"], step) for r in step.data["offsets"]})
+    due: dict[TopicPartition, list[Event]] = defaultdict(list)
+    for ack in acks:
+        tp = TopicPartition(ack.data["topic"], ack.data["partition"])
+        if tp in ends and ack.data["offset"] < ends[tp][0]:
+            due[tp].append(ack)
+    return due, ends
 
 
 def placement(run: RunRecord, found: Findings) -> None:
@@ -299,6 +317,16 @@ def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, 
         owner = record.group, event.member or "", event.incarnation
         for row in event.data["offsets"]:
             yield owner, TopicPartition(row["topic"], row["partition"]), _Run(row["first"], row["last"], event)
+
+
+def _rewound(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[int]]:
+    """(process, topic-partition, offset) -> when it went back to that, monotonic ns."""
+    found: dict[tuple[MemberKey, TopicPartition, int], list[int]] = defaultdict(list)
+    for event in record.events["rewound"]:
+        owner = record.group, event.member or "", event.incarnation
+        for row in event.data["offsets"]:
+            found[owner, TopicPartition(row["topic"], row["partition"]), row["offset"]].append(event.mono_ns)
+    return found
 
 
 def runs_of_spans(record: GroupRecord) -> RunsOfSpans:

@@ -110,6 +110,7 @@ _WORDS: Mapping[str, Callable[[Event], str]] = {
     "commit_begin": _offsets("commits"),
     "commit_ok": _offsets("has committed"),
     "commit_fail": _offsets("could not commit"),
+    "rewound": _offsets("goes back to"),
     "offset_committed": lambda e: f"{e.data['topic']}-{e.data['partition']} was committed at {e.data['offset']}",
     "generation_committed": _committed,
     "topics": _counts,

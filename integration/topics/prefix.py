@@ -15,7 +15,7 @@ from ..scenario import Scenario
 
 
 def prefixed(scenario: Scenario, prefix: str) -> Scenario:
-    """The same scenario with `prefix` before every topic that it makes, subscribes to or matches.
+    """The same scenario with `prefix` before every topic that it makes, subscribes to, matches or fills.
 
     Raises:
         ConfigError: An assignor's options name a topic, so that it would place by names that don't exist.
@@ -27,7 +27,8 @@ def prefixed(scenario: Scenario, prefix: str) -> Scenario:
         replace(step, actions=tuple(_renamed(action, prefix) for action in step.actions)) for step in scenario.steps
     )
     topics = {prefix + topic: count for topic, count in scenario.topics.items()}
-    return replace(scenario, steps=tuple(steps), topics=topics)
+    output = None if scenario.output is None else prefix + scenario.output
+    return replace(scenario, steps=tuple(steps), topics=topics, output=output)
 
 
 def _renamed(action: Action, prefix: str) -> Action:

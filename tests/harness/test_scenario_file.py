@@ -37,7 +37,17 @@ EVERYTHING: dict[str, Any] = {
                 {"wait_end": "m2"},
             ],
         },
-        {"name": "stand still", "actions": [{"pause": "m1"}, {"resume": "m1"}, {"stall": "m1"}, {"resume": "m1"}]},
+        {
+            "name": "stand still",
+            "actions": [
+                {"pause": "m1"},
+                {"resume": "m1"},
+                {"stall": "m1"},
+                {"resume": "m1"},
+                {"pause_at_work": "m1"},
+                {"resume": "m1"},
+            ],
+        },
         {"name": "in assign", "actions": [{"stall_assign": "m1"}, {"wait_stalled": "m1"}, {"kill": "m1"}]},
         {
             "name": "topics",
@@ -161,6 +171,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "unknown API": (action(5, 3, {"drop": "m3", "api": "SyncGruop"}), r"actions\[3\] drop: .*SyncGruop"),
     "a network fault of nobody": (action(5, 0, {"cut": "m9"}), r"no member that runs then is 'm9'"),
     "healed without a fault": (action(5, 1, {"heal": "twin"}), r"'twin' has no network fault"),
+    "outputs among the inputs": (changed(("output",), "orders"), r"output: 'orders' is among the topics"),
+    "a client without transactions": (
+        {**changed(("steps", 0, "actions", 0), {"join": "m1", "client": "bridge"}), "output": "done"},
+        r"client 'bridge' fills no output topic; these do: kafka-python",
+    ),
     "no partitions": (changed(("topics", "orders"), 0), r"'orders' can't have 0 partitions"),
     "nobody left": (
         changed(("steps", 6, "actions"), [{"leave": "m3"}, {"leave": "twin"}]), r"'one leaves': leaves no member"),

@@ -1,0 +1,89 @@
+"""aiokafka's: ``python -m integration.members.transformers.aiokafka CONFIG.json``. As `integration.aiokafka_member`.
+
+Its producer sends offsets under a group id alone, without a member or a generation (aiokafka#844), so that no broker
+can fence a member that was evicted: law X2 shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from ...aiokafka_member import AioMember, main
+from ...member import MemberConfig, Writing
+from ...orders import Orders
+from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+
+
+class TransformingAioMember(AioMember):
+    """A consumer whose batches are transactions.
+
+    Args:
+        config: What to do, with an output topic.
+        writer, orders: As `AioMember`.
+
+    Raises:
+        UnknownName, ConfigError: As `AioMember`.
+    """
+
+    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+        given = dict(config.consumer)
+        self._work_s = given.pop(WORK_MS, 0) / 1000
+        super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, orders)
+        self._numbers = count(1)
+        self._producer: Any = None
+
+    async def run(self) -> None:
+        """As `AioMember`; its producer is there before it joins."""
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._config.bootstrap,
+            client_id=self._config.member,
+            transactional_id=transactional_id(self._config),
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+        )
+        await self._producer.start()
+        try:
+            await super().run()
+        finally:
+            await self._producer.stop()
+
+    async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Transform records and commit outputs and offsets together; what is aborted is read again."""
+        self.consumed(polled)
+        number = next(self._numbers)
+        ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
+        await self._producer.begin_transaction()
+        headers = [(AUTHOR, author(self._config, number))]
+        for record in (record for records in polled.values() for record in records):
+            await self._producer.send(self._config.output, record.value, record.key, headers=headers)
+        await asyncio.sleep(self._work_s)
+        self.write("commit_begin", offsets=rows, transaction=number)
+        try:
+            await self._producer.send_offsets_to_transaction(ends, self._config.group)
+            await self._producer.commit_transaction()
+        except KafkaError as error:
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}", transaction=number)
+            await self._producer.abort_transaction()
+            await self._rewind(ends)
+        else:
+            self.write("commit_ok", offsets=rows, transaction=number)
+
+    async def _rewind(self, taken: Mapping[Any, int]) -> None:
+        rows = []
+        for tp in sorted(set(taken) & self._consumer.assignment()):
+            offset = await self._consumer.committed(tp) or 0
+            self._consumer.seek(tp, offset)
+            rows.append({"topic": tp.topic, "partition": tp.partition, "offset": offset})
+        self.write("rewound", offsets=rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], TransformingAioMember))

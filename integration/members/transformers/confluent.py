@@ -1,0 +1,140 @@
+"""librdkafka's: ``python -m integration.members.transformers.confluent CONFIG.json``. As `confluent_member`.
+
+Beyond what that prints it tells ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it
+is committed, and ``rewound`` after it was aborted.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from ...confluent_member import main, settings
+from ...member import MemberConfig
+from ...verifiable_member import say, text
+from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+
+_BATCH, _POLL_S, _TIMEOUT_S = 500, 0.1, 15.0
+
+
+class _Batches:
+    """Records that were polled, until their transaction is over."""
+
+    def __init__(self, config: MemberConfig, consumer: Any, producer: Any) -> None:
+        self._config, self._consumer, self._producer = config, consumer, producer
+        self._work_s = config.consumer.get(WORK_MS, 0) / 1000
+        self._numbers = count(1)
+        self._records: list[Any] = []
+        self._membership: Any = None
+
+    def add(self, record: Any) -> None:
+        """Tell of a record."""
+        if not self._records:
+            self._membership = self._consumer.consumer_group_metadata()
+        self._records.append(record)
+        key, value = text(record.key()), text(record.value())
+        place = {"topic": record.topic(), "partition": record.partition(), "offset": record.offset()}
+        say("record_data", key=key, value=value, **place)
+
+    def finish(self) -> None:
+        """Transform what was polled, and commit outputs and offsets together; what is aborted is read again."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not self._records:
+            return
+        number, records = next(self._numbers), self._records
+        self._records = []
+        ends = {(each.topic(), each.partition()): each.offset() + 1 for each in records}
+        due = [TopicPartition(*place, offset) for place, offset in sorted(ends.items())]
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": tp.offset} for tp in due]
+        say("records_taken")
+        self._producer.begin_transaction()
+        for each in records:
+            headers = [(AUTHOR, author(self._config, number))]
+            self._producer.produce(self._config.output, each.value(), each.key(), headers=headers)
+        time.sleep(self._work_s)
+        say("transaction_ending", offsets=rows, transaction=number)
+        told = {"offsets": rows, "transaction": number}
+        try:
+            self._producer.send_offsets_to_transaction(due, self._membership, _TIMEOUT_S)
+            self._producer.commit_transaction(_TIMEOUT_S)
+        except KafkaException as error:
+            say("offsets_committed", **told, success=False, error=str(error))
+            if not error.args[0].txn_requires_abort():
+                raise
+            self._producer.abort_transaction(_TIMEOUT_S)
+            self._rewind(due)
+        else:
+            say("offsets_committed", **told, success=True)
+
+    def _rewind(self, taken: Iterable[Any]) -> None:
+        from confluent_kafka import TopicPartition
+
+        held = {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
+        mine = [TopicPartition(tp.topic, tp.partition) for tp in taken if (tp.topic, tp.partition) in held]
+        rows = []
+        for tp in self._consumer.committed(mine, _TIMEOUT_S):
+            tp.offset = max(tp.offset, 0)  # nothing committed: from the begin, as `auto.offset.reset` says
+            self._consumer.seek(tp)
+            rows.append({"topic": tp.topic, "partition": tp.partition, "offset": tp.offset})
+        say("rewound", offsets=rows)
+
+
+def run(config: MemberConfig, stop: threading.Event) -> None:
+    """Transform until told to stop, then leave the group.
+
+    Raises:
+        KafkaException: What the client couldn't recover from.
+    """
+    from confluent_kafka import Consumer, KafkaException, Producer
+
+    own = settings(config)
+    own.pop(WORK_MS.replace("_", "."), None)
+    consumer = Consumer(own)
+    producer = Producer(
+        {
+            "bootstrap.servers": config.bootstrap,
+            "client.id": config.member,
+            "transactional.id": transactional_id(config),
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+        }
+    )
+    producer.init_transactions(_TIMEOUT_S)
+    batches = _Batches(config, consumer, producer)
+
+    def callback(name: str) -> Any:
+        def tell(_consumer: Any, partitions: Iterable[Any]) -> None:
+            batches.finish()  # what was consumed before comes before
+            say(name, partitions=[{"topic": tp.topic, "partition": tp.partition} for tp in partitions])
+
+        return tell
+
+    consumer.subscribe(
+        list(config.topics),
+        on_assign=callback("partitions_assigned"),
+        on_revoke=callback("partitions_revoked"),
+        on_lost=callback("partitions_lost"),
+    )
+    say("startup_complete")
+    try:
+        while not stop.is_set():
+            for number in range(_BATCH):
+                record = consumer.poll(0 if number else _POLL_S)
+                if record is None:
+                    break
+                if (error := record.error()) is None:
+                    batches.add(record)
+                elif error.fatal():
+                    raise KafkaException(error)
+            batches.finish()
+    finally:
+        consumer.close()
+    say("shutdown_complete")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], run))

@@ -1,0 +1,89 @@
+"""kafka-python's: ``python -m integration.members.transformers.kafka_python CONFIG.json``. As `integration.member`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+
+from ...member import Member, MemberConfig, Writing, main
+from ...orders import Orders
+from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+
+
+class TransformingMember(Member):
+    """A consumer whose batches are transactions.
+
+    Args:
+        config: What to do, with an output topic.
+        writer, orders: As `Member`.
+
+    Raises:
+        UnknownName: As `Member`.
+    """
+
+    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+        given = dict(config.consumer)
+        self._work_s = given.pop(WORK_MS, 0) / 1000
+        super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, orders)
+        self._numbers = count(1)
+        self._producer: Any = None
+
+    def run(self) -> None:
+        """As `Member`; its producer is there before it joins."""
+        self._producer = KafkaProducer(
+            bootstrap_servers=self._config.bootstrap.split(","),
+            client_id=self._config.member,
+            transactional_id=transactional_id(self._config),
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+        )
+        try:
+            self._producer.init_transactions()
+            super().run()
+        finally:
+            self._producer.close(timeout=5)
+
+    def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Transform records and commit outputs and offsets together; what is aborted is read again."""
+        membership = self._consumer.group_metadata()
+        self.consumed(polled)
+        number = next(self._numbers)
+        offsets = {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
+        self._producer.begin_transaction()
+        headers = [(AUTHOR, author(self._config, number))]
+        for record in (record for records in polled.values() for record in records):
+            self._producer.send(self._config.output, record.value, record.key, headers)
+        time.sleep(self._work_s)
+        self.write("commit_begin", offsets=rows, transaction=number)
+        try:
+            self._producer.send_offsets_to_transaction(offsets, membership)
+            self._producer.commit_transaction()
+        except KafkaError as error:
+            # Not fatal: the generation is over, or a coordinator away.
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}", transaction=number)
+            self._producer.abort_transaction()
+            self._rewind(offsets)
+        else:
+            self.write("commit_ok", offsets=rows, transaction=number)
+
+    def _rewind(self, taken: Mapping[Any, OffsetAndMetadata]) -> None:
+        rows = []
+        for tp in sorted(set(taken) & self._consumer.assignment()):
+            offset = self._consumer.committed(tp) or 0
+            self._consumer.seek(tp, offset)
+            rows.append({"topic": tp.topic, "partition": tp.partition, "offset": offset})
+        self.write("rewound", offsets=rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], TransformingMember))

@@ -1,0 +1,87 @@
+"""Consume, transform, produce on a real broker: each client's transactions, and what a zombie of it may commit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from integration.actions import PauseAtWork, Resume
+from integration.broker import Broker
+from integration.chaos import of_client
+from integration.group import CLIENTS, TRANSFORMING
+from integration.history import History
+from integration.play import play
+from integration.report import GroupResult, verdict_lines
+from integration.scenario import scenario
+
+EXACTLY_ONCE = scenario("exactly-once")
+ZOMBIE = replace(
+    EXACTLY_ONCE,
+    steps=tuple(
+        step
+        for step in EXACTLY_ONCE.steps
+        if step is EXACTLY_ONCE.steps[0]
+        or any(isinstance(action, PauseAtWork | Resume) and action.member == "m2" for action in step.actions)
+    ),
+)
+"""In short: two join, one is evicted as it works, and goes on."""
+
+
+def played(client: str, broker: Broker, folder: Path) -> GroupResult:
+    return play(of_client(ZOMBIE, client), broker, folder, f"run-{client}")
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("client", [client for client in TRANSFORMING if client != "aiokafka"])
+def test_a_zombie_is_fenced_and_each_record_has_one_output(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    result = played(client, kafka_broker, tmp_path)
+
+    assert result.verdict.value is True, "\n".join(verdict_lines(result.verdict))
+    assert min(result.verdict.checked[law] for law in ("X1", "X2")) > 50
+    events = History.load(tmp_path).events
+    back = next(e.mono_ns for e in events if e.kind == "fault_end" and e.member == "m2")
+    told = next(e for e in events if e.mono_ns >= back and e.member == "m2" and e.kind in ("commit_ok", "commit_fail"))
+    assert told.kind == "commit_fail", "the zombie had nothing to commit, or nobody fenced it"
+
+
+@pytest.mark.broker
+@pytest.mark.source("aiokafka#844")
+def test_aiokafkas_zombie_is_not_fenced_and_both_laws_find_it(kafka_broker: Broker, tmp_path: Path) -> None:
+    """aiokafka sends offsets under a group id alone: the broker can't know whose they are."""
+    verdict = played("aiokafka", kafka_broker, tmp_path).verdict
+
+    assert verdict.value is False
+    assert {violation.law for violation in verdict.violations} >= {"X1", "X2"}
+    (zombie,) = [violation for violation in verdict.violations if violation.law == "X2"]
+    assert [w.kind for w in zombie.witnesses[:3]] == ["generation_committed", "commit_begin", "commit_ok"]
+    assert {w.member for w in zombie.witnesses[1:3]} == {"m2"}
+    assert {w.data["author"]["member"] for w in zombie.witnesses[3:]} == {"m2"}
+
+
+def test_a_client_that_cannot_transform_is_refused_by_its_name() -> None:
+    assert set(TRANSFORMING) < set(CLIENTS)
+    assert of_client(EXACTLY_ONCE, "aiokafka").assignors == ("sticky",)
+    assert len(of_client(scenario("churn"), "java").topics) == 1
+
+
+@pytest.mark.broker
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("client", TRANSFORMING)
+@pytest.mark.parametrize("name", ["exactly-once", "exactly-once-nodes"])
+def test_the_whole_of_it_by_the_command_line(name: str, client: str, tmp_path: Path) -> None:
+    command = [*(sys.executable, "-m", "integration", "run", name, "--client", client)]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "run"), "--json"], capture_output=True, text=True, check=False
+    )
+
+    said = json.loads(done.stdout)
+    assert min(said["laws"][law] for law in ("X1", "X2", "C3")) > 0
+    # only where a member stands still is there a zombie
+    expected = client != "aiokafka" or name != "exactly-once"
+    assert said["value"] is expected, done.stdout + done.stderr
