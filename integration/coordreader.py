@@ -64,8 +64,7 @@ class CoordinatorLog:
 
     def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
         self._group, self._writer = group, writer
-        self._consumer = _open(bootstrap, group, timeout_s)
-        self._asker = KafkaConsumer(**_config(bootstrap))
+        self._consumer, self._asker = _open(bootstrap, group, timeout_s)
         self._changed = threading.Condition()
         self._generations: list[tuple[int, GroupCommitted]] = []  # ms of the broker's clock
         self._offsets: dict[TopicPartition, int] = {}
@@ -189,8 +188,8 @@ class CoordinatorLog:
             self._changed.notify_all()
 
 
-def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:
-    """A consumer at the end of the group's partition of the coordinator log."""
+def _open(bootstrap: str, group: str, timeout_s: float) -> tuple[KafkaConsumer, KafkaConsumer]:
+    """A consumer at the end of the group's partition of the coordinator log, and one that may be asked for its end."""
     require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
     config = _config(bootstrap)
@@ -210,10 +209,10 @@ def _open(bootstrap: str, group: str, timeout_s: float) -> KafkaConsumer:
         at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
         consumer.assign([at])
         consumer.seek(at, consumer.end_offsets([at])[at])
+        return consumer, KafkaConsumer(group_id=None, **config)
     except BaseException:
         consumer.close()
         raise
-    return consumer
 
 
 def _config(bootstrap: str) -> dict[str, Any]:

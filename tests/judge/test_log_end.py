@@ -40,7 +40,7 @@ class Broker:
 
 def kinds(monkeypatch: pytest.MonkeyPatch, folder: Path, broker: Callable[[], Broker]) -> list[str]:
     """What the file has once the reader is closed."""
-    monkeypatch.setattr(coordreader, "_open", lambda *_: broker())
+    monkeypatch.setattr(coordreader, "_open", lambda *_: (broker(), broker()))
     monkeypatch.setattr(coordreader, "_CLOSE_S", 0.3)
     path = folder / "g.coordlog.jsonl"
     log = CoordinatorLog("h:1", "g", EventWriter(path, "run", "coordlog", group="g"))
