@@ -156,6 +156,9 @@ class Telling:
         """
         name, at_ms = said["name"], said["timestamp"]
         done: dict[str, Any]
+        if name == "startup_complete":
+            # Only now: starting a JVM takes seconds in which there is no member that could join.
+            yield "start", self._at(at_ms)
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in said.get("partitions", ())}
         rows = partitions_json(partitions)
         if name == "partitions_assigned":
@@ -245,8 +248,6 @@ class VerifiableProcess(MemberProcess):
         pid = self._program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None
-        given = [f"{config.client}:{name}" for name in config.assignors]
-        self.take(self._writer.write("start", **config.start(config.assignors, given)))
 
     @property
     def returncode(self) -> int | None:
@@ -323,6 +324,10 @@ class VerifiableProcess(MemberProcess):
         for each in said:
             self._over = self._over or each["name"] == "shutdown_complete"
             for kind, fields in self._telling.events(each):
+                if kind == "start":
+                    config = self.config
+                    given = [f"{config.client}:{name}" for name in config.assignors]
+                    fields |= config.start(config.assignors, given)
                 self._member_id = fields.setdefault("member_id", self._member_id)
                 self.take(self._writer.write(kind, **fields))
 

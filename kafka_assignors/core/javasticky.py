@@ -100,13 +100,15 @@ def _claims(
             theirs = None if other is None else sent.get(other, members[other].generation)
             if theirs is not None and member.generation < theirs:
                 continue
-            # Java takes a partition that a member claims twice from that very member.
+            same = theirs == member.generation
+            # Java adds it to the list first and then takes it from its other claimant, even from the member itself.
+            gets = not same and (other != member_id or partition in owned[member_id])
             if other is not None:
                 owned[other].pop(partition, None)
-            if theirs == member.generation:
-                doubled.add(partition)
-            else:
+            if gets:
                 owned[member_id][partition] = None
+            if same:
+                doubled.add(partition)
             claimant[partition] = member_id
     return equal, {member_id: [*claims] for member_id, claims in owned.items()}, doubled
 
