@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -239,6 +239,8 @@ class MemberGroup(MemberFaults, TopicChanges):
         while True:
             self._log.wait(_TICK_S)
             self._check_alive()
+            # What is read from here on was so at this time, and may be otherwise when the step is written.
+            at = {"ts_ns": time.time_ns(), "mono_ns": time.monotonic_ns()}
             committed = self._log.generation
             for process in self._processes.values():
                 process.catch_up()
@@ -247,7 +249,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             except KafkaError as error:  # a broker that is gone; another will answer
                 left = [f"the brokers don't tell what topics there are: {type(error).__name__}: {error}"]
             if not left and committed is not None:
-                return self._stable(committed)
+                return self._stable(committed, at)
             if time.monotonic() > deadline:
                 self._tell_unstable(wanted, left, committed, timeout_s)
                 raise NotStable(self._unstable(left, committed, timeout_s))
@@ -373,7 +375,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             return self._partitions()
         return {}
 
-    def _stable(self, committed: GroupCommitted) -> Stable:
+    def _stable(self, committed: GroupCommitted, at: Mapping[str, int]) -> Stable:
         names = names_of(committed, self._processes)
         owned: dict[str, dict[str, list[int]]] = {}
         for member in committed.members:
@@ -387,7 +389,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         moved = moves(self._owners, owners)
         self._owners, self._last_ns = owners, None
         fields: dict[str, Any] = {"generation": committed.generation, "topics": self._partitions()}
-        self._writer.write("step", name="stable", **fields, adopted_ns=adopted_ns)
+        self._writer.write("step", name="stable", **at, **fields, adopted_ns=adopted_ns)
         return Stable(
             committed.generation,
             committed.protocol or "",

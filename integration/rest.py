@@ -138,7 +138,9 @@ def _blind_leader(
     """A leader that assigned before its metadata had every partition (a cold start, new partitions) rejoins then."""
     names = names_of(committed, processes)
     leader = processes.get(names.get(committed.leader or "", ""))
-    if leader is None or leader.view is None or leader.view[0] != committed.generation:
+    if leader is None or leader.view is None or leader.view[0] < committed.generation:
         return []
+    if leader.view[0] > committed.generation:
+        return [f"{leader.config.member} has assigned generation {leader.view[0]} already"]
     unseen = [t for t, n in partitions.items() if leader.view[1].get(t, 0) != n]
     return [f"{leader.config.member} assigned without having seen {', '.join(unseen)} as now"] if unseen else []

@@ -133,7 +133,10 @@ class _Play:
         elif action == "fail":
             group.stop("a")
             self.start("a", app_fails_at=random.Random(self._schedule.seed).randint(1, 20))
-            self.records(120)
+            failing = group._running("a")
+            for _ in range(5):  # until it got enough to fail: another member may have read what came before it joined
+                self.records(120)
+                self._until(lambda: failing.returncode is not None, 5)
             group.wait_end("a", DEADLINE_S)
             self.start("a")
         elif action == "evict by poll":

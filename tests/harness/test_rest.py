@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from integration.member import MemberConfig
 from integration.process import MemberProcess
 from integration.rest import due
 from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted
+from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.events import Event
 from tests.judge.stories import renamed
 
@@ -69,3 +71,19 @@ def test_an_eager_group_is_at_rest_in_each_generation() -> None:
     story = Story("range", TOPICS).start("a", "b", "c").round().round()
 
     assert rests(story, "range") == [1, 2]
+
+
+def test_a_leader_that_has_assigned_the_next_generation_is_not_at_rest() -> None:
+    """It saw no topic at first, and joins again as soon as it does: what it holds is what it was given, nothing."""
+    given = encode_assignment(AssignedPartitions({}))
+    row = CommittedMember("a-1", None, "a", "", 0, 0, encode_subscription(Subscription(["t"])), given)
+    committed = GroupCommitted("g", "consumer", 1, "range", "a-1", 0, (row,))
+    leader = Told(MemberConfig("h:1", "g", "a", ("t",), ("range",), "x.jsonl", "run"), Path("x.out"))
+
+    def left(kind: str, **data: Any) -> list[str]:
+        leader.take(Event(kind, "run", "member", 0, 0, 0, "g", "a", member_id="a-1", data=data))
+        return due(committed, {"a": leader}, ["a"], lambda: TOPICS, False)
+
+    left("assign_begin", generation=1, topics={})
+    assert left("generation", generation=1, partitions=[]) == ["a assigned without having seen t as now"]
+    assert left("assign_begin", generation=2, topics=TOPICS) == ["a has assigned generation 2 already"]
