@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -239,8 +239,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         while True:
             self._log.wait(_TICK_S)
             self._check_alive()
-            # What is read from here on was so at this time, and may be otherwise when the step is written.
-            at = {"ts_ns": time.time_ns(), "mono_ns": time.monotonic_ns()}
+            read_ns = time.monotonic_ns()
             committed = self._log.generation
             for process in self._processes.values():
                 process.catch_up()
@@ -249,7 +248,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             except KafkaError as error:  # a broker that is gone; another will answer
                 left = [f"the brokers don't tell what topics there are: {type(error).__name__}: {error}"]
             if not left and committed is not None:
-                return self._stable(committed, at)
+                return self._stable(committed, read_ns)
             if time.monotonic() > deadline:
                 self._tell_unstable(wanted, left, committed, timeout_s)
                 raise NotStable(self._unstable(left, committed, timeout_s))
@@ -375,7 +374,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             return self._partitions()
         return {}
 
-    def _stable(self, committed: GroupCommitted, at: Mapping[str, int]) -> Stable:
+    def _stable(self, committed: GroupCommitted, read_ns: int) -> Stable:
         names = names_of(committed, self._processes)
         owned: dict[str, dict[str, list[int]]] = {}
         for member in committed.members:
@@ -389,6 +388,9 @@ class MemberGroup(MemberFaults, TopicChanges):
         moved = moves(self._owners, owners)
         self._owners, self._last_ns = owners, None
         fields: dict[str, Any] = {"generation": committed.generation, "topics": self._partitions()}
+        # It was so when it was read, or when the last member adopted; by now the group may have gone on.
+        ago_ns = time.monotonic_ns() - max(read_ns, adopted_ns + 1)
+        at = {"ts_ns": time.time_ns() - ago_ns, "mono_ns": time.monotonic_ns() - ago_ns}
         self._writer.write("step", name="stable", **at, **fields, adopted_ns=adopted_ns)
         return Stable(
             committed.generation,
