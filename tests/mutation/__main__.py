@@ -162,8 +162,11 @@ def answers(drawn: Sequence[Case], workers: int, console: Console, out: Path | N
     Raises:
         typer.Exit: The tests fail without any change.
     """
-    found: dict[Case, str] = {}
-    with Progress(console=console) as bar, out.open("w") if out is not None else nullcontext() as file:
+    before = out.read_text().splitlines() if out is not None and out.exists() else []
+    known = {row["mutant"]: row["answer"] for row in map(json.loads, before)}
+    found = {case: known[named(case)] for case in drawn if named(case) in known}
+    drawn = [case for case in drawn if case not in found]
+    with Progress(console=console) as bar, out.open("a") if out is not None else nullcontext() as file:
         task = bar.add_task("mutants", total=len(drawn))
 
         def told(case: Case | None, killed: bool) -> None:
@@ -199,7 +202,9 @@ def main(
     only: Annotated[
         Path | None, typer.Option(help="instead of a draw: the mutants of a file as --out writes it")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="write each answer here as it comes, a JSON object a line")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="each answer is written here as it comes, and not asked for again")
+    ] = None,
 ) -> None:
     """Draw mutants of the judge, test each, list the survivors. Exit 1 when too few were killed."""
     os.environ.setdefault("HYPOTHESIS_PROFILE", "dev")  # few examples: a mutant that only luck meets is a survivor

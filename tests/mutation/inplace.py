@@ -126,6 +126,7 @@ class Session:
         change(case)
         running = (item for item in items if self.recorder.runs(item.nodeid, case))
         mine = [item for item in running if self.fitting(case, item.nodeid)]
+        limit(5 + 2 * sum(self._took[item.nodeid] for item in mine))
         for item, after in _pairs(sorted(mine, key=lambda item: self._took[item.nodeid])):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if self.failed:
@@ -143,14 +144,18 @@ def forked(cases: Sequence[Case], fails: Callable[[Case], bool], workers: int) -
             if (child := os.fork()) == 0:
                 code = 1
                 try:
-                    # Of its own time: what else the machine does must not kill a mutant.
-                    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+                    limit(CPU_S)
                     code = int(fails(case))
                 finally:
                     os._exit(code)
             running[child] = case
         child, status = os.wait()
         yield running.pop(child), status != 0
+
+
+def limit(cpu_s: float) -> None:
+    """Die after so many seconds, of this process's own time: what else the machine does must not kill a mutant."""
+    resource.setrlimit(resource.RLIMIT_CPU, (round(cpu_s), CPU_S))
 
 
 def change(case: Case) -> None:
