@@ -1,0 +1,147 @@
+"""Histories that lie close to a law on either side of it: each excuse as wide as its reason, each law as narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from integration.checker import check
+from tests.harness.story import SESSION_MS, Story
+
+from . import shifted
+from . import stories as told
+
+
+def outage(ms: float | None, rounds: int = 1) -> Story:
+    """A broker is away for so long, or for good; the group makes that many generations of it."""
+    story = told.two().records(14).consume()
+    begun = story.tell("fault_begin", fault="broker_restart", target="node 1")
+    if ms is not None:
+        told.since(story, begun, ms).tell("fault_end", fault="broker_restart", target="node 1")
+    for _ in range(rounds):
+        story.round(stable=False)
+    return rested(story)
+
+
+def rested(story: Story) -> Story:
+    """The harness sees the group at rest in its last generation."""
+    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=0)
+    return story
+
+
+def paused_in_time() -> Story:
+    """b goes on before anybody has missed it; then nothing happens for ten minutes."""
+    story = told.two()
+    for edge in ("begin", "end"):
+        story.tell(f"fault_{edge}", member="b", fault="pause", target="b")
+    return told.later(rested(story))
+
+
+def at_work() -> Story:
+    """After ten minutes c starts, and the history ends before a and b have adopted what comes of it."""
+    story = told.later(told.two())
+    story.held["c"] = set()
+    story.generation += 1
+    story._commit(["a", "b", "c"])
+    return story
+
+
+def adopted_at_last(*, at_all: bool = True) -> Story:
+    """b, which keeps what it has, adopts a generation ten minutes after its commit, as the last that is told."""
+    story = Story(told.COOPERATIVE, {"t": 3}).start("a", "b").round().start("c").round(stable=False)
+    last = next(e for e in reversed(story.events) if e.kind == "generation" and e.member == "b")
+    told.without(story, lambda e: e is not last).wait(told.TEN_MINUTES_MS)
+    if at_all:
+        story.tell("generation", "member", "b", **last.data)
+    else:
+        story.tell("step", name="later")
+    return story
+
+
+def read_back_before_the_last() -> Story:
+    """One more record is sent when the others have been read back."""
+    story = told.two().records(14).drain().read_back().records(1)
+    return story.consume()
+
+
+def finished_again() -> Story:
+    """A record is committed when it was finished; a second later its application says once more that it is."""
+    story = Story("range", {"t": 1}).start("a")
+    story.change("start", lambda data: data["config"].update(finishes=True)).round().records(1).consume(commit=False)
+    row = dict(story.events[-1].data["offsets"][0])
+    story.tell("finished", "member", "a", offsets=[row])
+    story.tell("offset_committed", "coordlog", topic="t", partition=0, offset=1)
+    story.wait(1000).tell("finished", "member", "a", offsets=[row])
+    return story
+
+
+def consumed_as_another_gets_it(*, after_ns: int) -> Story:
+    """a consumes what it has just given up, so long after b was assigned it."""
+    story = Story("range", {"t": 1}).start("b").round().records(1)
+    story.start("a").round()
+    got = next(e for e in story.events if e.kind == "assigned_begin" and e.member == "a")
+    row = {"topic": "t", "partition": 0, "first": 0, "last": 0, "count": 1, "bytes": 1}
+    event = story.tell("consume", "member", "b", offsets=[row])
+    story.events[-1] = replace(event, mono_ns=got.mono_ns + after_ns)
+    return story
+
+
+def fenced_after_another() -> Story:
+    """a is restarted; b's instance id is taken as b runs, and b consumes on."""
+    story = Story("range", {"t": 2}).start("a", "b", static=True).round().records(40).consume(commit=False)
+    story.tell("fault_begin", member="a", fault="kill", target="a")
+    story.tell("exit", member="a", code=-9, signal="SIGKILL")
+    old = next(e for e in reversed(story.events) if e.kind == "consume")
+    story.wait(50).take_over("a").take_over("b")
+    row = {**old.data["offsets"][0]}
+    row |= {"first": row["last"] + 1, "last": row["last"] + 1, "count": 1}
+    event = story.records(2).wait(5000).tell("consume", "member", "b", offsets=[row])
+    story.events[-1] = replace(event, incarnation=0, member_id=old.member_id)
+    return story
+
+
+def stranger_commits() -> Story:
+    """c was never in the group; its commit is accepted."""
+    story = told.two().records(14).consume().start("c").wait(500)
+    return told.committed(story, "c", [{"topic": "t", "partition": 0, "offset": 2}])
+
+
+SOUND: dict[str, Callable[[], Story]] = {
+    "a broker is away for a session": lambda: outage(SESSION_MS),
+    "a broker doesn't come back": lambda: outage(None),
+    "a broker is away for a moment, and nobody tells its session": (
+        lambda: shifted.untold(outage(SESSION_MS / 2), "session_timeout_ms")),
+    "a member was paused, and goes on": paused_in_time,
+    "a group at work as the history ends": at_work,
+    "a generation adopted as the history ends": adopted_at_last,
+    "a record that came after the read-back": read_back_before_the_last,
+    "a record that was finished twice": finished_again,
+    "a member consumes before another gets it": lambda: consumed_as_another_gets_it(after_ns=-1),
+}  # fmt: skip
+
+BROKEN: dict[str, tuple[set[str], Callable[[], Story]]] = {
+    "a broker is away for less than a session": ({"R5"}, lambda: outage(SESSION_MS - 1)),
+    "a broker doesn't come back, and two generations are made": ({"R5"}, lambda: outage(None, 2)),
+    "a generation isn't adopted as the history ends": ({"G4"}, lambda: adopted_at_last(at_all=False)),
+    "a member consumes as another gets it": ({"C1"}, lambda: consumed_as_another_gets_it(after_ns=0)),
+    "a fenced member consumes on, beside one that was restarted": ({"O1", "S2"}, fenced_after_another),
+    "a stranger's commit": ({"C5"}, stranger_commits),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_lawful_by_a_little_is_true(name: str) -> None:
+    verdict = check(SOUND[name]().history)
+
+    assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_unlawful_by_a_little_is_false(name: str) -> None:
+    broken, build = BROKEN[name]
+
+    verdict = check(build().history)
+
+    assert (verdict.value, {violation.law for violation in verdict.violations}) == (False, broken)
