@@ -175,7 +175,7 @@ class AioMember(ConsumerRebalanceListener):
     def _settings(self) -> dict[str, Any]:
         config = self._config
         settings = {
-            "bootstrap_servers": config.bootstrap,
+            **config.connection().aiokafka(),
             "client_id": config.member,
             "group_id": config.group,
             "group_instance_id": config.instance_id,

@@ -24,7 +24,7 @@ _BATCH, _POLL_S = 500, 0.1
 def settings(config: MemberConfig) -> dict[str, Any]:
     """Librdkafka's configuration; further settings by its own names, ``_`` for ``.``."""
     return {
-        "bootstrap.servers": config.bootstrap,
+        **config.connection().librdkafka(),
         "client.id": config.member,
         "group.id": config.group,
         "session.timeout.ms": config.session_timeout_ms,

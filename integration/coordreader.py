@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
-from kafka import KafkaConsumer
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
+from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.core.coordlog import (
     COORDINATOR_TOPIC,
     Decoded,
@@ -53,7 +54,7 @@ class CoordinatorLog:
     time of reading.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
+        bootstrap: ``host:port``, several with commas; or a connection.
         group: The group to follow.
         writer: Where the events go; closed by `close`.
         timeout_s: For the broker to have its offsets topic.
@@ -62,7 +63,7 @@ class CoordinatorLog:
         BrokerUnreachable: No broker answers, or the offsets topic doesn't come, within `timeout_s`.
     """
 
-    def __init__(self, bootstrap: str, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
+    def __init__(self, bootstrap: str | Connection, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
         self._group, self._writer = group, writer
         self._consumer, self._asker = _open(bootstrap, group, timeout_s)
         self._changed = threading.Condition()
@@ -188,11 +189,12 @@ class CoordinatorLog:
             self._changed.notify_all()
 
 
-def _open(bootstrap: str, group: str, timeout_s: float) -> tuple[KafkaConsumer, KafkaConsumer]:
+def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[KafkaConsumer, KafkaConsumer]:
     """A consumer at the end of the group's partition of the coordinator log, and one that may be asked for its end."""
     require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
-    config = _config(bootstrap)
+    user = Connection.of(bootstrap)
+    config = {**user.kafka_python(), "allow_auto_create_topics": False, "metrics_enabled": False}
     # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
     consumer = KafkaConsumer(
         group_id=None,
@@ -205,27 +207,38 @@ def _open(bootstrap: str, group: str, timeout_s: float) -> tuple[KafkaConsumer, 
         while not (partitions := consumer.partitions_for_topic(COORDINATOR_TOPIC)):
             if time.monotonic() > deadline:
                 raise BrokerUnreachable(f"{bootstrap} has no {COORDINATOR_TOPIC} after {timeout_s:g} s")
-            _make_offsets_topic(config, group, deadline)
+            _require_seen(user)
+            with needing(user, Right("Read", "Group", group)):
+                _make_offsets_topic(config, group, deadline)
         at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
         consumer.assign([at])
-        consumer.seek(at, consumer.end_offsets([at])[at])
+        with needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)):
+            end = consumer.end_offsets([at])[at]
+            # a look at what is there already: who may not read learns it now, not in a thread of its own
+            consumer.seek(at, max(0, end - 1))
+            consumer.poll(timeout_ms=1000 if end else 0)
+        consumer.seek(at, end)
         return consumer, KafkaConsumer(group_id=None, **config)
     except BaseException:
         consumer.close()
         raise
 
 
-def _config(bootstrap: str) -> dict[str, Any]:
-    return {
-        "bootstrap_servers": bootstrap.split(","),
-        "allow_auto_create_topics": False,
-        "metrics_enabled": False,
-    }
+def _require_seen(user: Connection) -> None:
+    """To a consumer, a topic that the user may not see is one that isn't there."""
+    with (
+        needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)),
+        closing(KafkaAdminClient(**user.kafka_python())) as admin,
+        suppress(UnknownTopicOrPartitionError),  # nobody has looked for a coordinator yet
+    ):
+        if admin.describe_topics([COORDINATOR_TOPIC])[0]["error_code"] == TopicAuthorizationFailedError.errno:
+            raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
 
 
 def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:
     # The broker makes the topic when somebody first looks for a group's coordinator; a fetch of commits does.
     with KafkaConsumer(group_id=group, enable_auto_commit=False, **config) as asker:
         left_ms = max(1, int((deadline - time.monotonic()) * 1000))
-        with suppress(KafkaTimeoutError):
+        # by the time that it refuses to tell of that topic, the coordinator has been looked for
+        with suppress(KafkaTimeoutError, TopicAuthorizationFailedError):
             asker.committed(KafkaTopicPartition("any", 0), timeout_ms=left_ms)

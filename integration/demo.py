@@ -146,9 +146,9 @@ class Demo:
                     for topic, partitions in self.topics.items()
                     for _ in range(RECORDS_PER_TOPIC)
                 ]
-                send(self.broker.bootstrap, folder, self.run_id, name, records)
+                send(self.broker.connection, folder, self.run_id, name, records)
         with self._doing("reading all records back"):
-            seen = read_back(self.broker.bootstrap, folder, self.run_id, list(self.topics))
+            seen = read_back(self.broker.connection, folder, self.run_id, list(self.topics))
         verdict = check(History.load(folder))
         astray = {(w.data.get("partitioner"), w.data.get("topic")) for v in verdict.violations for w in v.witnesses}
         rows = tuple(
@@ -211,20 +211,27 @@ class Demo:
 
     def _spark(self) -> SparkResult:
         with self._doing("what is in the topics now"):
-            now = read_back(self.broker.bootstrap, self.out / "now", self.run_id, list(self.topics)).counts
+            now = read_back(self.broker.connection, self.out / "now", self.run_id, list(self.topics)).counts
         truth: dict[tuple[str, int], int] = {}
         for topics in now.values():
             for topic, counts in topics.items():
                 for partition, n in counts.items():
                     truth[topic, partition] = truth.get((topic, partition), 0) + n
         command = [
-            sys.executable, "-m", "pipeline", "run", "--bootstrap", self.broker.bootstrap,
+            sys.executable, "-m", "pipeline", "run",
             "--topics", ",".join(self.topics), "--history", str(self.history),
             "--out", str(self.out / "spark"), "--json",
         ]  # fmt: skip
-        with self._doing("Spark: placement and group_timeline"):
+        with self._doing("Spark: placement and group_timeline"), self.broker.connection.file() as config:
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=SPARK_TIMEOUT_S, check=False)
+                reached = [*command, "--config", str(config)]
+                done = subprocess.run(
+                    reached,
+                    capture_output=True,
+                    text=True,
+                    timeout=SPARK_TIMEOUT_S,
+                    check=False,
+                )
             except subprocess.TimeoutExpired as slow:
                 raise HarnessError(f"the Spark job did not end within {slow.timeout:g} s") from slow
         if done.returncode:

@@ -1,8 +1,9 @@
 """pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["integration.fixtures"]``.
 
 Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|shared|docker|external``,
-``--kafka-bootstrap host:port`` and ``--kafka-version`` for the one broker, ``--kafka-nodes N`` for the cluster,
-``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for what tests draw: one that fails tells its rerun line.
+``--kafka-bootstrap host:port``, ``--kafka-config client.properties`` and ``--kafka-version`` for the one broker,
+``--kafka-nodes N`` for the cluster, ``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for what tests draw:
+one that fails tells its rerun line.
 Where the machine has no broker to offer (no Java, no jars to be had, no Docker engine) tests are skipped with that
 reason; ``--kafka-require`` makes it a failure, as a CI run should: a skip must not look green. A failed test that used
 the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
@@ -28,7 +29,8 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
-from kafka_assignors.errors import ChecksumMismatch, JarError, JavaNotFound
+from kafka_assignors.connection import Connection, read_connection
+from kafka_assignors.errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound
 
 from .broker import BACKENDS, KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
@@ -44,6 +46,7 @@ from .topics.sandbox import remove
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
     "bootstrap": "HOST:PORT of the broker of --kafka-backend=external",
+    "config": "Kafka's client.properties: how to reach that broker, and where, unless --kafka-bootstrap says it",
     "version": f"Kafka's version (default: {KAFKA_VERSION})",
     "nodes": "how many brokers the cluster has (default: 3)",
     "seed": "what `kafka_seed` gives, so that random schedules are the same again (default: a new one per run)",
@@ -68,6 +71,14 @@ def _option(config: pytest.Config, name: str) -> str | None:
     """From the command line, else from the ini file; None: neither has it."""
     given = config.getoption(f"--kafka-{name}") or config.getini(f"kafka_{name}")
     return str(given) if given else None
+
+
+def _reached(config: pytest.Config) -> Connection | None:
+    """How to reach the external broker; None: the broker is another one."""
+    bootstrap, file = _option(config, "bootstrap"), _option(config, "config")
+    if bootstrap is None and file is None:
+        return None
+    return read_connection(bootstrap, None if file is None else Path(file))
 
 
 def _required(config: pytest.Config) -> bool:
@@ -96,10 +107,15 @@ def pytest_configure(config: pytest.Config) -> None:
     backend = _backend(config)
     if backend not in BACKENDS:
         raise pytest.UsageError(f"--kafka-backend={backend}: unknown; known: {', '.join(BACKENDS)}")
-    if (backend == "external") != bool(_option(config, "bootstrap")):
+    if (backend == "external") != bool(_option(config, "bootstrap") or _option(config, "config")):
         raise pytest.UsageError(
-            "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together, and with no other backend"
+            "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together, and with no other backend; "
+            "--kafka-config=FILE may name the address too"
         )
+    try:
+        _reached(config)
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
     if backend == "external" and _option(config, "version"):
         raise pytest.UsageError("--kafka-version is for a broker that is started; an external one has its own")
     nodes = _number(config, "nodes", 3)
@@ -129,7 +145,8 @@ def _number(config: pytest.Config, name: str, default: int) -> int:
 def pytest_report_header(config: pytest.Config) -> str:
     """Which broker the tests meet, and where histories stay."""
     version = _option(config, "version") or KAFKA_VERSION
-    broker = _option(config, "bootstrap") or f"Kafka {version}"
+    reached = _reached(config)
+    broker = f"Kafka {version}" if reached is None else str(reached)
     kept = _option(config, "artifacts")
     told = f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
     return f"{told}, seed {config.stash[_SEED]}"
@@ -141,7 +158,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     config = request.config
     version = _option(config, "version") or KAFKA_VERSION
     with _offered(config):
-        started = start_broker(_backend(config), bootstrap=_option(config, "bootstrap"), version=version)
+        started = start_broker(_backend(config), bootstrap=_reached(config), version=version)
     with started as broker:
         yield broker
 
@@ -149,7 +166,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def kafka_admin(kafka_broker: Broker) -> Iterator[KafkaAdminClient]:
     """An admin client of that broker."""
-    admin = KafkaAdminClient(bootstrap_servers=kafka_broker.bootstrap)
+    admin = KafkaAdminClient(**kafka_broker.connection.kafka_python())
     yield admin
     admin.close()
 
@@ -287,7 +304,7 @@ def kafka_groups_made(kafka_broker: Broker) -> Iterator[set[str]]:
     made: set[str] = set()
     yield made
     if kafka_broker.backend == "external" and made:
-        remove(kafka_broker.bootstrap, made.__contains__, f"groups {', '.join(sorted(made))}")
+        remove(kafka_broker.connection, made.__contains__, f"groups {', '.join(sorted(made))}")
 
 
 @pytest.fixture
@@ -309,7 +326,7 @@ def kafka_group(
     ) -> MemberGroup:
         known_laws(require)
         group = MemberGroup(
-            kafka_broker.bootstrap, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
+            kafka_broker.connection, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
         )
         judged.groups.append(group)
         kafka_groups_made.add(group.group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
+from kafka_assignors.connection import Connection
 from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.coordlog import GroupCommitted
 from kafka_assignors.core.group import TopicPartition
@@ -59,7 +60,7 @@ class MemberGroup(MemberFaults, TopicChanges):
     `TopicChanges`.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
+        bootstrap: ``host:port``, several with commas; or a connection, which its members share.
         group: Group id; use a new one per run, or the members meet an older group's commits.
         folder: Where the history goes; made when missing.
         run: Id of the run, on every event.
@@ -72,7 +73,7 @@ class MemberGroup(MemberFaults, TopicChanges):
 
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap: str | Connection,
         group: str,
         folder: Path,
         run: str,
@@ -81,7 +82,10 @@ class MemberGroup(MemberFaults, TopicChanges):
         heartbeat_interval_ms: int = 300,
     ) -> None:
         self.group, self.folder = group, folder
-        self.bootstrap, self.run = bootstrap, run
+        self._connection = Connection.of(bootstrap)
+        self.bootstrap, self.run = self._connection.bootstrap, run
+        self._kept = ExitStack()  # what members read to get in
+        self._access: Path | None = None
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
         self._processes: dict[str, MemberProcess] = {}
         self._incarnations: dict[str, int] = {}
@@ -93,6 +97,8 @@ class MemberGroup(MemberFaults, TopicChanges):
         try:
             self._log = CoordinatorLog(bootstrap, group, log_writer)
             self._topics = Topics(bootstrap)
+            if self._connection.tls or self._connection.sasl:
+                self._access = self._kept.enter_context(self._connection.file())
         except BaseException:
             with suppress(AttributeError):
                 self._log.close()
@@ -187,6 +193,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             pattern=pattern,
             guarded=guarded,
             output=output,
+            access=None if self._access is None else str(self._access),
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,
         )
@@ -320,6 +327,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             self._log.close()
             self._topics.close()
             self._writer.close()
+            self._kept.close()
 
     def __enter__(self) -> MemberGroup:
         return self

@@ -32,6 +32,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
 from kafka.errors import InconsistentGroupProtocolError, KafkaError
 from kafka.structs import MemberState
 
+from kafka_assignors.connection import Connection, Right, denied, from_file
 from kafka_assignors.events import EventWriter, partitions_json
 from kafka_assignors.kafka_consumer import coordinator_of, keep_rejoining
 from kafka_assignors.kafka_guard import guard
@@ -66,6 +67,7 @@ class MemberConfig:
         guarded: `kafka_assignors.guard` its consumer, also where no assignor of ours does that by itself.
         output: It transforms: this topic gets an output for each record, in transactions; see `members.transformers`.
         consumer: Further settings, passed to the client as they are.
+        access: A ``client.properties`` that says how to get in; None: in plain text. It holds secrets, this doesn't.
     """
 
     bootstrap: str
@@ -85,10 +87,23 @@ class MemberConfig:
     guarded: bool = False
     output: str | None = None
     consumer: Mapping[str, Any] = field(default_factory=dict)
+    access: str | None = None
 
     def to_json(self) -> str:
         """The configuration as the file that a member process reads."""
         return json.dumps(asdict(self))
+
+    def connection(self) -> Connection:
+        """How its clients reach the cluster.
+
+        Raises:
+            ConfigError: `access` can't be read.
+        """
+        return Connection(self.bootstrap) if self.access is None else from_file(Path(self.access), self.bootstrap)
+
+    def private(self, path: Path) -> Path:
+        """Where a file goes that may hold secrets: beside `access`, which ends with the group; else `path`."""
+        return path if self.access is None else Path(self.access).with_name(path.name)
 
     @property
     def common(self) -> dict[str, Any]:
@@ -237,7 +252,7 @@ class Member:
     def _consumer_config(self) -> dict[str, Any]:
         config = self._config
         settings: dict[str, Any] = {
-            "bootstrap_servers": config.bootstrap.split(","),
+            **config.connection().kafka_python(),
             "client_id": config.member,
             "group_id": config.group,
             "group_instance_id": config.instance_id,
@@ -351,7 +366,9 @@ def _message(error: Exception, config: MemberConfig) -> str:
             f"member {config.member!r} offers {', '.join(config.assignors)}, none of which every other member of group "
             f"{config.group!r} offers too: give all members one assignor in common (INCONSISTENT_GROUP_PROTOCOL)"
         )
-    return f"{type(error).__name__}: {error}"
+    rights = (Right("Read", "Group", config.group), *(Right("Read", "Topic", topic) for topic in config.topics))
+    refused = denied(config.connection(), error, *rights)
+    return f"{type(error).__name__}: {error}" if refused is None else str(refused)
 
 
 def main(argv: Sequence[str], make: type[Member] = Member) -> int:

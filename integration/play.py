@@ -76,14 +76,16 @@ def play(
         if scenario.network_faults:
             proxy = stack.enter_context(FaultProxy(broker.routes, folder, run))
         timeouts = {"session_timeout_ms": scenario.session_timeout_ms}
-        members = stack.enter_context(MemberGroup(broker.bootstrap, group, folder, run, **timeouts))
+        members = stack.enter_context(MemberGroup(broker.connection, group, folder, run, **timeouts))
         outages = None if cluster is None else Outages(cluster, members)
         stage = _Stage(scenario, members, proxy, outages, timeout_s)
         try:
             with ExitStack() as sending:
                 if scenario.rate_per_s:
                     topics = sorted(scenario.lasting_topics)
-                    sending.enter_context(Sender(broker.bootstrap, folder, run, topics, "default", scenario.rate_per_s))
+                    sending.enter_context(
+                        Sender(broker.connection, folder, run, topics, "default", scenario.rate_per_s)
+                    )
                 began = time.monotonic()
                 for step in scenario.steps:
                     if for_s is not None and time.monotonic() - began >= for_s:

@@ -9,6 +9,8 @@ from pathlib import Path
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
+from kafka_assignors.connection import Connection
+
 from .errors import HarnessError
 from .reach import require_broker
 from .topics import Topics
@@ -16,7 +18,7 @@ from .topics import Topics
 _TIMEOUT_S = 60
 
 
-def publish(bootstrap: str, topic: str, folder: Path) -> int:
+def publish(bootstrap: str | Connection, topic: str, folder: Path) -> int:
     """Send every line of a folder's ``*.jsonl`` files to a topic, a record each, and await every acknowledgement.
 
     A record's key is its file's name, so that the events of one source stay in order; its value is the line. A torn
@@ -39,7 +41,7 @@ def publish(bootstrap: str, topic: str, folder: Path) -> int:
     with closing(Topics(bootstrap)) as there:
         if not there.counts([topic]):
             there.create({topic: 1})
-    with closing(KafkaProducer(bootstrap_servers=bootstrap.split(","), acks="all", linger_ms=20)) as producer:
+    with closing(KafkaProducer(**Connection.of(bootstrap).kafka_python(), acks="all", linger_ms=20)) as producer:
         sent = []
         for name, number, line in _lines(folder):
             try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_assignors.connection import Connection
+
 from .broker.ready import await_ready
 
 
@@ -19,15 +21,16 @@ def make_no_topics(consumer: Any) -> None:
     consumer._client.cluster.config["allow_auto_create_topics"] = False
 
 
-def require_broker(bootstrap: str, timeout_s: float = 5) -> None:
+def require_broker(where: str | Connection, timeout_s: float = 5) -> None:
     """Return when one of the addresses answers.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
+        where: ``host:port``, several with commas; or a connection.
         timeout_s: When to give up; a broker may be about to come back.
 
     Raises:
         BrokerUnreachable: None answers in time; says what each try met.
         ConfigError: An address that is none.
+        AccessRefused: The broker doesn't let this user in.
     """
-    await_ready(bootstrap, timeout_s)
+    await_ready(where, timeout_s)

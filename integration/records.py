@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 from kafka import KafkaConsumer, KafkaProducer, Serializer, TopicPartition
 from kafka.partitioner import Partitioner
 
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.connection import Connection, Right, denied, needing
+from kafka_assignors.errors import AccessRefused, ConfigError
 from kafka_assignors.events import EventWriter
 
 from .errors import HarnessError, NotDrained
@@ -32,6 +33,7 @@ from .members.transformers import AUTHOR
 from .names import partitioner_named, settings_of_partitioner
 from .promise import promised_name, promised_partition
 from .reach import make_no_topics, require_broker
+from .topics import Topics
 
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
@@ -87,7 +89,7 @@ class ReadBack:
 
 
 def send(
-    bootstrap: str,
+    bootstrap: str | Connection,
     folder: Path,
     run: str,
     partitioner: str,
@@ -117,7 +119,7 @@ def send(
 
 
 def read_back(
-    bootstrap: str,
+    bootstrap: str | Connection,
     folder: Path,
     run: str,
     topics: Collection[str],
@@ -151,8 +153,11 @@ def read_back(
     ):
         partitions = {topic: consumer.partitions_for_topic(topic) for topic in sorted(topics)}
         if missing := [topic for topic, ids in partitions.items() if not ids]:
+            with closing(Topics(bootstrap)) as there:  # it tells apart what the user may not see
+                there.counts(missing, may="Read")
             raise ConfigError(f"no topic {', '.join(map(repr, missing))} at {bootstrap}; was it created?")
         tps = [TopicPartition(topic, p) for topic, ids in partitions.items() for p in sorted(ids)]
+        may_read = [Right("Read", "Topic", topic) for topic in partitions]
         consumer.assign(tps)
         # One that reads what is committed is told of no end behind an open transaction.
         begins, ends = asker.beginning_offsets(tps), asker.end_offsets(tps)
@@ -163,7 +168,9 @@ def read_back(
             if time.monotonic() > deadline:
                 behind = ", ".join(f"{tp.topic}-{tp.partition} at {consumer.position(tp)}/{ends[tp]}" for tp in left)
                 raise NotDrained(f"not read to the end within {timeout_s:g} s: {behind}")
-            for tp, records in consumer.poll(timeout_ms=200).items():
+            with needing(Connection.of(bootstrap), *may_read):
+                polled = consumer.poll(timeout_ms=200)
+            for tp, records in polled.items():
                 for record in records:
                     if record.offset < ends[tp]:
                         _take(writer, seen, record)
@@ -192,7 +199,7 @@ class Sender:
 
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap: str | Connection,
         folder: Path,
         run: str,
         topics: Collection[str],
@@ -285,7 +292,7 @@ class _Pending(NamedTuple):
 class _Channel:
     """A producer, its history, and what is still unanswered; used by one thread at a time."""
 
-    def __init__(self, bootstrap: str, folder: Path, run: str, partitioner: str, timeout_s: float) -> None:
+    def __init__(self, bootstrap: str | Connection, folder: Path, run: str, partitioner: str, timeout_s: float) -> None:
         self.sent = Sent()
         self._run, self._timeout_s = run, timeout_s
         self._name, self._id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
@@ -295,8 +302,10 @@ class _Channel:
         self._headers = [(HEADER, partitioner.encode())]
         chooser = self._chooser(partitioner)
         require_broker(bootstrap)
+        self._connection = Connection.of(bootstrap)
+        self._refused: AccessRefused | None = None
         self._producer = KafkaProducer(
-            bootstrap_servers=bootstrap.split(","),
+            **self._connection.kafka_python(),
             partitioner=chooser,
             value_serializer=_Json(),
             acks="all",
@@ -308,7 +317,12 @@ class _Channel:
         self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
 
     def send(self, record: Record) -> None:
-        """Hand a record to the producer; waits only when too many are unanswered."""
+        """Hand a record to the producer; waits only when too many are unanswered.
+
+        Raises:
+            AccessRefused: A record before was refused for a right that is missing.
+        """
+        self._require_right()
         value_id = f"{self._id}-{next(self._numbers)}"
         value: dict[str, Any] = {"run": self._run, "id": value_id}
         if record.partition is not None:
@@ -317,6 +331,7 @@ class _Channel:
         try:
             future = self._producer.send(record.topic, value=value, key=record.key, headers=self._headers)
         except Exception as error:
+            self._note(record, error)
             self._pending.append(_Pending(record, value_id, None, None, None, f"{type(error).__name__}: {error}"))
         else:
             partitions = len(self._producer.partitions_for(record.topic))
@@ -330,6 +345,11 @@ class _Channel:
         self._producer.flush(timeout=self._timeout_s)
         while self._pending:
             self._settle(self._pending.popleft())
+        self._require_right()
+
+    def _require_right(self) -> None:
+        if self._refused is not None:
+            raise self._refused
 
     def close(self) -> None:
         """End the producer; what is unanswered then counts as failed."""
@@ -351,6 +371,9 @@ class _Channel:
             return partitioner_named(name, on_choice=told)
         return _Told(partitioner_named(name), told)
 
+    def _note(self, record: Record, error: BaseException) -> None:
+        self._refused = self._refused or denied(self._connection, error, Right("Write", "Topic", record.topic))
+
     def _settle(self, pending: _Pending) -> None:
         record = pending.record
         fields: dict[str, Any] = {"partitioner": self._name, "topic": record.topic, "value_id": pending.value_id}
@@ -365,6 +388,7 @@ class _Channel:
             try:
                 answer = pending.future.get(timeout=self._timeout_s)
             except Exception as failure:
+                self._note(record, failure)
                 error = f"{type(failure).__name__}: {failure}"
         if error:
             self.sent.nacked += 1
@@ -399,10 +423,10 @@ def _value_id(value: bytes | None) -> str | None:
     return found["id"] if isinstance(found, dict) and isinstance(found.get("id"), str) else None
 
 
-def _consumer(bootstrap: str, committed: bool = False) -> Any:
+def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:
     require_broker(bootstrap)
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap.split(","),
+        **Connection.of(bootstrap).kafka_python(),
         group_id=None,
         allow_auto_create_topics=False,
         metrics_enabled=False,

@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -26,11 +26,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError, UnknownName
 
 from . import draw
 from .broker import KAFKA_VERSION, Broker, start_broker
 from .broker.cluster import Cluster, start_cluster
+from .broker.secured import Certificates
 from .chaos import DRAWN, named, of_client
 from .checker import Verdict, check, known_laws
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
@@ -62,6 +64,11 @@ Backend = Annotated[
 KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Of the broker that is started.")]
 Bootstrap = Annotated[
     str | None, typer.Option(help="host:port of a broker that runs already, several with commas; implies external.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach that broker.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
 Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
@@ -118,11 +125,26 @@ def _rerun(
         raise
 
 
-def _broker(backend: str, bootstrap: str | None, port: int | None = None, version: str = KAFKA_VERSION) -> Broker:
+def _reached(
+    bootstrap: str | None, config: Path | None, settings: Sequence[str] | None, *, needed: bool = False
+) -> Connection | None:
+    """The broker that was named; None: one is to be started."""
+    if bootstrap is None and config is None and not settings and not needed:
+        return None
+    connection = read_connection(bootstrap, config, settings or ())
+    if connection.ignored:
+        ignored = ", ".join(connection.ignored)
+        print(f"note: {ignored}: no setting of a connection; the command decides it itself", file=sys.stderr)
+    return connection
+
+
+def _broker(
+    backend: str, bootstrap: Connection | None, port: int | None = None, version: str = KAFKA_VERSION
+) -> Broker:
     return start_broker("external" if bootstrap else backend, bootstrap=bootstrap, port=port, version=version)
 
 
-def _brokers(what: Scenario, backend: str, bootstrap: str | None, version: str) -> Broker | Cluster:
+def _brokers(what: Scenario, backend: str, bootstrap: Connection | None, version: str) -> Broker | Cluster:
     if what.nodes == 1:
         return _broker(backend, bootstrap, version=version)
     if bootstrap or backend == "external":
@@ -147,6 +169,8 @@ def _folder(out: Path | None) -> Path:
 def demo(
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
     out: Out = None,
@@ -157,11 +181,12 @@ def demo(
 ) -> None:
     """Everything once, on a real broker: partitioners, assignors, vote, worked examples, Spark; one HTML page."""
     with _clear_errors():
-        _require_lasting(events_topic, bootstrap)
+        reached = _reached(bootstrap, config, settings)
+        _require_lasting(events_topic, reached)
         console, folder = _console(), _folder(out)
         began = time.monotonic()
         console.rule("Broker", align="left")
-        with _broker(backend, bootstrap, port, kafka_version) as broker:
+        with _broker(backend, reached, port, kafka_version) as broker:
             console.print(
                 f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
                 f"ready in {time.monotonic() - began:.1f} s"
@@ -175,7 +200,7 @@ def demo(
                 )
                 played = Demo(broker, sandbox, folder, uuid.uuid4().hex, console, spark=spark, seed=seed)
                 report = played.run()
-            _publish(console, broker.bootstrap, events_topic, sorted(played.history.iterdir()))
+            _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
         word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
         console.print(f"Every verdict together: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
         console.print(f"Page: {(folder / 'report.html').resolve()}", soft_wrap=True, highlight=False)
@@ -196,6 +221,8 @@ def run(
     ] = None,
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
     seed: Seed = None,
@@ -216,7 +243,8 @@ def run(
     if seed is None and name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
     with _clear_errors(), _rerun(name, seed, assignor or (), minutes, client):
-        _require_lasting(events_topic, bootstrap)
+        reached = _reached(bootstrap, config, settings)
+        _require_lasting(events_topic, reached)
         console = Console(stderr=True, quiet=True) if as_json else _console()
         what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
         if minutes is None and name == "soak":
@@ -243,7 +271,7 @@ def run(
             )
             console.print(step_table(step))
 
-        with _brokers(what, backend, bootstrap, kafka_version) as broker, console.status("playing"):
+        with _brokers(what, backend, reached, kafka_version) as broker, console.status("playing"):
             # A long run isn't given up for one step that a busy machine makes slow.
             waits_s = timeout_s or (STEP_S if minutes is None else _PATIENT_S)
             for_s = None if minutes is None else 60 * minutes
@@ -263,7 +291,7 @@ def run(
                 print(f"not played to its end: {result.gave_up}", file=sys.stderr)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
-            _publish(console, broker.bootstrap, events_topic, [folder / "history"])
+            _publish(console, broker.connection, events_topic, [folder / "history"])
         grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
         told = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
         _keep(result, folder, facts)
@@ -301,13 +329,19 @@ def judge(
 @app.command()
 def watch(
     group: Annotated[str, typer.Argument(help="Group id.")],
-    bootstrap: Annotated[str, typer.Option(help="host:port of a broker, several with commas.")],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     once: Annotated[bool, typer.Option(help="Show the group once and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line per look.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 1.0,
 ) -> None:
     """Owners, elected assignor and lag of a live group; Ctrl-C ends it."""
-    with _clear_errors(), _broker("external", bootstrap) as broker, GroupWatcher(broker.bootstrap, group) as watcher:
+    with (
+        _clear_errors(),
+        _broker("external", _reached(bootstrap, config, settings, needed=True)) as broker,
+        GroupWatcher(broker.connection, group) as watcher,
+    ):
         if once or as_json or not sys.stdout.isatty():
             while True:
                 view = watcher.view()
@@ -330,23 +364,36 @@ def up(
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
     nodes: Annotated[int, typer.Option(min=1, help="Brokers; several form a cluster over the racks a, b, c.")] = 1,
+    secure: Annotated[
+        bool,
+        typer.Option("--secure", help="With a listener of TLS, SCRAM-SHA-512 and ACLs too; names a client's file."),
+    ] = False,
 ) -> None:
     """A broker to play with, or a cluster of them, until Ctrl-C."""
-    with _clear_errors():
+    with _clear_errors(), ExitStack() as kept:
+        certificates = Certificates() if secure else None
+        started: Broker | Cluster
         if nodes > 1:
             if backend == "external" or port is not None:
                 raise ConfigError(f"--nodes {nodes} is for brokers that are started, on free ports; leave --port out")
-            with start_cluster(nodes, backend=backend, version=kafka_version) as cluster:
-                racks = ", ".join(node.rack for node in cluster.nodes)
-                what = f"cluster of {nodes} brokers in racks {racks}, Kafka {cluster.version}, at {cluster.bootstrap}"
-                print(f"{what}; Ctrl-C ends it", flush=True)
-                signal.pause()
-        with _broker(backend, None, port, kafka_version) as broker:
-            print(f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}; Ctrl-C ends it", flush=True)
-            signal.pause()
+            started = kept.enter_context(
+                start_cluster(nodes, backend=backend, version=kafka_version, certificates=certificates)
+            )
+            racks = ", ".join(node.rack for node in started.nodes)
+            what = f"cluster of {nodes} brokers in racks {racks}"
+        else:
+            started = kept.enter_context(
+                start_broker(backend, port=port, version=kafka_version, certificates=certificates)
+            )
+            what = f"{started.backend} broker"
+        if started.secured is not None:
+            file = kept.enter_context(started.secured.admin.file())
+            print(f"secured listener: {started.secured.bootstrap}; --config {file} holds how to get in, until it ends")
+        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C ends it", flush=True)
+        signal.pause()
 
 
-def _require_lasting(events_topic: str | None, bootstrap: str | None) -> None:
+def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> None:
     if events_topic and not bootstrap:
         raise ConfigError(
             f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
@@ -359,8 +406,8 @@ def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> Non
     if not (isinstance(broker, Broker) and broker.backend == "external"):
         return
     if intent.lasting is not None:
-        with closing(Topics(broker.bootstrap)) as there:
-            if there.counts([intent.lasting]):
+        with closing(Topics(broker.connection)) as there:
+            if there.counts([intent.lasting], may="Write"):
                 raise ConfigError(
                     f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, and only new topics are "
                     "written to; take another name"
@@ -368,7 +415,7 @@ def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> Non
     intent.require(yes)
 
 
-def _publish(console: Console, bootstrap: str, topic: str | None, histories: Iterable[Path]) -> None:
+def _publish(console: Console, bootstrap: Connection, topic: str | None, histories: Iterable[Path]) -> None:
     if topic:
         make_new(bootstrap, {topic: 1})
         sent = sum(publish(bootstrap, topic, history) for history in histories)

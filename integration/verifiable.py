@@ -18,6 +18,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 from typing import Any, Protocol
 
+from kafka_assignors.connection.properties import render
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.events import EventWriter, partitions_json
@@ -79,6 +80,7 @@ def _options(config: MemberConfig, properties: Path) -> list[str]:
             f"{len(config.topics)} ({', '.join(config.topics)})"
         )
     settings: dict[str, Any] = {
+        **{name: value for name, value in config.connection().java().items() if name != "bootstrap.servers"},
         "client.id": config.member,
         "heartbeat.interval.ms": config.heartbeat_interval_ms,
         "retry.backoff.ms": 50,
@@ -88,7 +90,7 @@ def _options(config: MemberConfig, properties: Path) -> list[str]:
     }
     reset = settings.pop("auto.offset.reset", "earliest")
     said = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
-    properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()), "utf-8")
+    properties.write_text(render(said), "ascii")
     arguments = {
         "--bootstrap-server": config.bootstrap,
         "--topic": config.topics[0],
@@ -236,9 +238,9 @@ class VerifiableProcess(MemberProcess):
         super().__init__(config, stem.with_name(stem.name + ".log"))
         self._said = stem.with_name(stem.name + ".out")
         if config.client == JAVA:
-            line = java_command(config, stem.with_name(stem.name + ".properties"), self.output)
+            line = java_command(config, config.private(stem.with_name(stem.name + ".properties")), self.output)
         elif config.client == VERIFIABLE:
-            line = verifiable_command(config, stem.with_name(stem.name + ".properties"))
+            line = verifiable_command(config, config.private(stem.with_name(stem.name + ".properties")))
         else:
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()

@@ -30,6 +30,8 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
+from kafka_assignors.connection import concerns_connection
+from kafka_assignors.connection.properties import parse
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 from kafka_assignors.events import partitions_json
 
@@ -163,16 +165,13 @@ def properties(path: Path) -> dict[str, Any]:
         ConfigError: A line that is no setting, a setting that kafka-python doesn't have, or a value that isn't one.
     """
     found: dict[str, Any] = {}
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith(("#", "!")):
-            continue
-        name, equals, value = (part.strip() for part in line.partition("="))
+    for name, value, number in parse(path.read_text("latin-1")):
         place = f"{path}:{number}: {name}"
-        if not equals:
-            raise ConfigError(f"{place}: a setting is name=value")
         key = name.replace(".", "_")
-        if key in _OPTIONS_WIN:
+        if key in _OPTIONS_WIN or concerns_connection(name):
             continue
+        if not value:
+            raise ConfigError(f"{place}: a setting is name=value")
         if key not in KafkaConsumer.DEFAULT_CONFIG:
             raise ConfigError(f"{place}: kafka-python has no such setting; leave it out")
         found[key] = _value(place, key, value)
@@ -211,6 +210,7 @@ def configuration(given: argparse.Namespace) -> MemberConfig:
     }
     return MemberConfig(
         bootstrap=given.bootstrap_server,
+        access=given.command_config,
         group=given.group_id,
         topics=(given.topic,),
         assignors=tuple(_OURS.get(name.strip(), name.strip()) for name in given.assignment_strategy.split(",")),

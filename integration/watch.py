@@ -11,7 +11,11 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 
+from kafka_assignors.connection import Connection, Right, denied, needing
+from kafka_assignors.core.group import Group, Member
+
 from .errors import HarnessError
+from .topics import Topics
 
 
 class GroupUnknown(HarnessError):
@@ -53,9 +57,9 @@ class GroupWatcher:
         BrokerUnreachable: from the caller's own check; here kafka-python's errors pass through.
     """
 
-    def __init__(self, bootstrap: str, group: str) -> None:
-        self.group = group
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="kafka-assignors-watch")
+    def __init__(self, bootstrap: str | Connection, group: str) -> None:
+        self.group, self._connection = group, Connection.of(bootstrap)
+        self._admin = KafkaAdminClient(**self._connection.kafka_python(), client_id="kafka-assignors-watch")
 
     def view(self) -> GroupView:
         """The group now.
@@ -63,15 +67,7 @@ class GroupWatcher:
         Raises:
             GroupUnknown: No classic group of that name.
         """
-        try:
-            described: Mapping[str, Any] = self._admin.describe_groups([self.group])[self.group]
-        except KafkaError as error:
-            raise GroupUnknown(f"group {self.group!r}: {error}") from error
-        if described["group_state"] == "Dead":
-            raise GroupUnknown(
-                f"group {self.group!r} has no members and no offsets here (state Dead); is the name right, "
-                "and is it a classic group (group.protocol=classic)?"
-            )
+        described = self._described()
         clients = [m["client_id"] for m in described["members"]]
         names = {
             m["member_id"]: m["client_id"] if clients.count(m["client_id"]) == 1 else m["member_id"]
@@ -83,11 +79,52 @@ class GroupWatcher:
             for t in (m["member_assignment"] or {}).get("assigned_partitions") or []
             for p in t["partitions"]
         }
-        lag = self._lag(list(owner))
+        with needing(self._connection, *(Right("Describe", "Topic", tp.topic) for tp in owner)):
+            lag = self._lag(list(owner))
         return GroupView(
             self.group, described["group_state"], described["protocol_data"], tuple(sorted(names.values())),
             tuple(Ownership(owner[tp], tp.topic, tp.partition, lag.get(tp)) for tp in sorted(owner)),
         )  # fmt: skip
+
+    def joined(self) -> Group:
+        """The group as `kafka_assignors.plan` takes it: who subscribes to what, and owns what now. Racks are left out.
+
+        Raises:
+            GroupUnknown: No classic group of that name, or it is in a rebalance, when nobody knows who owns what.
+            AccessRefused: The user may not see the group, or one of its topics.
+        """
+        described = self._described()
+        if described["group_state"] not in ("Stable", "Empty"):
+            raise GroupUnknown(f"group {self.group!r} is in a rebalance ({described['group_state']}); ask again")
+        members = [
+            Member(
+                m["member_id"],
+                m["member_metadata"]["topics"],
+                m["group_instance_id"],
+                owned=[
+                    (t["topic"], p)
+                    for t in (m["member_assignment"] or {}).get("assigned_partitions") or []
+                    for p in t["partitions"]
+                ],
+            )
+            for m in described["members"]
+        ]
+        with closing(Topics(self._connection)) as topics:
+            return Group(members, topics.counts({topic for member in members for topic in member.topics}))
+
+    def _described(self) -> Mapping[str, Any]:
+        try:
+            described: Mapping[str, Any] = self._admin.describe_groups([self.group])[self.group]
+        except KafkaError as error:
+            if (refused := denied(self._connection, error, Right("Describe", "Group", self.group))) is not None:
+                raise refused from error
+            raise GroupUnknown(f"group {self.group!r}: {error}") from error
+        if described["group_state"] == "Dead":
+            raise GroupUnknown(
+                f"group {self.group!r} has no members and no offsets here (state Dead); is the name right, "
+                "and is it a classic group (group.protocol=classic)?"
+            )
+        return described
 
     def _lag(self, owned: list[TopicPartition]) -> dict[TopicPartition, int]:
         committed = self._admin.list_group_offsets({self.group: owned})[self.group] if owned else {}

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from .core import compact, userdata
-from .core.facts import Fact
+from .core.facts import Fact, hidden
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import Subscription, decode_subscription, encode_subscription
@@ -181,7 +181,8 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         given = {member_id: bytes(each) for member_id, each in answer.items()}
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
-        self._news.tell(self.name, {*reading.facts, *facts, *garbage, *_size(size, len(members))})
+        told = [hidden(fact, cluster.unauthorized_topics) for fact in (*reading.facts, *facts)]
+        self._news.tell(self.name, {*told, *garbage, *_size(size, len(members))})
         return given
 
     def _heard(self, members: Mapping[str, Any]) -> tuple[list[tuple[str, str | None, Subscription]], list[Fact]]:

@@ -2,7 +2,8 @@
 
 KafkaAssignorsError
 ├── ConfigError          the caller's arguments or options: fix the call
-│   └── UnknownName      a name that no strategy has; lists the known ones
+│   ├── UnknownName      a name that no strategy has; lists the known ones
+│   └── AccessRefused    a cluster doesn't let this user in, or do that; says which setting or right is missing
 ├── ClientMissing        something that needs a Kafka client that isn't installed; the message says what to install
 ├── AssignmentError      a group that cannot be assigned (never because of what another member claims)
 ├── WireError            bytes that are not the consumer protocol (newer versions are read, not refused)
@@ -34,6 +35,10 @@ class UnknownName(ConfigError):
         self.name = name
         self.known = tuple(known)
         super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known)}")
+
+
+class AccessRefused(ConfigError):
+    """A cluster refuses the connection, the user, or what the user asks for; one sentence with the fix."""
 
 
 class ClientMissing(KafkaAssignorsError, AttributeError):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from .core import compact
+from .core.facts import hidden
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
 from .core.protocol import VERSION, by_topic
@@ -239,5 +240,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         reading = read(self._strategy.name, heard, partitions, racks, leaders)
         answer, facts = self._strategy.answer_bytes(reading)
-        self._news.tell(self.name, (*reading.facts, *facts))
+        told = (hidden(fact, cluster.unauthorized_topics) for fact in (*reading.facts, *facts))
+        self._news.tell(self.name, told)
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}

@@ -13,6 +13,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from kafka_assignors.connection import Connection, Right, denied, needing, require_access
 from kafka_assignors.core.coordlog import COORDINATOR_TOPIC
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
@@ -120,7 +121,7 @@ def choose(first: int, end: int, bounds: Iterable[tuple[int | None, int | None]]
 
 
 def topics(
-    bootstrap: str,
+    bootstrap: str | Connection,
     names: Collection[str],
     *,
     may_be_empty: bool = False,
@@ -145,7 +146,8 @@ def topics(
     with _asking(bootstrap) as client:
         found = {t["name"]: t for t in client.describe_topics(list(names))}
         for name in names:
-            _require_readable(name, found.get(name, {}), option)
+            with needing(Connection.of(bootstrap), Right("Read", "Topic", name)):
+                _require_readable(name, found.get(name, {}), option)
         partitions = {name: len(found[name]["partitions"]) for name in names}
         tps = [KafkaTopicPartition(name, p) for name, count in partitions.items() for p in range(count)]
         first = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.EARLIEST))
@@ -194,33 +196,46 @@ def _bounds(
 
 
 _NEVER = 2**63 - 1
+GROUP_PREFIX = "kafka-assignors"
+"""Of the groups that Spark's consumers name. Nobody joins them, and they commit nothing; yet who reads by Spark's older
+way of asking for offsets looks for commits, and must have the right to."""
 
 
-def coordinator_log(bootstrap: str) -> Topics:
+def coordinator_log(bootstrap: str | Connection) -> Topics:
     """The topic that tells what groups did.
 
     Raises:
-        ConfigError: No broker answers; no group has ever been here, or its topic may not be read.
+        ConfigError: No broker answers; no group has ever been here.
+        AccessRefused: Its topic may not be read, or Spark may not look for commits of the group that it reads as.
     """
-    return topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
+    found = topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
+    reading_as = Right("Describe", "Group", f"{GROUP_PREFIX}-", prefixed=True)
+    with _asking(bootstrap) as client, needing(Connection.of(bootstrap), reading_as):
+        client.describe_groups([f"{GROUP_PREFIX}-"])
+    return found
 
 
 @contextmanager
-def _asking(bootstrap: str) -> Iterator[Any]:
+def _asking(bootstrap: str | Connection) -> Iterator[Any]:
+    connection = Connection.of(bootstrap)
+    require_access(connection)
     try:
         client = KafkaAdminClient(
-            bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=TIMEOUT_MS, request_timeout_ms=TIMEOUT_MS
+            **{**connection.kafka_python(), "request_timeout_ms": TIMEOUT_MS},
+            bootstrap_timeout_ms=TIMEOUT_MS,
         )
     except (kafka_errors.KafkaError, ValueError, OSError) as error:
         raise ConfigError(
-            f"--bootstrap {bootstrap!r}: no broker answered within {TIMEOUT_MS // 1000} s "
+            f"--bootstrap {str(bootstrap)!r}: no broker answered within {TIMEOUT_MS // 1000} s "
             f"({type(error).__name__}); is it running, and is this its host:port?"
         ) from None
     try:
         yield client
     except kafka_errors.KafkaError as error:
+        if (refused := denied(connection, error)) is not None:
+            raise refused from None
         raise ConfigError(
-            f"--bootstrap {bootstrap!r}: {type(error).__name__} while asking for topics: {error}"
+            f"--bootstrap {str(bootstrap)!r}: {type(error).__name__} while asking for topics: {error}"
         ) from None
     finally:
         client.close()
@@ -230,6 +245,8 @@ def _require_readable(name: str, said: dict[str, object], option: str) -> None:
     code = said.get("error_code", 3)
     if code:
         why = kafka_errors.for_code(code)
+        if why is kafka_errors.TopicAuthorizationFailedError:
+            raise why(name)
         raise ConfigError(
             f"{option}: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
         )

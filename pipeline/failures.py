@@ -10,9 +10,11 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, PythonException
 
+from kafka_assignors.connection import Connection, Right, denied
 from kafka_assignors.errors import ConfigError
 
 _GONE = re.compile(r"KAFKA_DATA_LOSS|data may have been (lost|missed)|OffsetOutOfRangeException")
+_DENIED = re.compile(r"Not authorized to access topics: ?(.*)")
 _SILENT = re.compile(
     # Spark's own words for a poll that gave nothing, and the client's for one that was not answered
     r"Cannot fetch record for offset|kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable)\w*"
@@ -22,7 +24,7 @@ _BEYOND = re.compile(r"ArithmeticException: long overflow")
 
 
 @contextmanager
-def explained(bootstrap: str, topics: Collection[str], remedy: str) -> Iterator[None]:
+def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str) -> Iterator[None]:
     """Inside, what fails because of the brokers or the topics is told as that.
 
     Args:
@@ -37,6 +39,10 @@ def explained(bootstrap: str, topics: Collection[str], remedy: str) -> Iterator[
         yield
     except (PySparkException, Py4JError) as error:
         said = "\n".join(_chain(error))
+        if (found := _DENIED.search(said)) is not None:
+            rights = (Right("Read", "Topic", name) for name in topics)
+            refused = denied(Connection.of(bootstrap), RuntimeError(f"TopicAuthorization of {found[1]}"), *rights)
+            raise refused or error from None
         if _GONE.search(said):
             raise ConfigError(
                 f"--topics: records of {', '.join(topics)} are gone that were to be read: retention deleted them, or "
@@ -49,8 +55,8 @@ def explained(bootstrap: str, topics: Collection[str], remedy: str) -> Iterator[
             ) from None
         if _SILENT.search(said):
             raise ConfigError(
-                f"--bootstrap {bootstrap!r}: the brokers answered, but do no more ({cause(error)}); is one down? Run "
-                "it again when it is back"
+                f"--bootstrap {str(bootstrap)!r}: the brokers answered, but do no more ({cause(error)}); is one down? "
+                "Run it again when it is back"
             ) from None
         raise
 

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from kafka_assignors.connection import Connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.weights import Weights
@@ -95,7 +96,9 @@ class Sources:
     events: Topics | None = None
 
 
-def work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, steps: Steps) -> dict[str, Any]:
+def work(
+    spark: SparkSession, bootstrap: str | Connection, sources: Sources, wanted: Wanted, steps: Steps
+) -> dict[str, Any]:
     """Write all tables. Returns what ``--json`` prints, but for the seconds.
 
     Args:
@@ -114,7 +117,9 @@ def work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, 
         return _work(spark, bootstrap, sources, wanted, steps)
 
 
-def _work(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted, steps: Steps) -> dict[str, Any]:
+def _work(
+    spark: SparkSession, bootstrap: str | Connection, sources: Sources, wanted: Wanted, steps: Steps
+) -> dict[str, Any]:
     topics = sources.topics
     require(spark, wanted.format)
     with steps("events"):
@@ -183,7 +188,13 @@ class _Load:
 
 
 def _load(
-    spark: SparkSession, bootstrap: str, topics: Topics, wanted: Wanted, run_id: str, kept: Tables, steps: Steps
+    spark: SparkSession,
+    bootstrap: str | Connection,
+    topics: Topics,
+    wanted: Wanted,
+    run_id: str,
+    kept: Tables,
+    steps: Steps,
 ) -> _Load:
     """Write the tables about records."""
     with steps("keys"):
@@ -221,7 +232,9 @@ def _load(
     return _Load(counts, found, disorder, measured, settled)
 
 
-def _parsed(spark: SparkSession, bootstrap: str, sources: Sources, wanted: Wanted) -> tuple[DataFrame, str]:
+def _parsed(
+    spark: SparkSession, bootstrap: str | Connection, sources: Sources, wanted: Wanted
+) -> tuple[DataFrame, str]:
     """The parsed lines of all sources, kept, and the run's id."""
     run_id, log = wanted.run_id, sources.log
     lines = spark.createDataFrame([], coordinator.LINES)

@@ -6,6 +6,7 @@ All of it is done before Spark starts, and but for `only_run` before anything is
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
@@ -13,12 +14,21 @@ from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 from producers import PRESETS
 
 from . import brokers, weights
 from .storage.tables import FORMATS
+
+
+def connection(bootstrap: str | None, config: Path | None, settings: Collection[str] | None) -> Connection:
+    """``--bootstrap``, ``--config`` and ``--set`` together."""
+    found = read_connection(bootstrap, config, tuple(settings or ()))
+    if found.ignored:
+        print(f"note: {', '.join(found.ignored)}: no setting of a connection; not used", file=sys.stderr)
+    return found
 
 
 def topic_names(topics: str) -> list[str]:

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StringType, StructField, StructType
 
+from kafka_assignors.connection import Connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import VERSION
 
@@ -23,7 +24,9 @@ from . import brokers, schema
 from .brokers import Topics
 
 
-def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str, tasks: int | None = None) -> DataFrame:
+def records(
+    spark: SparkSession, bootstrap: str | Connection, topics: Topics, run: str, tasks: int | None = None
+) -> DataFrame:
     """The records that the topics held when `brokers.topics` asked -> `schema.RECORDS`.
 
     Args:
@@ -39,7 +42,7 @@ def records(spark: SparkSession, bootstrap: str, topics: Topics, run: str, tasks
     return from_kafka(source(spark, bootstrap, topics, tasks), run, topics.cluster)
 
 
-def source(spark: SparkSession, bootstrap: str, topics: Topics, tasks: int | None = None) -> DataFrame:
+def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tasks: int | None = None) -> DataFrame:
     """The records to read as Spark's Kafka source gives them. Lazy.
 
     Args:
@@ -66,7 +69,7 @@ def source(spark: SparkSession, bootstrap: str, topics: Topics, tasks: int | Non
 
 
 def aborted(
-    spark: SparkSession, bootstrap: str, topics: Topics, read: Mapping[TopicPartition, int]
+    spark: SparkSession, bootstrap: str | Connection, topics: Topics, read: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """Records of aborted transactions in what was read, per topic-partition that has any.
 
@@ -107,12 +110,13 @@ def internal_topics(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, before)
 
 
-def connection(bootstrap: str, isolation: str) -> dict[str, str]:
+def connection(bootstrap: str | Connection, isolation: str) -> dict[str, str]:
     """What every read of Spark's from Kafka is given, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
     return {
-        "kafka.bootstrap.servers": bootstrap,
+        **Connection.of(bootstrap).spark(),
         "kafka.isolation.level": isolation,
         "includeHeaders": "true",
+        "groupIdPrefix": brokers.GROUP_PREFIX,
         # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
         "kafka.fetch.max.wait.ms": "10",
         # A broker that goes away during the job is an error soon, not after the client's minutes.
@@ -192,7 +196,7 @@ def lines(spark: SparkSession, folder: str) -> DataFrame:
     )
 
 
-def published(spark: SparkSession, bootstrap: str, topic: Topics) -> DataFrame:
+def published(spark: SparkSession, bootstrap: str | Connection, topic: Topics) -> DataFrame:
     """The lines that were published to a topic, one a record -> ``file string, line string``, each once. Lazy.
 
     Producers repeat what was not acknowledged in time, so a line may be there twice; no two events have the same line.

@@ -42,7 +42,11 @@ from .storage.tables import FORMATS, chosen, require
 __all__ = ["TABLES", "Steps", "app", "session"]
 
 BAD_INPUT = 3
+# Names of options whose values UI, plans and event logs must not show; the first ones are Spark's own default.
+_HIDDEN = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 SQL_SETTINGS = {
+    "spark.redaction.regex": _HIDDEN,
+    "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.sql.session.timeZone": "UTC",
     # What the tables say; the default is a 96-bit type that nobody else writes any more.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -56,7 +60,14 @@ SQL_SETTINGS = {
 _FIRST_COMPILER = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-Bootstrap = Annotated[str, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers.")]
+Bootstrap = Annotated[
+    str | None, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers; or bootstrap.servers in --config.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the brokers.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
+]
 Topics = Annotated[str, typer.Option(help="Comma-separated topics with the records.")]
 Window = Annotated[str, typer.Option(help="Length of the windows of placement.")]
 Reference = Annotated[
@@ -76,9 +87,11 @@ def _main() -> None:
 
 @app.command()
 def run(
-    bootstrap: Bootstrap,
     topics: Topics,
     out: Out,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     history: Annotated[
         str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
     ] = None,
@@ -125,6 +138,7 @@ def run(
 ) -> None:
     """Read topics, and what is known of groups; write tables of load, findings and ownership as Parquet; print them."""
     with _reported() as steps:
+        connection = options.connection(bootstrap, config, settings)
         names, names_of_groups = options.topic_names(topics), options.group_names(groups)
         options.length(window)
         part = options.part(since, until, offsets, sample, isolation)
@@ -143,20 +157,22 @@ def run(
         )
         with steps("topics"):
             sources = Sources(
-                brokers.topics(bootstrap, names, part=part),
-                brokers.coordinator_log(bootstrap) if names_of_groups else None,
-                brokers.topics(bootstrap, [events], option="--events-topic") if events else None,
+                brokers.topics(connection, names, part=part),
+                brokers.coordinator_log(connection) if names_of_groups else None,
+                brokers.topics(connection, [events], option="--events-topic") if events else None,
             )
         with session(steps) as spark:
-            said = work(spark, bootstrap, sources, wanted, steps)
+            said = work(spark, connection, sources, wanted, steps)
     _print({**said, "seconds": steps.seconds}, json_)
 
 
 @app.command(name="stream")
 def stream_(
-    bootstrap: Bootstrap,
     topics: Topics,
     out: Out,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(help="Folder or URI of how far it read; checkpoint in the folder of the tables by default."),
@@ -175,17 +191,18 @@ def stream_(
 ) -> None:
     """Add what came since the last time to the tables of load, in batches; a restart loses and doubles nothing."""
     with _reported() as steps:
+        connection = options.connection(bootstrap, config, settings)
         names = options.topic_names(topics)
         if window is not None:
             options.length(window)
         out, most = options.out_folder(out), options.batch_size(max_records)
         kept = options.absolute(checkpoint or f"{out}/checkpoint")
         with steps("topics"):
-            found = brokers.topics(bootstrap, names, may_be_empty=True)
+            found = brokers.topics(connection, names, may_be_empty=True)
         with session(steps) as spark:
             with steps("batches"):
                 to = stream.Streamed(out, kept, stream.remembered(spark, out, window), most, run_id, allow_loss)
-                stream.follow(spark, bootstrap, found, to)
+                stream.follow(spark, connection, found, to)
             with steps("summary"):
                 said = stream.summary(spark, out)
     _print({"run": run_id, **said, "out": stream.paths(out), "seconds": steps.seconds}, json_)

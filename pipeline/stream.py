@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
+from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
 
 from . import failures, keys, options, read, report, schema
@@ -55,7 +56,7 @@ class Streamed:
     allow_loss: bool = False
 
 
-def follow(spark: SparkSession, bootstrap: str, topics: Topics, to: Streamed) -> None:
+def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to: Streamed) -> None:
     """Read all that came since the checkpoint, from the first record on if there is none, and return.
 
     Args:

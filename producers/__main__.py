@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Annotated, Any
+
+from kafka_assignors.connection import Connection, Right, needing, read_connection, require_access
+from kafka_assignors.errors import KafkaAssignorsError
 
 from .core.audit import Audit, Placed, audit, growth
 from .errors import ConfigError, NoPartitions, ProducersError
@@ -18,7 +22,14 @@ except ModuleNotFoundError:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
-Bootstrap = Annotated[str, typer.Option("--bootstrap", help="host:port of a broker")]
+Bootstrap = Annotated[
+    str | None, typer.Option("--bootstrap", help="host:port of a broker; localhost:9092 if nothing names one")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the broker")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-X", metavar="KEY=VALUE", help="a setting beside --config; secrets as KEY='${env:NAME}'"),
+]
 Records = Annotated[int, typer.Option("--records", min=1, help="records to read of each partition, from its beginning")]
 TIMEOUT_S = 30
 BOOTSTRAP_TIMEOUT_S = 10
@@ -27,7 +38,9 @@ BOOTSTRAP_TIMEOUT_S = 10
 @app.command("audit")
 def audit_command(
     topic: Annotated[str, typer.Argument(help="the topic to read")],
-    bootstrap: Bootstrap = "localhost:9092",
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     records: Records = 10_000,
     strays: Annotated[int, typer.Option("--strays", min=0, help="records to list that lie elsewhere")] = 10,
 ) -> None:
@@ -36,7 +49,7 @@ def audit_command(
     The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
     """
     with _Told():
-        n, found = _read(topic, bootstrap, records)
+        n, found = _read(topic, _connection(bootstrap, config, settings), records)
         result = audit(found, n, strays=strays)
     typer.echo(_text(topic, result))
     raise typer.Exit(0 if result.preset is not None and not result.stray_count else 1)
@@ -49,12 +62,18 @@ def growth_command(
     topic: Annotated[
         str | None, typer.Option("--topic", help="take this topic's keys; else 20,000 made-up ones")
     ] = None,
-    bootstrap: Bootstrap = "localhost:9092",
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
     records: Records = 10_000,
 ) -> None:
     """Tell the share of keys that another number of partitions would move, for each preset."""
     with _Told():
-        keys = [b"user-%d" % i for i in range(20_000)] if topic is None else _keys(topic, bootstrap, records)
+        keys = (
+            [b"user-%d" % i for i in range(20_000)]
+            if topic is None
+            else _keys(topic, _connection(bootstrap, config, settings), records)
+        )
         shares = growth(keys, now, then)
     for name, share in shares.items():
         typer.echo(f"{name:<18} {share:6.1%} of {len(keys)} keys move from {now} to {then} partitions")
@@ -68,7 +87,7 @@ class _Told:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
-        known: tuple[type[BaseException], ...] = (ProducersError,)
+        known: tuple[type[BaseException], ...] = (ProducersError, KafkaAssignorsError)
         try:
             from kafka.errors import KafkaError
         except ModuleNotFoundError:
@@ -85,17 +104,18 @@ class _Told:
             raise typer.Exit(2) from error
 
 
-def _keys(topic: str, bootstrap: str, records: int) -> list[bytes]:
-    return list(dict.fromkeys(key for _, key in _read(topic, bootstrap, records)[1]))
+def _keys(topic: str, connection: Connection, records: int) -> list[bytes]:
+    return list(dict.fromkeys(key for _, key in _read(topic, connection, records)[1]))
 
 
-def _read(topic: str, bootstrap: str, records: int) -> tuple[int, list[Placed]]:
+def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[Placed]]:
     """The topic's number of partitions, and (partition, key) of its first records with a key."""
     from kafka import TopicPartition
 
-    with closing(_consumer(bootstrap)) as consumer:
+    with needing(connection, Right("Read", "Topic", topic)), closing(_consumer(connection)) as consumer:
         # Of all topics, as asking for one by its name makes it on a broker that makes topics unasked.
         if topic not in consumer.topics() or not (ids := consumer.partitions_for_topic(topic)):
+            _require_seen(connection, topic)
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
         partitions = [TopicPartition(topic, p) for p in sorted(ids)]
         begin, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
@@ -105,20 +125,40 @@ def _read(topic: str, bootstrap: str, records: int) -> tuple[int, list[Placed]]:
         return len(ids), list(_placed(consumer, until))
 
 
-def _consumer(bootstrap: str) -> Any:
+def _connection(bootstrap: str | None, config: Path | None, settings: list[str] | None) -> Connection:
+    if bootstrap is None and config is None and not settings:
+        bootstrap = "localhost:9092"
+    connection = read_connection(bootstrap, config, settings or ())
+    if connection.ignored:
+        typer.echo(f"note: {', '.join(connection.ignored)}: no setting of a connection; not used", err=True)
+    return connection
+
+
+def _consumer(connection: Connection) -> Any:
     from kafka import KafkaConsumer
     from kafka.errors import KafkaTimeoutError
 
+    require_access(connection)
     try:
         return KafkaConsumer(
-            bootstrap_servers=bootstrap, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_S * 1000, enable_auto_commit=False,
+            **connection.kafka_python(), bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_S * 1000, enable_auto_commit=False,
             group_id=None, metrics_enabled=False,
         )  # fmt: skip
     except (KafkaTimeoutError, ValueError) as problem:
         raise ConfigError(
-            f"--bootstrap {bootstrap!r}: no broker answered within {BOOTSTRAP_TIMEOUT_S} s; is one running there, and "
-            f"is this host:port? ({problem})"
+            f"--bootstrap {str(connection)!r}: no broker answered within {BOOTSTRAP_TIMEOUT_S} s; is one running "
+            f"there, and is this host:port? ({problem})"
         ) from problem
+
+
+def _require_seen(connection: Connection, topic: str) -> None:
+    """A consumer tells of a topic that the user may not see as of none; the admin client tells them apart."""
+    from kafka import KafkaAdminClient
+    from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
+
+    with closing(KafkaAdminClient(**connection.kafka_python())) as admin, suppress(UnknownTopicOrPartitionError):
+        if admin.describe_topics([topic])[0]["error_code"] == TopicAuthorizationFailedError.errno:
+            raise TopicAuthorizationFailedError(topic)
 
 
 def _placed(consumer: Any, until: dict[Any, int]) -> Iterator[Placed]:

@@ -64,6 +64,9 @@ class NoPartitions(ProducersError, ValueError):
 class NotAuthorized(NoPartitions):
     """A topic that the cluster does not tell this producer of, whether it exists or not."""
 
+    errno = 29
+    """Kafka's TOPIC_AUTHORIZATION_FAILED, as the clients' errors have it."""
+
     def __init__(self, topic: str) -> None:
         self.topic = topic
         super().__init__(

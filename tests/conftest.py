@@ -20,7 +20,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 pytest_plugins = ["integration.fixtures"]
 
 NEEDS = {
-    "broker": {"kafka_broker", "kafka_cluster", "kafka_group", "kafka_topic", "kafka_admin"},
+    "broker": {"kafka_broker", "kafka_cluster", "kafka_group", "kafka_topic", "kafka_admin", "secured_broker"},
     "jvm": {"kafka_java", "leader", "java"},
     "spark": {"spark"},
 }

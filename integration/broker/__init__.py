@@ -10,11 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import NotSupported
 from .settings import Route
+
+if TYPE_CHECKING:
+    from .secured import Certificates, Secured
 
 BACKENDS = ("jvm", "shared", "docker", "external")
 KAFKA_VERSION = "4.3.0"
@@ -33,6 +38,13 @@ class Broker(ABC):
         self.bootstrap = bootstrap
         self.backend = backend
         self.version = version
+        self.secured: Secured | None = None
+        """Its listener for users with passwords and rights; None unless it was started with one."""
+
+    @property
+    def connection(self) -> Connection:
+        """How the harness reaches it."""
+        return Connection(self.bootstrap)
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -90,13 +102,14 @@ class Broker(ABC):
 def start_broker(
     backend: str = "jvm",
     *,
-    bootstrap: str | None = None,
+    bootstrap: str | Connection | None = None,
     port: int | None = None,
     rack: str = "a",
     directory: Path | None = None,
     version: str = KAFKA_VERSION,
     timeout_s: float = 60,
     settings: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
 ) -> Broker:
     """Start a broker, or find the named one, and wait until it answers a Metadata request with a broker in it.
 
@@ -106,7 +119,7 @@ def start_broker(
         backend: ``jvm`` (a child process; needs pip's packages only), ``shared`` (a server within a child process, as
             in a cluster of that backend: restarts in half a second, cannot be killed), ``docker`` (a container of
             `KAFKA_ASSIGNORS_IMAGE`, default ``apache/kafka:<version>``) or ``external``.
-        bootstrap: ``host:port`` of the external broker; only with that backend.
+        bootstrap: ``host:port`` of the external broker, or a connection to it; only with that backend.
         port: Client port on 127.0.0.1; a free one by default.
         rack: Its ``broker.rack``.
         directory: Where data and log go (``jvm`` only). A temporary folder by default, removed by `close`; a named
@@ -114,6 +127,8 @@ def start_broker(
         version: Kafka's version; it must be pinned (``jvm``, ``shared``) or be the image's tag (``docker``).
         timeout_s: Seconds until it must be ready.
         settings: Broker settings beside or instead of the harness's own.
+        certificates: Start a second listener for users, with TLS by these, SCRAM-SHA-512 and ACLs: `Broker.secured`
+            (``jvm`` and ``shared`` only).
 
     Raises:
         UnknownName: No such backend or version.
@@ -127,12 +142,15 @@ def start_broker(
     if backend not in BACKENDS:
         raise UnknownName("broker backend", backend, BACKENDS)
     if (backend == "external") != (bootstrap is not None):
+        named = None if bootstrap is None else str(bootstrap)
         raise ConfigError(
-            f"backend {backend!r} and bootstrap {bootstrap!r} do not go together: name the address of an external "
+            f"backend {backend!r} and bootstrap {named!r} do not go together: name the address of an external "
             "broker, and of no other (backend='external', bootstrap='host:port')"
         )
     if directory is not None and backend != "jvm":
         raise ConfigError(f"directory={str(directory)!r} is for backend 'jvm'; {backend!r} keeps its own data")
+    if certificates is not None and backend not in ("jvm", "shared"):
+        raise ConfigError(f"a secured listener is for the backends 'jvm' and 'shared', not {backend!r}")
     if backend == "external":
         from .external import ExternalBroker
 
@@ -146,5 +164,5 @@ def start_broker(
 
     return JvmBroker(
         shared=backend == "shared", port=port, rack=rack, directory=directory, version=version, timeout_s=timeout_s,
-        settings=settings or {},
+        settings=settings or {}, certificates=certificates,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
+from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import BrokerNotReady, BrokerUnreachable
@@ -23,6 +24,7 @@ from .node import NodeProcess
 from .place import Place
 from .ports import free_ports, hold
 from .ready import await_ready
+from .secured import Certificates, Secured, with_secured
 from .settings import Route, broker_settings, uuid_base64
 
 BACKENDS = ("jvm", "shared", "docker")
@@ -123,8 +125,17 @@ class Cluster:
     """Brokers that form one cluster; made by `start_cluster`. A context manager that ends them all."""
 
     def __init__(
-        self, racks: Sequence[str], backend: str, version: str, timeout_s: float, settings: Mapping[str, str]
+        self,
+        racks: Sequence[str],
+        backend: str,
+        version: str,
+        timeout_s: float,
+        settings: Mapping[str, str],
+        certificates: Certificates | None = None,
     ) -> None:
+        self.secured: Secured | None = None
+        """Its listeners for users with passwords and rights; None unless it was started with them."""
+        self._certificates = certificates
         self.backend = backend
         self.version = version
         self.nodes: list[Node] = []
@@ -135,6 +146,9 @@ class Cluster:
                 try:
                     self._launch(racks, settings)
                     self.await_ready()
+                    if certificates is not None:
+                        faces = ",".join(f"localhost:{port}" for port in self._secured_ports)
+                        self.secured = Secured(faces, self.bootstrap, certificates.ca)
                     return
                 except BrokerNotReady as error:
                     # between choosing ports and the JVMs' bind another process may have taken one
@@ -149,6 +163,11 @@ class Cluster:
     def bootstrap(self) -> str:
         """``host:port`` of every node, with commas: clients find the cluster while any of them serves."""
         return ",".join(node.bootstrap for node in self.nodes)
+
+    @property
+    def connection(self) -> Connection:
+        """How the harness reaches it."""
+        return Connection(self.bootstrap)
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -219,7 +238,8 @@ class Cluster:
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
         """Start a node per rack at once: the first ones wait for a majority."""
         count, cluster_id = len(racks), uuid_base64()
-        ports = free_ports(4 * count)
+        ports = free_ports(5 * count)
+        self._secured_ports = ports[4 * count :]
         controllers = ports[count : 2 * count]
         self._held = hold(ports[2 * count : 3 * count])  # a proxy's
         for i, place in enumerate(self._places(count)):
@@ -237,7 +257,10 @@ class Cluster:
                 route=node.route,
             )
             placed = node._place.listeners(port, controller_port, node.route)
-            node._place.configure({**own, **_common_settings(voters), **placed, **settings})
+            ours = {**own, **_common_settings(voters), **placed}
+            if self._certificates is not None:
+                ours = with_secured(ours, self._secured_ports[node.node_id - 1], self._certificates)
+            node._place.configure({**ours, **settings})
         for node in self.nodes:
             node._place.launch(node.bootstrap)
 
@@ -275,6 +298,7 @@ def start_cluster(
     version: str = KAFKA_VERSION,
     timeout_s: float = 90,
     settings: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
 ) -> Cluster:
     """Start brokers that are controllers too, and wait until each of them names all of them as live.
 
@@ -290,6 +314,7 @@ def start_cluster(
         timeout_s: Seconds until all must be ready, also after a restart.
         settings: Broker settings beside or instead of the harness's own, for every node. Topics have a replica on
             each of up to three nodes by default, and writes need two of them.
+        certificates: As `start_broker`'s: every node has a listener for users (not with ``docker``).
 
     Raises:
         ConfigError: `nodes` is below 1, or there are no racks.
@@ -305,7 +330,10 @@ def start_cluster(
         raise ConfigError(f"nodes must be an int of at least 1, not {nodes!r}")
     if isinstance(racks, str) or not racks:
         raise ConfigError(f"racks must be a list of names like ('a', 'b', 'c'), not {racks!r}")
-    return Cluster([racks[i % len(racks)] for i in range(nodes)], backend, version, timeout_s, settings or {})
+    if certificates is not None and backend == "docker":
+        raise ConfigError("a secured listener is for the backends 'jvm' and 'shared', not 'docker'")
+    placed = [racks[i % len(racks)] for i in range(nodes)]
+    return Cluster(placed, backend, version, timeout_s, settings or {}, certificates)
 
 
 def _common_settings(voters: Sequence[str]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kafka_assignors.connection import Connection
+
 from ..errors import NotSupported
 from . import Broker
 from .ready import await_ready
@@ -12,12 +14,19 @@ class ExternalBroker(Broker):
 
     Raises:
         ConfigError: `bootstrap` is not ``host:port``, or a list of them with commas.
+        AccessRefused: It doesn't let this user in.
         BrokerUnreachable: None answers within `timeout_s` seconds.
     """
 
-    def __init__(self, bootstrap: str, timeout_s: float = 5) -> None:
-        super().__init__(bootstrap, "external", "unknown")
-        await_ready(bootstrap, timeout_s)
+    def __init__(self, bootstrap: str | Connection, timeout_s: float = 5) -> None:
+        self._connection = Connection.of(bootstrap)
+        super().__init__(self._connection.bootstrap, "external", "unknown")
+        await_ready(self._connection, timeout_s)
+
+    @property
+    def connection(self) -> Connection:
+        """As it was given."""
+        return self._connection
 
     def pids(self) -> list[int]:
         """None: it is not this harness's."""

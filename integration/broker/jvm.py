@@ -10,6 +10,7 @@ from ..errors import BrokerNotReady, BrokerUnreachable, NotSupported
 from .node import NodeProcess
 from .place import PlacedBroker
 from .ports import free_ports, require_free
+from .secured import Certificates, Secured, with_secured
 from .settings import Route, broker_settings
 from .shared import SharedJvm, SharedNode
 
@@ -34,6 +35,7 @@ class JvmBroker(PlacedBroker):
         version: str,
         timeout_s: float,
         settings: Mapping[str, str],
+        certificates: Certificates | None = None,
     ) -> None:
         if port is not None:
             require_free(port)
@@ -48,10 +50,15 @@ class JvmBroker(PlacedBroker):
                 ours = broker_settings(
                     port=chosen, controller_port=controller_port, data=data, rack=rack, route=self._route
                 )
+                if certificates is not None:
+                    (secured_port,) = free_ports(1)
+                    ours = with_secured(ours, secured_port, certificates)
                 self._node.configure({**ours, **settings})
                 super().__init__(f"127.0.0.1:{chosen}", "shared" if shared else "jvm", version)
                 try:
                     self._start()
+                    if certificates is not None:
+                        self.secured = Secured(f"localhost:{secured_port}", self.bootstrap, certificates.ca)
                     return
                 except BrokerNotReady as error:
                     # between choosing a port and the JVM's bind another process may have taken it

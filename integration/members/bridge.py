@@ -157,7 +157,7 @@ class BridgeMember:
     def _consumer_config(self) -> dict[str, Any]:
         config = self._config
         return {
-            "bootstrap.servers": config.bootstrap,
+            **config.connection().librdkafka(),
             "client.id": config.member,
             "group.id": config.group,
             "session.timeout.ms": config.session_timeout_ms,

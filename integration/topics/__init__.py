@@ -10,8 +10,9 @@ from typing import Any
 
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
+from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
@@ -28,17 +29,25 @@ class Topics:
         bootstrap: ``host:port``, several with commas.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap.split(",")
+    def __init__(self, bootstrap: str | Connection) -> None:
+        self._connection = Connection.of(bootstrap)
         self._admin = self._connect()
 
-    def counts(self, names: Collection[str], patterns: Collection[str] = ()) -> dict[str, int]:
+    def counts(
+        self, names: Collection[str], patterns: Collection[str] = (), *, may: str = "Describe"
+    ) -> dict[str, int]:
         """Partitions of each topic that exists, by these names or where a pattern matches the begin of its name.
 
+        Args:
+            names: Of topics.
+            patterns: Of their names.
+            may: The operation that the caller is about to do there; who may do it sees the topic.
+
         Raises:
+            AccessRefused: The user may not see one of `names`; says that `may` is missing.
             kafka.errors.KafkaError: No broker answers.
         """
-        found = self._describe(None if patterns else names)
+        found = self._describe(None if patterns else names, may)
         wanted = [re.compile(pattern) for pattern in patterns]
         return {
             name: len(topic["partitions"])
@@ -75,7 +84,8 @@ class Topics:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._renew()
-        self._admin.create_topics({t: {"num_partitions": n} for t, n in topics.items()}, wait_for_metadata=True)
+        with needing(self._connection, *(Right("Create", "Topic", topic) for topic in topics)):
+            self._admin.create_topics({t: {"num_partitions": n} for t, n in topics.items()}, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions; returns when every one has a leader.
@@ -84,7 +94,8 @@ class Topics:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._renew()
-        self._admin.create_partitions({topic: partitions})
+        with needing(self._connection, Right("Alter", "Topic", topic)):
+            self._admin.create_partitions({topic: partitions})
         self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
 
     def delete(self, *topics: str) -> None:
@@ -94,7 +105,8 @@ class Topics:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._renew()
-        self._admin.delete_topics(list(topics))
+        with needing(self._connection, *(Right("Delete", "Topic", topic) for topic in topics)):
+            self._admin.delete_topics(list(topics))
         self._until(
             lambda: not any(self.counts([topic]) for topic in topics), f"topic {', '.join(map(repr, topics))} is gone"
         )
@@ -148,20 +160,24 @@ class Topics:
         self._admin.close()
 
     def _connect(self) -> KafkaAdminClient:
-        return KafkaAdminClient(bootstrap_servers=self._bootstrap, client_id="kafka-assignors-topics")
+        return KafkaAdminClient(**self._connection.kafka_python(), client_id="kafka-assignors-topics")
 
     def _renew(self) -> None:
         """Ask for the brokers anew: kafka-python's admin client never learns of one that it didn't meet at first."""
         self._admin.close()
         self._admin = self._connect()
 
-    def _describe(self, names: Collection[str] | None) -> dict[str, dict[str, Any]]:
+    def _describe(self, names: Collection[str] | None, may: str = "Describe") -> dict[str, dict[str, Any]]:
         if names is not None and not names:
             return {}
         try:
             told = self._admin.describe_topics(None if names is None else sorted(names))
         except UnknownTopicOrPartitionError:
             return {}
+        for topic in told:
+            if topic["error_code"] == TopicAuthorizationFailedError.errno:
+                with needing(self._connection, Right(may, "Topic", topic["name"])):
+                    raise TopicAuthorizationFailedError(topic["name"])
         return {topic["name"]: topic for topic in told if not topic["error_code"]}
 
     def _whole(self, topic: str, partitions: int) -> bool:
@@ -183,7 +199,7 @@ class Topics:
             time.sleep(_TICK_S)
 
 
-def create_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
+def create_topics(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
     """Make sure that the topics exist with these partition counts; returns when every partition has a leader.
 
     For a broker of the run's own. On any other, `sandbox.Sandbox` makes topics that nobody else has.

@@ -10,9 +10,10 @@ from contextlib import closing
 from types import TracebackType
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAlreadyExistsError
 
-from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+from kafka_assignors.connection import Connection, Right, denied
+from kafka_assignors.errors import AccessRefused, ConfigError, KafkaAssignorsError
 
 from ..broker import Broker
 from ..broker.cluster import Cluster
@@ -30,11 +31,11 @@ class Sandbox:
     standard error by name. A process that is killed removes nothing.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
+        bootstrap: ``host:port``, several with commas; or a connection.
         prefix: Of all names; empty on a broker that ends with the run, where nothing needs to be removed.
     """
 
-    def __init__(self, bootstrap: str, prefix: str = "") -> None:
+    def __init__(self, bootstrap: str | Connection, prefix: str = "") -> None:
         self.bootstrap, self.prefix = bootstrap, prefix
         self._made: dict[str, int] = {}
 
@@ -42,7 +43,7 @@ class Sandbox:
     def on(cls, broker: Broker | Cluster) -> Sandbox:
         """A sandbox on that broker; with a prefix of its own on one that runs already."""
         external = isinstance(broker, Broker) and broker.backend == "external"
-        return cls(broker.bootstrap, new_prefix() if external else "")
+        return cls(broker.connection, new_prefix() if external else "")
 
     def name(self, name: str) -> str:
         """What a topic or a group is called here."""
@@ -85,7 +86,7 @@ def new_prefix() -> str:
     return f"kafka-assignors-{uuid.uuid4().hex[:12]}-"
 
 
-def make_new(bootstrap: str, topics: Mapping[str, int]) -> None:
+def make_new(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
     """Make topics that don't exist; returns when every partition has a leader.
 
     Raises:
@@ -103,28 +104,30 @@ def make_new(bootstrap: str, topics: Mapping[str, int]) -> None:
             ) from error
 
 
-def remove(bootstrap: str, ours: Callable[[str], bool], what: str) -> None:
+def remove(bootstrap: str | Connection, ours: Callable[[str], bool], what: str) -> None:
     """Remove groups and topics; what is left, and why, is told on standard error.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
+        bootstrap: ``host:port``, several with commas; or a connection.
         ours: Whether the group, or the topic, of a name is to go.
         what: All of it in words, for when the broker can't be asked.
     """
     left, why = [what], "interrupted"
     try:
         with (
-            closing(KafkaAdminClient(bootstrap_servers=bootstrap.split(","))) as admin,
+            closing(KafkaAdminClient(**Connection.of(bootstrap).kafka_python())) as admin,
             closing(Topics(bootstrap)) as t,
         ):
             topics = [name for name in t.counts((), ("",)) if ours(name)]
             left = [*(f"group {group}" for group in _groups(admin, ours)), *(f"topic {topic}" for topic in topics)]
-            said = _remove_groups(admin, ours)
+            why = _remove_groups(Connection.of(bootstrap), admin, ours)
+            groups = [f"group {group}" for group in _groups(admin, ours)]
+            left = [*groups, *(f"topic {topic}" for topic in topics)]
             if topics:
                 t.delete(*topics)
-            left, why = [f"group {group}" for group in _groups(admin, ours)], said
+            left = groups
     except (KafkaError, KafkaAssignorsError, OSError) as error:
-        why = f"{type(error).__name__}: {error}"
+        why = str(error) if isinstance(error, AccessRefused) else f"{type(error).__name__}: {error}"
     finally:
         if left:
             print(f"left at {bootstrap}, remove it yourself ({why}): {', '.join(left)}", file=sys.stderr)
@@ -134,12 +137,16 @@ def _groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> list[str]:
     return sorted(row["group_id"] for row in admin.list_groups() if ours(row["group_id"]))
 
 
-def _remove_groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> str:
+def _remove_groups(connection: Connection, admin: KafkaAdminClient, ours: Callable[[str], bool]) -> str:
     """Remove them as their last members are missed; returns what the coordinators said last."""
     deadline = time.monotonic() + _LAST_S
     said: set[str] = set()
     while groups := _groups(admin, ours):
         said = set(admin.delete_groups(groups).values()) - {"OK"}
+        if GroupAuthorizationFailedError.__name__ in said:  # waiting doesn't help
+            return str(
+                denied(connection, GroupAuthorizationFailedError(groups[0]), Right("Delete", "Group", groups[0]))
+            )
         if not said or time.monotonic() > deadline:
             break
         time.sleep(_TICK_S)

@@ -13,7 +13,13 @@ This room imports no other room of `kafka_assignors` but its errors: producers, 
 
 from __future__ import annotations
 
-from .read import from_properties, from_settings, read_connection
+from .ask import Node, addresses, brokers, require_access
+from .read import concerns_connection, from_file, from_settings, read_connection
+from .rights import Right, denied, needing
 from .settings import NAMES, NOT_OURS, Connection
 
-__all__ = ["NAMES", "NOT_OURS", "Connection", "from_properties", "from_settings", "read_connection"]
+__all__ = [
+    "NAMES", "NOT_OURS", "Connection", "Node", "Right", "addresses", "brokers", "concerns_connection", "denied",
+    "from_file",
+    "from_settings", "needing", "read_connection", "require_access",
+]  # fmt: skip

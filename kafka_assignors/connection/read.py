@@ -85,9 +85,14 @@ def read_connection(
     return _connection(given, os.environ if environment is None else environment)
 
 
-def from_properties(path: Path) -> Connection:
-    """The connection of a ``client.properties`` alone; as `read_connection`."""
-    return read_connection(config=path)
+def from_file(path: Path, bootstrap: str) -> Connection:
+    """The connection in a client's properties file, at these addresses; what isn't about it is left alone.
+
+    Raises:
+        ConfigError: As `read_connection`.
+    """
+    given = {name: each.value for name, each in _of_file(path).items()}
+    return from_settings({**given, "bootstrap.servers": bootstrap}, str(path))
 
 
 def from_settings(settings: Mapping[str, object], where: str = "configuration") -> Connection:

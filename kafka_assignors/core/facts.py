@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 
 from .claims import Claims
 from .group import Group
 from .order import utf16
+
+MISSING = "topic-missing"
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,31 @@ def some(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+_ABSENT = "absent from metadata; was it deleted?"
+_HIDDEN = (
+    "hidden from this leader: its user lacks the right Read on Topic {}; an administrator gives it by kafka-acls.sh"
+)
+
+
+def hidden(fact: Fact, topics: Collection[str]) -> Fact:
+    """The fact as it is told; of a topic that isn't missing but hidden, the right that the leader's user lacks.
+
+    Args:
+        fact: About a group.
+        topics: Those of which the broker said that the user may not see them, whether they exist or not.
+    """
+    if fact.kind != MISSING or fact.subject not in topics:
+        return fact
+    return replace(fact, text=fact.text.replace(_ABSENT, _HIDDEN.format(fact.subject)))
+
+
 def of_topics(group: Group) -> Iterable[Fact]:
     """Subscribed topics of which there is nothing to assign."""
     readers = Counter(member.topics for member in group.members)
     nothing = {topic for topics in readers for topic in topics if group.partitions.get(topic, 0) <= 0}
     missing = {topic for topic in nothing if topic not in group.partitions}
     for kind, topics, why in (
-        ("topic-missing", missing, "absent from metadata; was it deleted?"),
+        (MISSING, missing, _ABSENT),
         ("topic-empty", nothing - missing, "has no partitions; nothing of it is assigned"),
     ):
         for topic in nsmallest(MOST, topics):

@@ -218,6 +218,21 @@ def test_a_topic_that_is_not_in_the_metadata_is_left_out_and_told_once(cls, capl
     assert told == [f"{cls.name}: topic 'deleted' is subscribed by 2 members but absent from metadata; was it deleted?"]
 
 
+def test_a_topic_that_the_leader_may_not_see_is_not_called_deleted(caplog):
+    assignor, metadata = CLASSES[0](), cluster({"t": [[1]], "theirs": None, "deleted": None})
+    metadata.unauthorized_topics = {"theirs"}
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        for _ in range(2):
+            ask(assignor, metadata, {"a": {"t", "theirs", "deleted"}})
+
+    told = [r.getMessage() for r in caplog.records if r.name == "kafka_assignors"]
+    assert told == [
+        f"{assignor.name}: topic 'deleted' is subscribed by 1 member but absent from metadata; was it deleted?",
+        f"{assignor.name}: topic 'theirs' is subscribed by 1 member but hidden from this leader: its user lacks "
+        "the right Read on Topic theirs; an administrator gives it by kafka-acls.sh",
+    ]
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_fact_that_comes_back_is_told_again(cls, caplog):
     assignor, without, with_ = cls(), cluster({"t": None}), cluster({"t": [[1]]})

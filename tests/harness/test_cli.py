@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from integration.broker import Broker, start_broker
+from integration.broker.secured import Certificates
 from tests.partitioners.reading import read_whole
 
 from .story import seal
@@ -162,14 +163,21 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
-    """The main job in a pipe: plain lines, every verdict true, Spark agrees, one self-contained page; all published."""
+    """The main job in a pipe, on a secured broker: plain lines, every verdict true, Spark agrees, one self-contained
+    page; all published; no secret is printed or kept.
+    """
     out = tmp_path / "out"
-    with start_broker() as broker:
-        done = subprocess.run(
-            [sys.executable, "-m", "integration", "demo", "--out", str(out),
-             "--bootstrap", broker.bootstrap, "--yes", "--events-topic", "rebalances"],
-            capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
-        )  # fmt: skip
+    with start_broker(certificates=Certificates()) as broker:
+        assert broker.secured is not None
+        user = broker.secured.admin
+        with user.file() as config:
+            done = subprocess.run(
+                [sys.executable, "-m", "integration", "demo", "--out", str(out),
+                 "--config", str(config), "--yes", "--events-topic", "rebalances"],
+                capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+            )  # fmt: skip
+        kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
+        assert not any(secret in done.stdout + done.stderr or secret.encode() in kept for secret in user.secrets)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         lines = [line for path in (out / "history").rglob("*.jsonl") for line in path.read_bytes().splitlines()]
         assert sorted(r.value for r in read_whole(broker, "rebalances", len(lines))) == sorted(lines)

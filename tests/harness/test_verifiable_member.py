@@ -147,7 +147,6 @@ def test_settings_by_javas_names_become_kafka_pythons(tmp_path: Path) -> None:
 
     assert properties(file) == {
         "max_poll_records": 7, "check_crcs": False, "client_rack": "a", "receive_buffer_bytes": 1024,
-        "security_protocol": "PLAINTEXT",
     }  # fmt: skip
 
 

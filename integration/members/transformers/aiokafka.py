@@ -43,7 +43,7 @@ class TransformingAioMember(AioMember):
     async def run(self) -> None:
         """As `AioMember`; its producer is there before it joins."""
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._config.bootstrap,
+            **self._config.connection().aiokafka(),
             client_id=self._config.member,
             transactional_id=transactional_id(self._config),
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,

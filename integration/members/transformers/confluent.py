@@ -97,7 +97,7 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     consumer = Consumer(own)
     producer = Producer(
         {
-            "bootstrap.servers": config.bootstrap,
+            **config.connection().librdkafka(),
             "client.id": config.member,
             "transactional.id": transactional_id(config),
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,

@@ -39,7 +39,7 @@ class TransformingMember(Member):
     def run(self) -> None:
         """As `Member`; its producer is there before it joins."""
         self._producer = KafkaProducer(
-            bootstrap_servers=self._config.bootstrap.split(","),
+            **self._config.connection().kafka_python(),
             client_id=self._config.member,
             transactional_id=transactional_id(self._config),
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,

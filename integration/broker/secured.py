@@ -1,0 +1,170 @@
+"""A listener for users beside the harness's own: TLS, SCRAM-SHA-512, and rights that somebody gave.
+
+The harness's own listener stays plain, on 127.0.0.1, and may do everything: it starts, watches and judges as ever. Who
+comes by the secured one is a user, may do nothing but what `Secured.allow` says, and is told so by Kafka's own
+StandardAuthorizer. Certificates and passwords are made anew for each broker and end with it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+    UserScramCredentialUpsertion,
+)
+from kafka.errors import KafkaError
+
+from kafka_assignors.connection import Connection, Right
+from kafka_assignors.errors import ConfigError
+
+from ..errors import BrokerNotReady
+
+LISTENER = "SECURED"
+MECHANISM = "SCRAM-SHA-512"
+ADMIN = "admin"
+"""A user who may do everything."""
+_TIMEOUT_S = 20.0
+_TICK_S = 0.05
+
+
+class Certificates:
+    """An authority of one run, and what it issues to the broker.
+
+    Args:
+        names: Hosts that the broker's certificate is for.
+        expired: It ended yesterday.
+
+    Raises:
+        ConfigError: trustme isn't installed.
+    """
+
+    def __init__(self, names: Sequence[str] = ("localhost", "127.0.0.1"), *, expired: bool = False) -> None:
+        try:
+            import trustme
+            from cryptography.hazmat.primitives.serialization import (
+                Encoding,
+                NoEncryption,
+                PrivateFormat,
+                load_pem_private_key,
+            )
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"a secured broker needs {error.name}, which is missing: pip install 'kafka-assignors[harness]'"
+            ) from None
+        now = datetime.datetime.now(datetime.timezone.utc)
+        day = datetime.timedelta(days=1)
+        authority = trustme.CA()
+        issued = authority.issue_cert(*names, not_before=now - 2 * day, not_after=now - day if expired else now + day)
+        key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+        self.ca = authority.cert_pem.bytes().decode()
+        """Whom a client must trust, PEM."""
+        self.chain = "".join(blob.bytes().decode() for blob in issued.cert_chain_pems)
+        # Kafka takes PKCS8 alone
+        self.key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def with_secured(settings: Mapping[str, str], port: int, certificates: Certificates) -> dict[str, str]:
+    """A node's settings with a secured listener for users, on 127.0.0.1."""
+    prefix = f"listener.name.{LISTENER.lower()}"
+    return {
+        **settings,
+        "listeners": f"{settings['listeners']},{LISTENER}://127.0.0.1:{port}",
+        "advertised.listeners": f"{settings['advertised.listeners']},{LISTENER}://localhost:{port}",
+        "listener.security.protocol.map": f"{settings['listener.security.protocol.map']},{LISTENER}:SASL_SSL",
+        f"{prefix}.sasl.enabled.mechanisms": MECHANISM,
+        f"{prefix}.{MECHANISM.lower()}.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        f"{prefix}.ssl.keystore.type": "PEM",
+        f"{prefix}.ssl.keystore.certificate.chain": certificates.chain,
+        f"{prefix}.ssl.keystore.key": certificates.key,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        # nodes, controllers and the harness come in plain text from this machine
+        "super.users": f"User:ANONYMOUS;User:{ADMIN}",
+        "allow.everyone.if.no.acl.found": "false",
+    }
+
+
+class Secured:
+    """The secured face of a broker or cluster, and its users.
+
+    Args:
+        bootstrap: Its listeners' ``host:port``, with commas.
+        behind: The harness's own listeners.
+        ca: Whom a client must trust, PEM.
+
+    Raises:
+        BrokerNotReady: Its administrator can't log in.
+    """
+
+    def __init__(self, bootstrap: str, behind: str, ca: str) -> None:
+        self.bootstrap, self.behind, self._ca = bootstrap, behind, ca
+        self._passwords: dict[str, str] = {}
+        self.admin = self.user(ADMIN)
+        """A connection of a user who may do everything."""
+
+    def user(self, name: str, rights: Iterable[Right] = ()) -> Connection:
+        """Make a user with these rights, who had none; returns when every node lets the user in.
+
+        Raises:
+            BrokerNotReady: A node doesn't in time.
+        """
+        password = self._passwords[name] = secrets.token_urlsafe(16)
+        with closing(self._asking()) as admin:
+            said = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, MECHANISM, password)])
+        if said[name] is not None:
+            raise BrokerNotReady(f"user {name!r} can't be made: {said[name]}")
+        self.allow(name, rights)
+        connection = Connection(self.bootstrap, "SASL_SSL", MECHANISM, name, password, ca=self._ca)
+        for address in self.bootstrap.split(","):
+            self._until_let_in(connection.at(address))
+        return connection
+
+    def allow(self, name: str, rights: Iterable[Right]) -> None:
+        """Give a user rights."""
+        if acls := [_acl(name, right) for right in rights]:
+            with closing(self._asking()) as admin:
+                failed = admin.create_acls(acls)["failed"]
+            if failed:
+                raise ConfigError(f"rights of user {name!r} are refused: {failed}")
+
+    def _asking(self) -> Any:
+        return KafkaAdminClient(bootstrap_servers=self.behind.split(","), client_id="kafka-assignors-users")
+
+    def _until_let_in(self, connection: Connection) -> None:
+        """Each node learns of a user on its own."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                KafkaAdminClient(**connection.kafka_python(), bootstrap_timeout_ms=1000).close()
+                return
+            except KafkaError as error:
+                if time.monotonic() > deadline:
+                    raise BrokerNotReady(
+                        f"{connection} doesn't let user {connection.username!r} in within {_TIMEOUT_S:g} s: {error}"
+                    ) from error
+            time.sleep(_TICK_S)
+
+
+def _acl(user: str, right: Right) -> ACL:
+    pattern = ACLResourcePatternType.PREFIXED if right.prefixed else ACLResourcePatternType.LITERAL
+    kind = ResourceType[_upper(right.kind)]
+    resource = ResourcePattern(kind, right.name, pattern)
+    return ACL(f"User:{user}", "*", ACLOperation[_upper(right.operation)], ACLPermissionType.ALLOW, resource)
+
+
+def _upper(name: str) -> str:
+    """``DescribeConfigs`` -> ``DESCRIBE_CONFIGS``."""
+    return "".join(f"_{c}" if c.isupper() else c for c in name).lstrip("_").upper()

@@ -1,0 +1,371 @@
+"""Ask one broker who is there, with a user's settings; where it refuses, say which setting it refuses and why.
+
+An open port is not a ready broker, and client libraries retry and log what they met until their time is over; this asks
+once. What it says of a port, it has seen: where a plain or encrypted word gets no answer, it tries the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..errors import AccessRefused, ConfigError
+from .scram import Scram
+from .settings import Connection
+
+_METADATA, _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 3, 17, 36
+_CORRELATION = 7
+_UNSUPPORTED_MECHANISM, _ILLEGAL_STATE = 33, 34
+_TLS_ALERT = b"\x15\x03"
+_EXPIRED, _NOT_YET, _OTHER_HOST = (10,), (9,), (62, 64)  # X509_V_ERR_*
+_SECOND_LOOK_S = 2.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A broker as Metadata names it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class NotKafka(ValueError):
+    """An answer that is not Kafka's."""
+
+
+class _Encrypted(Exception):
+    """An answer that is TLS's."""
+
+
+def brokers(where: str | Connection, timeout_s: float = 5) -> list[Node]:
+    """The live brokers of the cluster, as the first that answers sees them.
+
+    Args:
+        where: ``host:port``, several with commas; or a connection.
+        timeout_s: Seconds until this gives up, all addresses together.
+
+    Raises:
+        AccessRefused: The certificate, the user or the kind of connection is refused; one sentence.
+        ConfigError: An address is not ``host:port``.
+        OSError: No connection, or no whole answer in time; names what each address met, if there are several.
+        ValueError: An answer that is not Kafka's.
+    """
+    connection = Connection.of(where)
+    addresses(connection.bootstrap)  # a wrong one is told before the others are asked
+    asked = [each.strip() for each in connection.bootstrap.split(",")]
+    met: list[str] = []
+    deadline = time.monotonic() + timeout_s
+    for left, at in zip(range(len(asked), 0, -1), asked, strict=True):
+        now = time.monotonic()
+        try:
+            return _brokers(connection.at(at), now + max(0.1, (deadline - now) / left))
+        except ConfigError:
+            raise
+        except (OSError, ValueError) as error:
+            if len(asked) == 1:
+                raise
+            met.append(f"{at}: {str(error) or type(error).__name__}")
+    raise OSError("; ".join(met))
+
+
+def require_access(connection: Connection, timeout_s: float = 3) -> None:
+    """Say so if the cluster refuses the user or the kind of connection. A silent one is left to the client's patience.
+
+    Raises:
+        AccessRefused, ConfigError: As `brokers`.
+    """
+    try:
+        brokers(connection, timeout_s)
+    except ConfigError:
+        raise
+    except (OSError, ValueError):
+        pass
+
+
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Each ``host:port`` of a list with commas as a pair; ``[::1]:9092`` too.
+
+    Raises:
+        ConfigError: One is something else.
+    """
+    found = []
+    for each in bootstrap.split(","):
+        host, _, port = each.strip().rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ConfigError(
+                f"bootstrap {each!r} is not 'host:port', e.g. '127.0.0.1:9092'; several are separated by commas"
+            )
+        found.append((host.strip("[]"), int(port)))
+    return found
+
+
+def _brokers(connection: Connection, deadline: float) -> list[Node]:
+    try:
+        with _opened(connection, deadline) as line:
+            if connection.sasl:
+                _log_in(line, connection)
+            return _parse(line.ask(_METADATA, 1, struct.pack(">i", 0)))  # no topics
+    except _Encrypted:
+        raise _wants_tls(connection) from None
+    except (NotKafka, struct.error, UnicodeDecodeError) as error:
+        raise NotKafka(f"{connection} does not speak Kafka's protocol: {error}") from error
+    except ConnectionRefusedError:  # nobody is there to be asked otherwise
+        raise
+    except ConnectionError as error:
+        raise _explained(connection, error) from None
+
+
+@contextlib.contextmanager
+def _opened(connection: Connection, deadline: float) -> Iterator[_Line]:
+    [(host, port)] = addresses(connection.bootstrap)
+    with socket.create_connection((host, port), timeout=max(0.1, deadline - time.monotonic())) as plain:
+        if not connection.tls:
+            yield _Line(plain, deadline)
+            return
+        try:
+            with connection.ssl_context().wrap_socket(plain, server_hostname=host) as encrypted:
+                yield _Line(encrypted, deadline)
+        except ssl.SSLCertVerificationError as error:
+            raise _untrusted(connection, host, error) from None
+        except ssl.SSLError as error:
+            raise _not_agreed(connection, error) from None
+
+
+class _Line:
+    """A connection on which one request at a time is asked."""
+
+    def __init__(self, connected: socket.socket, deadline: float) -> None:
+        self._socket, self._deadline = connected, deadline
+
+    def ask(self, api: int, version: int, body: bytes) -> bytes:
+        """The answer's body.
+
+        Raises:
+            _Encrypted: TLS answers.
+            OSError: No whole answer in time.
+            NotKafka: Something else answers.
+        """
+        request = struct.pack(">hhih", api, version, _CORRELATION, -1) + body
+        self._socket.settimeout(max(0.1, self._deadline - time.monotonic()))
+        self._socket.sendall(struct.pack(">i", len(request)) + request)
+        head = self._receive(4)
+        (size,) = struct.unpack(">i", head)
+        if head.startswith(_TLS_ALERT):
+            raise _Encrypted
+        if not 4 <= size <= 10_000_000:
+            raise NotKafka(f"an answer of {size} bytes")
+        answer = self._receive(size)
+        if struct.unpack_from(">i", answer) != (_CORRELATION,):
+            raise NotKafka("an answer to another question")
+        return answer[4:]
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("no whole answer in time")
+            self._socket.settimeout(left)
+            block = self._socket.recv(size - len(data))
+            if not block:
+                raise ConnectionAbortedError("closed the connection instead of answering")
+            data += block
+        return data
+
+
+def _log_in(line: _Line, connection: Connection) -> None:
+    mechanism, user, password = connection.mechanism or "", connection.username or "", connection.password or ""
+    answer = line.ask(_SASL_HANDSHAKE, 1, _text(mechanism))
+    (code,) = struct.unpack_from(">h", answer)
+    if code == _UNSUPPORTED_MECHANISM:
+        raise AccessRefused(
+            f"{connection}: sasl.mechanism={mechanism} is not among those that the broker has there "
+            f"({', '.join(_texts(answer, 2))}); take one of these"
+        )
+    if code == _ILLEGAL_STATE:
+        without = "SSL" if connection.tls else "PLAINTEXT"
+        raise AccessRefused(
+            f"{connection}: security.protocol={connection.protocol} is refused: no user logs in at this port; set "
+            f"security.protocol={without}, or name the port for users"
+        )
+    if mechanism == "PLAIN":
+        _authenticate(line, connection, f"\0{user}\0{password}".encode())
+        return
+    scram = Scram(mechanism, user, password)
+    try:
+        scram.check(_authenticate(line, connection, scram.final(_authenticate(line, connection, scram.first()))))
+    except (ConfigError, NotKafka):
+        raise
+    except ValueError as error:
+        raise AccessRefused(f"{connection}: login of user {user!r} by {mechanism} failed: {error}") from error
+
+
+def _authenticate(line: _Line, connection: Connection, said: bytes) -> bytes:
+    answer = line.ask(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(said)) + said)
+    (code,) = struct.unpack_from(">h", answer)
+    _, at = _string(answer, 2)
+    if code:
+        raise AccessRefused(
+            f"{connection}: user {connection.username!r} is refused: the password is wrong, or the user is unknown for "
+            f"sasl.mechanism={connection.mechanism}; correct sasl.jaas.config"
+        )
+    (size,) = struct.unpack_from(">i", answer, at)
+    return answer[at + 4 : at + 4 + size]
+
+
+def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerificationError) -> AccessRefused:
+    if error.verify_code in _EXPIRED:
+        said = "the broker's certificate has expired; have it renewed (and check this machine's clock)"
+    elif error.verify_code in _NOT_YET:
+        said = "the broker's certificate is not valid yet; check this machine's clock"
+    elif error.verify_code in _OTHER_HOST:
+        said = (
+            f"the broker's certificate is not for {host!r}; connect by a name that it has, or have one issued for "
+            f"{host!r} (ssl.endpoint.identification.algorithm= left empty would skip this check)"
+        )
+    else:
+        trusted = "the certificates in ssl.truststore" if connection.ca else "what this machine trusts"
+        said = (
+            f"the broker's certificate is of an unknown authority, not of {trusted} ({error.verify_message}); name "
+            "the authority's certificate in ssl.truststore.location"
+        )
+    return AccessRefused(f"{connection}: {said}")
+
+
+def _not_agreed(connection: Connection, error: ssl.SSLError) -> AccessRefused | OSError:
+    return _certificate_refused(connection, error) or _explained(connection, error)
+
+
+def _certificate_refused(connection: Connection, error: ssl.SSLError) -> AccessRefused | None:
+    reason = (error.reason or str(error)).upper()
+    if "CERTIFICATE_REQUIRED" in reason or ("HANDSHAKE_FAILURE" in reason and connection.key is None):
+        said = "the broker wants a certificate of the client; name it in ssl.keystore.location"
+        return AccessRefused(f"{connection}: {said}")
+    if "ALERT" in reason and connection.key is not None:
+        said = f"the broker refuses the client's certificate ({error.reason}); is ssl.keystore.location the right one?"
+        return AccessRefused(f"{connection}: {said}")
+    return None
+
+
+def _explained(connection: Connection, error: OSError) -> AccessRefused | OSError:
+    """What a port is that doesn't go on: it is asked another way."""
+    if connection.tls and (alert := _alert(connection)) is not None:
+        refused = _certificate_refused(connection, alert)
+        if refused is not None:
+            return refused
+    other = _answers_otherwise(connection)
+    if other == "TLS":
+        return _wants_tls(connection)
+    if other == "plain text":
+        return AccessRefused(
+            f"{connection}: this port speaks plain text, and security.protocol={connection.protocol} wants TLS; name "
+            f"the port for TLS, or set security.protocol={'SASL_PLAINTEXT' if connection.sasl else 'PLAINTEXT'}"
+        )
+    if other == "SASL":
+        return AccessRefused(
+            f"{connection}: this port wants a user, and security.protocol={connection.protocol} has none; set "
+            f"security.protocol=SASL_{'SSL' if connection.tls else 'PLAINTEXT'}, sasl.mechanism and sasl.jaas.config"
+        )
+    return error
+
+
+def _wants_tls(connection: Connection) -> AccessRefused:
+    return AccessRefused(
+        f"{connection}: this port speaks TLS, and security.protocol={connection.protocol} is plain text; set "
+        f"security.protocol={'SASL_SSL' if connection.sasl else 'SSL or SASL_SSL'}, or name a port without TLS"
+    )
+
+
+def _answers_otherwise(connection: Connection) -> str | None:
+    """How the port does answer: ``TLS``, ``plain text``, ``SASL`` (it wants a user first); None: not at all."""
+    until = time.monotonic() + _SECOND_LOOK_S
+    if not connection.sasl and _handshakes(connection, until):
+        return "SASL"
+    plain = replace(connection, protocol="PLAINTEXT")
+    if connection.tls:
+        with contextlib.suppress(OSError, ValueError, _Encrypted), _opened(plain, until) as line:
+            line.ask(_SASL_HANDSHAKE, 1, _text("PLAIN"))
+            return "plain text"
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # whoever it is: it only has to speak TLS
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(addresses(connection.bootstrap)[0], timeout=_SECOND_LOOK_S) as tried:
+            context.wrap_socket(tried).close()
+    except OSError:
+        return None
+    return "TLS"
+
+
+def _alert(connection: Connection) -> ssl.SSLError | None:
+    """What the port says of the client's certificate when it isn't asked anything.
+
+    In TLS 1.3 it says so after the client's part of the handshake. Who has sent more by then may find the connection
+    closed, and never read it.
+    """
+    [(host, port)] = addresses(connection.bootstrap)
+    try:
+        with (
+            socket.create_connection((host, port), timeout=_SECOND_LOOK_S) as plain,
+            connection.ssl_context().wrap_socket(plain, server_hostname=host) as listening,
+        ):
+            listening.recv(1)
+    except ssl.SSLError as error:
+        return error
+    except OSError:
+        pass
+    return None
+
+
+def _handshakes(connection: Connection, until: float) -> bool:
+    """Whether the port waits for a user's login."""
+    [(host, port)] = addresses(connection.bootstrap)
+    try:
+        with contextlib.ExitStack() as open_:
+            tried = open_.enter_context(socket.create_connection((host, port), timeout=_SECOND_LOOK_S))
+            if connection.tls:
+                tried = open_.enter_context(connection.ssl_context().wrap_socket(tried, server_hostname=host))
+            (code,) = struct.unpack_from(">h", _Line(tried, until).ask(_SASL_HANDSHAKE, 1, _text("PLAIN")))
+    except (OSError, ValueError, _Encrypted, struct.error):
+        return False
+    return code in (0, _UNSUPPORTED_MECHANISM)
+
+
+def _parse(data: bytes) -> list[Node]:
+    (count,) = struct.unpack_from(">i", data)
+    at, found = 4, []
+    for _ in range(count):
+        (node_id,) = struct.unpack_from(">i", data, at)
+        host, at = _string(data, at + 4)
+        (port,) = struct.unpack_from(">i", data, at)
+        rack, at = _string(data, at + 4)
+        found.append(Node(node_id, host or "", port, rack))
+    return found
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def _texts(data: bytes, at: int) -> list[str]:
+    (count,) = struct.unpack_from(">i", data, at)
+    at, found = at + 4, []
+    for _ in range(count):
+        text, at = _string(data, at)
+        found.append(text or "")
+    return found
+
+
+def _string(data: bytes, at: int) -> tuple[str | None, int]:
+    (size,) = struct.unpack_from(">h", data, at)
+    at += 2
+    if size < 0:
+        return None, at
+    return data[at : at + size].decode(), at + size

@@ -1,0 +1,63 @@
+"""SCRAM, a client's side: a user proves to know a password without telling it, and so does the broker.
+
+Source: RFC 5802
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+
+
+class Scram:
+    """One login.
+
+    Args:
+        mechanism: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
+        user, password: Whose.
+    """
+
+    def __init__(self, mechanism: str, user: str, password: str) -> None:
+        self._hash = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
+        self._password = password.encode()
+        name = user.replace("=", "=3D").replace(",", "=2C")
+        self._nonce = secrets.token_urlsafe(24)
+        self._bare = f"n={name},r={self._nonce}"
+        self._signature = b""
+
+    def first(self) -> bytes:
+        """What is sent first."""
+        return f"n,,{self._bare}".encode()
+
+    def final(self, answer: bytes) -> bytes:
+        """What is sent for the broker's answer to the first.
+
+        Raises:
+            ValueError: The answer is not SCRAM's, or to somebody else.
+        """
+        said = answer.decode()
+        told = dict(part.partition("=")[::2] for part in said.split(","))
+        if not {"r", "s", "i"} <= set(told) or not told["r"].startswith(self._nonce):
+            raise ValueError("the broker's answer is not SCRAM's")
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password, base64.b64decode(told["s"]), int(told["i"]))
+        key = self._keyed(salted, b"Client Key")
+        without_proof = f"c=biws,r={told['r']}"
+        everything = f"{self._bare},{said},{without_proof}".encode()
+        signature = self._keyed(hashlib.new(self._hash, key).digest(), everything)
+        proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
+        self._signature = self._keyed(self._keyed(salted, b"Server Key"), everything)
+        return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
+
+    def check(self, answer: bytes) -> None:
+        """Believe that it is the broker who knows the password.
+
+        Raises:
+            ValueError: It doesn't.
+        """
+        if answer.decode().partition("v=")[2] != base64.b64encode(self._signature).decode():
+            raise ValueError("the broker doesn't know the user's password: it may be another broker than it says")
+
+    def _keyed(self, key: bytes, message: bytes) -> bytes:
+        return hmac.digest(key, message, self._hash)

@@ -1,0 +1,41 @@
+"""The least rights of everything that reaches a cluster; `docs/secured-clusters.md` has the same table.
+
+`test_rights.py` and, where Spark starts, `test_commands.py` prove each line: with these rights it works, and without
+any one of them an error names that one.
+"""
+
+from __future__ import annotations
+
+from kafka_assignors.connection import Right
+
+PREFIX = "kafka-assignors-"
+"""Of all names that a run makes on a broker that somebody else runs."""
+SEE_TOPIC, READ_TOPIC, WRITE_TOPIC = (Right(each, "Topic", "orders") for each in ("Describe", "Read", "Write"))
+SEE_GROUP, READ_GROUP = Right("Describe", "Group", "owned"), Right("Read", "Group", "billing")
+SEE_GROUPS = Right("Describe", "Group", PREFIX, prefixed=True)
+READ_LOG = Right("Read", "Topic", "__consumer_offsets")
+MAKE_EVENTS, WRITE_EVENTS = (Right(each, "Topic", "events") for each in ("Create", "Write"))
+PLAYED = (
+    *(Right(each, "Topic", PREFIX, prefixed=True) for each in ("Create", "Read", "Write", "Delete")),
+    *(Right(each, "Group", PREFIX, prefixed=True) for each in ("Read", "Delete")),
+    READ_LOG,
+)
+
+NEEDED: dict[str, tuple[Right, ...]] = {
+    "consumer with an assignor, kafka-python": (READ_TOPIC, READ_GROUP),
+    "consumer with an assignor, aiokafka": (READ_TOPIC, READ_GROUP),
+    "bridge for confluent-kafka": (READ_TOPIC, READ_GROUP),
+    "producer with a partitioner, kafka-python": (WRITE_TOPIC,),
+    "producer with a partitioner, confluent-kafka": (WRITE_TOPIC,),
+    "producer with a partitioner, aiokafka": (WRITE_TOPIC,),
+    "plan of a live group": (SEE_GROUP, SEE_TOPIC),
+    "watch": (SEE_GROUP, SEE_TOPIC),
+    "producers audit": (READ_TOPIC,),
+    "producers growth --topic": (READ_TOPIC,),
+    "run, demo": PLAYED,
+    "run, demo --events-topic": (*PLAYED, MAKE_EVENTS, WRITE_EVENTS),
+    "pipeline run": (READ_TOPIC,),
+    "pipeline run --group": (READ_TOPIC, READ_LOG, SEE_GROUPS),
+    "pipeline stream": (READ_TOPIC,),
+}
+"""What each takes; Kafka counts Read, Write and Delete as Describe too."""

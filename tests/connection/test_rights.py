@@ -1,0 +1,224 @@
+"""The least rights of every command: with them it works, and without any one of them the sentence names it.
+
+`least.py` has the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from logging.handlers import QueueHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from typer.testing import CliRunner
+
+from integration.broker import Broker
+from integration.run import app as harness
+from integration.watch import GroupWatcher
+from kafka_assignors import CooperativeStickyAssignor, plan
+from kafka_assignors.aiokafka import RangeAssignor as AioRange
+from kafka_assignors.confluent import BridgedConsumer
+from kafka_assignors.connection import Connection, needing
+from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
+from producers import RoundRobinPartitioner
+from producers.__main__ import app as producers
+
+from .least import MAKE_EVENTS, NEEDED, READ_GROUP, READ_TOPIC, WRITE_EVENTS, WRITE_TOPIC
+from .test_commands import short_scenario
+
+ENDS_S = 20
+_COUNTER = itertools.count()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _owned(secured_broker: Broker, orders: str) -> Iterator[None]:
+    """A group that owns partitions and has committed. Nobody polls it later, so nobody else may join it."""
+    consumer = KafkaConsumer(
+        orders, bootstrap_servers=secured_broker.bootstrap, group_id="owned", auto_offset_reset="earliest"
+    )
+    with closing(consumer):
+        deadline = time.monotonic() + ENDS_S
+        while not consumer.poll(timeout_ms=1000):
+            assert time.monotonic() < deadline, f"no record within {ENDS_S} s"
+        consumer.commit()
+        yield
+
+
+def command(app: Any, connection: Connection, *words: str) -> str:
+    """A command of ours; what it prints, or its error."""
+    with connection.file() as config:
+        done = CliRunner().invoke(app, [*words, "--config", str(config)])
+    if done.stderr:  # also of what couldn't be removed
+        raise AccessRefused(done.stderr.strip())
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+class Warned(KafkaAssignorsError):
+    """What an assignor of ours logged: a group must not end because its leader may not see a topic."""
+
+
+@contextmanager
+def warnings() -> Iterator[Callable[[], None]]:
+    """Inside, what our assignors log is raised by the function that this gives."""
+    told: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    logger, handler = logging.getLogger("kafka_assignors"), QueueHandler(told)
+
+    def look() -> None:
+        with suppress(queue.Empty):
+            raise Warned(told.get_nowait().getMessage())
+
+    logger.addHandler(handler)
+    try:
+        yield look
+    finally:
+        logger.removeHandler(handler)
+
+
+def consumer(connection: Connection) -> None:
+    with (
+        warnings() as look,
+        needing(connection, READ_TOPIC, READ_GROUP),
+        closing(
+            KafkaConsumer(
+                "orders", **connection.kafka_python(), group_id="billing", enable_auto_commit=False,
+                partition_assignment_strategy=[CooperativeStickyAssignor], auto_offset_reset="earliest",
+            )
+        ) as joined,
+    ):  # fmt: skip
+        deadline = time.monotonic() + ENDS_S
+        while not joined.poll(timeout_ms=1000):
+            look()
+            assert time.monotonic() < deadline, f"no record within {ENDS_S} s"
+        joined.commit({TopicPartition("orders", 0): OffsetAndMetadata(0, "", -1)})  # the next one has records too
+
+
+def bridge(connection: Connection) -> None:
+    config = {**connection.librdkafka(), "group.id": "billing", "auto.offset.reset": "earliest"}
+    with (
+        warnings() as look,
+        needing(connection, READ_TOPIC, READ_GROUP),
+        BridgedConsumer(config, [CooperativeStickyAssignor]) as joined,
+    ):
+        joined.subscribe(["orders"])
+        deadline = time.monotonic() + ENDS_S
+        while (message := joined.poll(1.0)) is None:
+            look()
+            assert time.monotonic() < deadline, f"no message within {ENDS_S} s"
+        if message.error():
+            raise RuntimeError(message.error().str())
+
+
+def python_producer(connection: Connection) -> None:
+    partitioner = RoundRobinPartitioner()
+    with (
+        needing(connection, WRITE_TOPIC),
+        closing(KafkaProducer(**connection.kafka_python(), partitioner=partitioner)) as sending,
+    ):
+        sending.send("orders", b"x").get(ENDS_S)
+
+
+def confluent_producer(connection: Connection) -> None:
+    from producers.confluent import PartitioningProducer
+
+    told: list[Any] = []
+    sending = PartitioningProducer({**connection.librdkafka(), "message.timeout.ms": 5000}, RoundRobinPartitioner())
+    with needing(connection, WRITE_TOPIC):
+        sending.produce("orders", b"x", on_delivery=lambda error, _: told.append(error))
+        sending.flush(ENDS_S)
+        if told[0] is not None:
+            raise RuntimeError(told[0])
+
+
+async def aio_consumer(connection: Connection) -> None:
+    from aiokafka import AIOKafkaConsumer
+
+    with warnings() as look, needing(connection, READ_TOPIC, READ_GROUP):
+        joined = AIOKafkaConsumer(
+            "orders", **connection.aiokafka(), group_id="billing", enable_auto_commit=False,
+            partition_assignment_strategy=[AioRange()], auto_offset_reset="earliest",
+        )  # fmt: skip
+        try:
+            await joined.start()
+            deadline = time.monotonic() + ENDS_S
+            while not await joined.getmany(timeout_ms=500):
+                look()
+                assert time.monotonic() < deadline, f"no record within {ENDS_S} s"
+        finally:
+            await joined.stop()
+
+
+async def aio_producer(connection: Connection) -> None:
+    from producers.aiokafka import PartitioningProducer
+
+    with needing(connection, WRITE_TOPIC):
+        sending = PartitioningProducer(**connection.aiokafka(), partitioner=RoundRobinPartitioner())
+        try:
+            await sending.start()
+            await sending.send_and_wait("orders", b"x")
+        finally:
+            await sending.stop()
+
+
+def plan_of_a_live_group(connection: Connection) -> None:
+    with GroupWatcher(connection, "owned") as watcher:
+        group = watcher.joined()
+    assert group.partitions == {"orders": 4}
+    assert plan(group).assignment == {member.member_id: {"orders": [0, 1, 2, 3]} for member in group.members}
+
+
+def external_run(connection: Connection, tmp_path: Path, *words: str) -> None:
+    out = str(tmp_path / f"run-{next(_COUNTER)}")
+    options = ("--yes", "--timeout-s", str(ENDS_S), "--out", out, *words)
+    command(harness, connection, "run", short_scenario(tmp_path), *options)
+
+
+COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
+    "consumer with an assignor, kafka-python": lambda c, _: consumer(c),
+    "consumer with an assignor, aiokafka": lambda c, _: asyncio.run(aio_consumer(c)),
+    "bridge for confluent-kafka": lambda c, _: bridge(c),
+    "producer with a partitioner, kafka-python": lambda c, _: python_producer(c),
+    "producer with a partitioner, confluent-kafka": lambda c, _: confluent_producer(c),
+    "producer with a partitioner, aiokafka": lambda c, _: asyncio.run(aio_producer(c)),
+    "plan of a live group": lambda c, _: plan_of_a_live_group(c),
+    "watch": lambda c, _: command(harness, c, "watch", "owned", "--once", "--json"),
+    "producers audit": lambda c, _: command(producers, c, "audit", "orders", "--strays", "0"),
+    "producers growth --topic": lambda c, _: command(
+        producers, c, "growth", "--from", "4", "--to", "8", "--topic", "orders"
+    ),
+    "run, demo": external_run,
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_least_rights_are_enough_and_each_is_needed(name: str, user: Any, tmp_path: Path):
+    run = COMMANDS[name]
+    run(user(*NEEDED[name]), tmp_path)
+    for missing in NEEDED[name]:
+        lesser = user(*(right for right in NEEDED[name] if right != missing))
+        with pytest.raises(KafkaAssignorsError) as refused:
+            run(lesser, tmp_path)
+        said = str(refused.value)
+        user_ = "its user" if isinstance(refused.value, Warned) else f"user {lesser.username!r}"
+        assert f"{user_} lacks the right {missing.operation} on {missing.kind} " in said
+        assert "; an administrator gives it by" in said
+        print(f"{name}, without {missing}: {said}")
+        assert not any(secret in said for secret in lesser.secrets)
+
+
+def test_who_publishes_events_may_make_and_write_their_topic(user: Any, tmp_path: Path):
+    """The rights of the run itself are proven above."""
+    for missing in (MAKE_EVENTS, WRITE_EVENTS):
+        needed = NEEDED["run, demo --events-topic"]
+        lesser = user(*(right for right in needed if right != missing))
+        with pytest.raises(AccessRefused, match=f"lacks the right {missing.operation} on Topic events; an admin"):
+            external_run(lesser, tmp_path, "--events-topic", "events")
+    external_run(user(*needed), tmp_path, "--events-topic", "events")
