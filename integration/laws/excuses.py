@@ -126,7 +126,6 @@ def fencings(record: GroupRecord) -> Iterator[Fencing]:
 
 def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     faults = [e for kind in ("fault_begin", "fault_end") for e in record.events[kind] if e.member is not None]
-    faults = [e for e in faults if e.data.get("fault") != "kill"]
     if not faults:
         return
     members = {e.member for e in faults}

@@ -56,8 +56,7 @@ def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
         if span is not None:
             if at_ns <= span.interval.end_ns:
                 continue
-            others = (s for s in starts[tp] if s.owner != owner)
-            taken = any(span.interval.end_ns <= s.interval.start_ns <= at_ns for s in others)
+            taken = any(span.interval.end_ns <= other.interval.start_ns <= at_ns for other in starts[tp])
             if at_ns <= span.interval.end_ns + _SLACK_NS and not taken:
                 continue
         message = f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it doesn't own" + (
@@ -136,7 +135,7 @@ def commits(record: GroupRecord, found: Findings) -> None:
             if before is not None and after.offset < before.offset:
                 message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
                 found.broken("C5", message, before.event, after.event)
-            at = bisect_right(reached[tp], (after.mono_ns + _SLACK_NS, 1 << 63)) - 1
+            at = bisect_right(reached[tp], after.mono_ns + _SLACK_NS, key=lambda row: row[0]) - 1
             position = reached[tp][at][1] if at >= 0 else 0
             if not all_told:
                 found.not_judged("C5", "a member of the group tells nothing, so how far was consumed isn't known")

@@ -24,7 +24,7 @@ from tests.harness.test_fault_laws import AGE_MS, changed
 from tests.harness.test_fault_laws import fenced as fenced_and_told
 from tests.mutation.__main__ import files as judges
 
-from . import shifted
+from . import shifted, test_exactly_once
 from . import stories as told
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
@@ -227,6 +227,7 @@ def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None
 
 
 ELSEWHERE = {
+    "exactly_once._standing SLACK_MS": test_exactly_once.test_a_member_that_begins_to_commit_as_the_generation_comes_is_no_zombie_yet,
     "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,
     "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
     "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,

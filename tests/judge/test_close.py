@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from integration.checker import check
-from tests.harness.story import SESSION_MS, Story
+from tests.harness.story import MS, SESSION_MS, Story
+from tests.harness.test_fault_laws import changed, with_another_topic
 
 from . import shifted
 from . import stories as told
+from .test_accepted import exited
 
 
 def outage(ms: float | None, rounds: int = 1) -> Story:
@@ -77,6 +79,17 @@ def finished_again() -> Story:
     return story
 
 
+def of_an_unknown_topic() -> Story:
+    """Members subscribe to a topic as well of which nothing is known; nothing happens for ten minutes."""
+    story = told.two().change("generation_committed", with_another_topic)
+    return told.later(story)
+
+
+def paused_for_good() -> Story:
+    """b stands still, nobody misses it, and it has what it had, in its own eyes."""
+    return told.later(told.two().pause("b"))
+
+
 def consumed_as_another_gets_it(*, after_ns: int) -> Story:
     """a consumes what it has just given up, so long after b was assigned it."""
     story = Story("range", {"t": 1}).start("b").round().records(1)
@@ -127,6 +140,7 @@ BROKEN: dict[str, tuple[set[str], Callable[[], Story]]] = {
     "a generation isn't adopted as the history ends": ({"G4"}, lambda: adopted_at_last(at_all=False)),
     "a member consumes as another gets it": ({"C1"}, lambda: consumed_as_another_gets_it(after_ns=0)),
     "a fenced member consumes on, beside one that was restarted": ({"O1", "S2"}, fenced_after_another),
+    "a member stands still, and nobody misses it": ({"P1", "T1"}, paused_for_good),
     "a stranger's commit": ({"C5"}, stranger_commits),
 }  # fmt: skip
 
@@ -145,3 +159,71 @@ def test_what_is_unlawful_by_a_little_is_false(name: str) -> None:
     verdict = check(build().history)
 
     assert (verdict.value, {violation.law for violation in verdict.violations}) == (False, broken)
+
+
+def test_what_a_topic_holds_that_nothing_is_known_of_is_unknown() -> None:
+    verdict = check(of_an_unknown_topic().history)
+
+    assert (verdict.value, verdict.violations) == (None, ())
+    assert any("how many partitions w had isn't in the history" in said for said in verdict.unknown)
+
+
+def test_a_stranger_is_told_that_it_is_out_and_that_it_owns_nothing() -> None:
+    messages = [violation.message for violation in check(stranger_commits().history).violations]
+
+    assert any("generation 1 was committed without it" in message for message in messages)
+    assert any("though it doesn't own it" in message for message in messages)
+
+
+def test_the_error_of_another_member_explains_no_end() -> None:
+    """Before and after its own."""
+    story = exited(code=1)
+    other = {"error": "OSError", "fatal": False, "message": "of another"}
+    at = next(i for i, e in enumerate(story.events) if e.kind == "error")
+    own = story.events[at]
+    story.events[at:at] = [replace(own, member="a", member_id="a-id", seq=900, mono_ns=own.mono_ns - 1, data=other)]
+    story.tell("error", "member", "a", **other)
+
+    (violation,) = check(story.history).violations
+
+    assert violation.message.endswith("by exit code 1: its code raised")
+    assert [w.member for w in violation.witnesses] == ["b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: shifted.killed(60_000), "60000 ms after its kill, not "),
+        (lambda: shifted.left(60_000), "60000 ms after its stop, not "),
+        (lambda: shifted.stalled(60_000), "60000 ms after its stall, not "),
+        (lambda: changed("add_partitions", "t", 7, after_ms=60_000), "after its add partitions, and "),
+        (lambda: outage(10), "one broker restart took 1 generations, 0 would do"),
+    ],
+)
+def test_a_message_names_what_happened(build: Callable[[], Story], words: str) -> None:
+    messages = [violation.message for violation in check(build().history).violations]
+
+    assert any(words in message for message in messages), messages
+
+
+def zombie_ms(story: Story) -> float:
+    (found,) = {each.zombie_ms for each in check(story.history).intervals if each.zombie_ms}
+    return found
+
+
+def test_one_that_never_goes_on_could_not_know_to_the_end() -> None:
+    story = told.two()
+    begun = story.tell("fault_begin", member="b", fault="pause", target="b")
+    told.since(story, begun, 1234).tell("step", name="later")
+
+    assert zombie_ms(story) == 1234
+
+
+def test_one_that_is_paused_at_the_moment_it_is_assigned_could_not_know() -> None:
+    story = told.two()
+    got = next(e for e in story.events if e.kind == "assigned_begin" and e.member == "b")
+    story.tell("fault_begin", member="b", fault="pause", target="b")
+    last = story.wait(1000).tell("step", name="later")
+    story.shift("fault_begin", -(story.events[-2].mono_ns - got.mono_ns) / MS)
+
+    assert zombie_ms(story) == (last.mono_ns - got.mono_ns) / MS

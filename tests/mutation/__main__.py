@@ -35,6 +35,10 @@ SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "zombies", "l
 TESTS = (
     "judge/test_accepted.py",
     "judge/test_boundaries.py",
+    "judge/test_ledger.py",
+    "judge/test_close.py",
+    "judge/test_exactly_once.py",
+    "judge/test_judged.py",
     "harness/test_checker_laws.py",
     "harness/test_fault_laws.py",
     "harness/test_timeline.py",
