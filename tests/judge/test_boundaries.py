@@ -227,7 +227,7 @@ def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None
 
 
 ELSEWHERE = {
-    "exactly_once._standing SLACK_MS": test_exactly_once.test_a_member_that_begins_to_commit_as_the_generation_comes_is_no_zombie_yet,
+    "exactly_once._standing SLACK_MS": test_exactly_once.test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
     "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,
     "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
     "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,

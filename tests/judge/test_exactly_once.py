@@ -162,7 +162,7 @@ def test_a_damaged_output_breaks_its_law_alone(
 
 
 @pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
-def test_a_member_that_begins_to_commit_as_the_generation_comes_is_no_zombie_yet(after_ms: float, broken: bool) -> None:
+def test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet(after_ms: float, broken: bool) -> None:
     """The coordinator's clock is the broker's: 100 ms are granted between the two."""
     assert ("X2" in laws_of(zombie(after_ms=after_ms))) is broken
 
