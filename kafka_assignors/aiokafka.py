@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from .core import compact, userdata
+from .core import compact
 from .core.facts import Fact, hidden
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
@@ -141,14 +141,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         self._coordinator = weakref.ref(coordinator)
 
     def _user_data(self, instance_id: str | None) -> bytes | None:
-        if self.name == "sticky":
-            return None if self._owned is None else userdata.encode_sticky(self._owned, self._generation)
-        if self.name in compact.JAVAS:
-            return None
-        owned = self._owned if self._strategy.claim else None
-        data, why = compact.encode_within(
-            owned or (), NO_GENERATION if owned is None else self._generation, self.rack, instance_id
-        )
+        data, why = self._strategy.user_data(self._owned, self._generation, self.rack, instance_id)
         if why:
             log.warning("%s: %s", self.name, why)
         return data
@@ -176,12 +169,13 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         places: tuple[Any, ...] = ()
         if any(each.rack for _, _, each in joined):  # looking up racks takes long: only where a member can use them
             places = racks(cluster, partitions)
+        strategy, differing = self._strategy.agreed(joined)
         reading = read(self.name, joined, partitions, *places)
-        answer, facts = self._strategy.answer_bytes(reading)
+        answer, facts = strategy.answer_bytes(reading)
         given = {member_id: bytes(each) for member_id, each in answer.items()}
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
-        told = [hidden(fact, cluster.unauthorized_topics) for fact in (*reading.facts, *facts)]
+        told = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *reading.facts, *facts)]
         self._news.tell(self.name, {*told, *garbage, *_size(size, len(members))})
         return given
 

@@ -11,7 +11,6 @@ from abc import ABCMeta
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-from .core import compact
 from .core.facts import hidden
 from .core.group import NO_GENERATION, TopicPartition
 from .core.order import utf16
@@ -194,15 +193,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         return (self._client_rack if self.rack is None else self.rack) or None
 
     def _user_data(self) -> bytes | None:
-        if self._strategy.name in compact.JAVAS:
-            return None
         # Of all that this member sends, aiokafka hands nothing else to the leader's assignor but topics.
         coordinator = self._attached()
         instance_id = None if coordinator is None else kafka_consumer.instance_id(coordinator)
-        owned = self._owned if self._strategy.claim else None
-        data, why = compact.encode_within(
-            owned or (), NO_GENERATION if owned is None else self._generation, self._told_rack(), instance_id
-        )
+        data, why = self._strategy.user_data(self._owned, self._generation, self._told_rack(), instance_id)
         if why:
             log.warning("%s: %s", self.name, why)
         return data
@@ -234,12 +228,13 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         said = kafka_leader.subscriptions([member.metadata for member in joined])
         subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
         partitions = kafka_leader.partition_counts(cluster, subscribed)
-        sees = self._strategy.sees() if any(subscription.rack for subscription in said) else ()
+        heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
+        strategy, differing = self._strategy.agreed(heard)
+        sees = strategy.sees() if any(subscription.rack for subscription in said) else ()
         racks = kafka_leader.replica_racks(cluster, partitions) if "racks" in sees else None
         leaders = kafka_leader.leader_racks(cluster, partitions) if "leaders" in sees else None
-        heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
-        reading = read(self._strategy.name, heard, partitions, racks, leaders)
-        answer, facts = self._strategy.answer_bytes(reading)
-        told = (hidden(fact, cluster.unauthorized_topics) for fact in (*reading.facts, *facts))
+        reading = read(strategy.name, heard, partitions, racks, leaders)
+        answer, facts = strategy.answer_bytes(reading)
+        told = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *reading.facts, *facts))
         self._news.tell(self.name, told)
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}

@@ -20,7 +20,6 @@ from .kafka_assignor import Assignor  # first: it says what to install where kaf
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 
 from . import kafka_consumer, stateless
-from .core import userdata
 from .core.strategies import strategy
 from .errors import ConfigError, UnknownName
 from .kafka_guard import guard as guard  # noqa: PLC0414 (exported)
@@ -50,8 +49,8 @@ class _Sticky(Assignor):
             comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
             default, always answers the optimal assignment.
         racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
-            matrix {member rack: {replica rack: cost}}; see `kafka_assignors.core.objective.Objective`. As every member
-            may become the leader, all should have the same.
+            matrix {member rack: {replica rack: cost}}; see `kafka_assignors.core.objective.Objective`. All members
+            should have the same; `kafka_assignors.core.options` says what holds where they differ.
         order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
 
     Raises:
@@ -67,9 +66,6 @@ class StickyAssignor(_Sticky):
 
     name = "sticky"
     _strategy = strategy("sticky")
-
-    def _user_data(self) -> bytes | None:
-        return None if self._owned is None else userdata.encode_sticky(self._owned, self._generation)
 
 
 class CompactStickyAssignor(_Sticky):
@@ -137,9 +133,6 @@ class CooperativeStickyAssignor(_Sticky):
         if (coordinator := self._attached()) is not None and kafka_consumer.is_fenced(coordinator):
             self._forget()
         return super().metadata(topics)
-
-    def _user_data(self) -> bytes | None:
-        return userdata.encode_cooperative(self._generation)
 
     def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
         if self._protocol == "eager":

@@ -6,7 +6,8 @@ static member; a dynamic one has its member id alone, which the coordinator make
 
 >>> consumer_options = {"partition_assignment_strategy": [ConsistentHashAssignor.factory(epsilon=0.1)]}
 
-All are eager, and all members of a group must have the same options: whichever leads decides for all.
+All are eager. All members of a group should have the same options; what holds where they differ is a rule of
+`core.options`.
 """
 
 from __future__ import annotations

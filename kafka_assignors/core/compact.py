@@ -7,8 +7,9 @@ shows them to its assignor: aiokafka hands over topics and user data alone. Java
 =========  ============================================================================================================
 bytes      what
 =========  ============================================================================================================
-1          version, 1
+1          version, 1; or 2 if the member has options
 4          CRC-32 of the rest, big endian
+2 + n      only in version 2: a length, big endian, and so many bytes of options (`options.tell`)
 rest       deflate (RFC 1951) of: int32 size of a text; the text, JSON ``[rack, instance id, topic, …]``; varints
            (LEB128): generation + 1, then per topic its number of runs and per run the gap to the run before and the
            run's length - 1. A run is a range of partitions without a hole.
@@ -34,7 +35,7 @@ from .protocol import by_topic
 
 JAVAS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """Names that promise Java's bytes, so none of these."""
-VERSION = 1
+VERSION = 2
 RECORD_LIMIT = 1_000_000
 """Bytes. All members' subscriptions and assignments are one record of ``__consumer_offsets``, and a broker takes
 1,048,588 by default (``message.max.bytes``): beyond it, no rebalance of the group can complete."""
@@ -67,8 +68,16 @@ def encode(
     generation: int = NO_GENERATION,
     rack: str | None = None,
     instance_id: str | None = None,
+    told: bytes = b"",
 ) -> bytes:
     """Write user data; partitions that are named twice once.
+
+    Args:
+        owned: Topic-partitions the member holds.
+        generation: Generation that gave it `owned`.
+        rack: Its rack, or None.
+        instance_id: Its ``group.instance.id``, or None.
+        told: The member's options, as `options.tell` returns them.
 
     Returns:
         Bytes: less than one per partition where partitions are contiguous, about one and a half where they are not.
@@ -83,22 +92,41 @@ def encode(
     numbers = [np.array([generation + 1], np.int64), *(_runs(np.unique(ids)) for ids in topics.values())]
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = packer.compress(len(text).to_bytes(4, "big") + text + _varints(np.concatenate(numbers))) + packer.flush()
-    return VERSION.to_bytes(1, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+    rest = len(told).to_bytes(2, "big") + told + body if told else body
+    return (2 if told else 1).to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
 
 
 def encode_within(
-    owned: Collection[tuple[str, int]], generation: int, rack: str | None, instance_id: str | None
+    owned: Collection[tuple[str, int]],
+    generation: int,
+    rack: str | None,
+    instance_id: str | None,
+    told: bytes = b"",
 ) -> tuple[bytes, str]:
     """`encode`, without the claims where no broker would store them.
 
     Returns:
         The user data, and why they claim nothing; "" when they are complete.
     """
-    data = encode(owned, generation, rack, instance_id)
+    data = encode(owned, generation, rack, instance_id, told)
     if len(data) <= RECORD_LIMIT:
         return data, ""
     why = f"claims of {len(owned):,} partitions take {len(data):,} bytes, {LIMIT_TEXT}; this member claims nothing"
-    return encode((), NO_GENERATION, rack, instance_id), why
+    return encode((), NO_GENERATION, rack, instance_id, told), why
+
+
+def options(data: bytes) -> bytes:
+    """The options in user data of any origin; b"" for none. Never raises."""
+    return _split(data)[0] if data[:1] == b"\2" else b""
+
+
+def _split(data: bytes) -> tuple[bytes, bytes | None]:
+    """Options and packed rest of user data of a known version; no rest where they are not ours, or damaged."""
+    rest = data[5:]
+    if not 1 <= data[0] <= VERSION or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
+        return b"", None
+    end = 2 + int.from_bytes(rest[:2], "big") if data[0] == 2 else 0
+    return rest[2:end], rest[end:]
 
 
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
@@ -115,8 +143,7 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
         return Carried()
     if data[0] > VERSION:
         return Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}")
-    body = data[5:]
-    if data[0] != VERSION or zlib.crc32(body) != int.from_bytes(data[1:5], "big"):
+    if (body := _split(data)[1]) is None:
         return Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged")
     try:
         return _read(body, partitions)

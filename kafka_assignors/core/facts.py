@@ -21,7 +21,8 @@ class Fact:
     Args:
         kind: ``garbage-user-data``, ``unread`` (beyond a limit), ``topic-missing``, ``topic-empty``, ``claim-ghost``,
             ``claim-strange``, ``claim-unsubscribed``, ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``;
-            ``table-…`` of a fixed table; ``member-without-rack``, ``partition-without-rack`` where racks are rooms.
+            ``options-differ``, ``options-unread``; ``table-…`` of a fixed table; ``member-without-rack``,
+            ``partition-without-rack`` where racks are rooms.
         subject: The member id, identity or topic it is about.
         text: One sentence.
     """

@@ -28,6 +28,7 @@ from . import (
     userdata,
 )
 from . import facts as facts_
+from . import options as options_
 from . import range as range_
 from .assignment import Assignment
 from .claims import Claims, resolve
@@ -86,7 +87,7 @@ class Strategy:
         """Which of a group's ``racks`` and ``leaders`` its decision depends on; others need not be looked up."""
         return self.places(**self.settings(**self.options))
 
-    def having(self, **options: Any) -> Strategy:
+    def having(self, /, **options: Any) -> Strategy:
         """This strategy with options.
 
         Raises:
@@ -99,6 +100,70 @@ class Strategy:
                 raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
         self.settings(**options)
         return replace(self, options={name: _plain(value) for name, value in options.items()})
+
+    def unlike_default(self) -> Mapping[str, Any]:
+        """The options that are not at their defaults."""
+        known = signature(self.settings).parameters
+        return {name: value for name, value in self.options.items() if value != _plain(known[name].default)}
+
+    def user_data(
+        self,
+        owned: Sequence[TopicPartition] | None,
+        generation: int,
+        rack: str | None = None,
+        instance_id: str | None = None,
+    ) -> tuple[bytes | None, str]:
+        """What a member with this strategy sends beside its subscription.
+
+        Args:
+            owned: What it was assigned last; None if it never was.
+            generation: Generation that gave it.
+            rack: Its rack.
+            instance_id: Its ``group.instance.id``.
+
+        Returns:
+            The user data, and why they claim nothing although it owns something; "" otherwise.
+        """
+        told = options_.tell(self.unlike_default())
+        if self.name == "sticky":
+            return None if owned is None and not told else userdata.encode_sticky(owned or (), generation, told), ""
+        if self.name == "cooperative-sticky":
+            return userdata.encode_cooperative(generation, told), ""
+        if self.name in compact.JAVAS:
+            return None, ""
+        kept = owned if self.claim else None
+        since = NO_GENERATION if kept is None else generation
+        return compact.encode_within(kept or (), since, rack, instance_id, told)
+
+    def agreed(self, members: Iterable[tuple[str, str | None, Subscription]]) -> tuple[Strategy, tuple[Fact, ...]]:
+        """This strategy with the options that hold in a group, and what is told about them; the same for any leader.
+
+        The options that most members tell, among equally many those of the smallest text. Members that tell none don't
+        vote; where nobody tells any, or digests alone (`options.MOST`), the leader's own hold.
+        """
+        if not signature(self.settings).parameters:
+            return self, ()
+        held: dict[bytes, list[str]] = {}
+        for member_id, _, subscription in members:
+            held.setdefault(userdata.options(self.name, subscription.user_data), []).append(member_id)
+        silent = held.pop(b"", [])
+        votes: dict[bytes, Strategy] = {}
+        facts = []
+        for told, by in list(held.items()):
+            try:
+                if (chosen := options_.read(told)) is not None:
+                    votes[told] = STRATEGIES[self.name].having(**chosen)
+            except ValueError as error:  # a ConfigError is one
+                del held[told]
+                text = f"options of member {by[0]!r} can't be read: {error}; they don't count"
+                facts.append(Fact("options-unread", by[0], text))
+        mine = options_.tell(self.unlike_default())
+        winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)
+        if silent and held and (mine == b"" or self.name not in compact.JAVAS):
+            held[b""] = silent  # under Java's names they may be other clients, which have no options
+        if len(held) > 1 or (held and mine not in held):
+            facts.append(options_.differ(held, votes.get(winner, self).unlike_default(), voted=bool(votes)))
+        return votes.get(winner, self), facts_.ordered(facts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied by its name and options: what decides may be no importable function."""
@@ -298,8 +363,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 def claiming(name: str, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
     """The user data by which a member that was assigned `owned` claims them under that name; None where none does."""
-    encode = {"sticky": userdata.encode_sticky, "compact-sticky": compact.encode}.get(name)
-    return encode(owned, generation) if encode and owned else None
+    if name == "sticky" and owned:
+        return userdata.encode_sticky(owned, generation)
+    return compact.encode(owned, generation) if name == "compact-sticky" and owned else None
 
 
 def _again(name: str, options: Mapping[str, Any]) -> Strategy:
@@ -412,7 +478,8 @@ def replay(
         partitions: topic -> partition count, as the leader saw the cluster.
         racks: topic -> per partition its replicas' racks, as the leader saw them.
         leaders: topic -> per partition its leader's rack, as the leader saw it.
-        options: The options its assignor was made with; those of a name above too, as ``racks``.
+        options: The options its assignor was made with, as far as members tell none; those of a name above too, as
+            ``racks``.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
@@ -425,5 +492,6 @@ def replay(
     sent = list(members)
     read_ = bulk.subscriptions([data for _, _, data in sent])
     decoded = [(member_id, instance_id, each) for (member_id, instance_id, _), each in zip(sent, read_, strict=True)]
-    assignment, _ = strategy(protocol, **options).answer(read(protocol, decoded, partitions, racks, leaders))
+    made, _ = strategy(protocol, **options).agreed(decoded)
+    assignment, _ = made.answer(read(protocol, decoded, partitions, racks, leaders))
     return assignment

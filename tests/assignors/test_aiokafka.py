@@ -231,7 +231,7 @@ def test_garbage_user_data_are_told_once_and_survived(name, caplog):
 
     assert decoded(answer) == {"a": {"t": [0, 1]}}
     told = [r.getMessage() for r in caplog.records if "user data" in r.getMessage()]
-    assert told == [f"{name}: member 'a': user data has version 7, newer than 1; ignored"]
+    assert told == [f"{name}: member 'a': user data has version 7, newer than 2; ignored"]
 
 
 def test_the_alarm_comes_before_the_record_is_too_large(caplog):

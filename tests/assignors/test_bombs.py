@@ -182,9 +182,10 @@ def honest(name: str) -> list[bytes]:
 def lead(made: strategies.Strategy, sent: list[bytes]) -> tuple[dict[str, bytes], list[str]]:
     """What a leader does with what members sent: the answer, and the facts it tells."""
     heard = [(f"m{i}", None, said) for i, said in enumerate(bulk.subscriptions(sent))]
+    made, told = made.agreed(heard)
     reading = strategies.read(made.name, heard, TOPICS)
     answer, facts = made.answer_bytes(reading)
-    return {m: bytes(data) for m, data in answer.items()}, [str(fact) for fact in (*reading.facts, *facts)]
+    return {m: bytes(data) for m, data in answer.items()}, [str(fact) for fact in (*told, *reading.facts, *facts)]
 
 
 def too_dear(made: strategies.Strategy, bomb: bytes) -> Iterator[str]:

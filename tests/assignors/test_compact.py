@@ -81,7 +81,7 @@ def test_every_damage_is_noticed(data):
 def packed(content):
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = packer.compress(content) + packer.flush()
-    return bytes([compact.VERSION]) + zlib.crc32(body).to_bytes(4, "big") + body
+    return b"\x01" + zlib.crc32(body).to_bytes(4, "big") + body
 
 
 def told(names, numbers):
@@ -92,7 +92,7 @@ def told(names, numbers):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x02" + compact.encode([("t", 0)], 1)[1:], "version 2, newer than 1"),
+        (b"\x03" + compact.encode([("t", 0)], 1)[1:], "version 3, newer than 2"),
         (packed(b""), "cannot be read"),
         (packed(bytes((3 << 20) + 1)), "cut off, or more than 3,145,728 bytes"),
         (told([None], [0]), "no list of names"),

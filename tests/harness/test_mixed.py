@@ -13,11 +13,13 @@ from integration.broker import Broker
 from integration.checker import Verdict, check
 from integration.group import MemberGroup, Stable
 from integration.history import History
-from integration.ledger import RunRecord
+from integration.ledger import GroupRecord, RunRecord
 from integration.records import Sender
 from integration.topics import create_topics
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.protocol import decode_subscription
 from kafka_assignors.core.strategies import replay
+from kafka_assignors.core.userdata import options
 
 pytestmark = [
     pytest.mark.broker,
@@ -30,6 +32,9 @@ MakeTopic = Callable[..., str]
 PARTITIONS = 12
 FEWEST = {"first": 0, "second": 6, "third": 4, "leaves": 4, "third again": 4, "fourth": 3}
 """Moves that balance needs: of 12 partitions each member has 12/n, and n counts the member that comes or left."""
+
+
+AS_JAVA = '{"parity":"java"}'
 
 
 @dataclass
@@ -79,7 +84,9 @@ def lived(
             group = stack.enter_context(MemberGroup(kafka_broker.bootstrap, f"g-{topic}", folder, "run"))
             # Without a memory, who leads is all there is to see.
             steps = len(FEWEST) if "sticky" in assignor else 4
-            lives[assignor] = Life(group, topic, [assignor, assignor], steps)
+            # In one of the two lives ours tell options beside what they hold; Java's leader must read past them.
+            ours = assignor + AS_JAVA if "sticky" in assignor and first == "java" else assignor
+            lives[assignor] = Life(group, topic, [ours, assignor], steps)
         with ExitStack() as sending:
             for life in lives.values():
                 sending.enter_context(
@@ -89,6 +96,12 @@ def lived(
         for life in lives.values():
             life.group.drain()
     return lives
+
+
+def told(record: GroupRecord) -> set[bytes]:
+    """What the members of a group told of their options."""
+    rows = [(g.protocol, row["subscription"]) for g in record.generations for row in g.event.data["members"]]
+    return {options(protocol, decode_subscription(bytes.fromhex(data)).user_data) for protocol, data in rows}
 
 
 def judged(folder: Path, topic: str, sticky: bool) -> Verdict:
@@ -124,6 +137,8 @@ def test_whoever_leads_places_as_predicted_and_moves_the_fewest(assignor: str, l
     loads = [sorted(sum(map(len, ts.values())) for ts in s.owned.values()) for s in seen]
     assert loads == [[12], [6, 6], [4, 4, 4], [6, 6], [4, 4, 4], [3, 3, 3, 3]][: life.steps]
     verdict = judged(life.group.folder, life.topic, sticky)
+    (record,) = RunRecord.of(History.load(life.group.folder)).groups.values()
+    assert told(record) == ({b"", AS_JAVA.encode()} if AS_JAVA in life.assignors[0] else {b""})
     assert verdict.measures["acked"] == verdict.checked["C3"] > 0
     if sticky:
         assert [len(s.moves) for s in seen] == list(FEWEST.values())
@@ -139,7 +154,8 @@ def test_librdkafka_java_and_ours_share_a_group(
     with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         for name, client in (("c1", "confluent"), ("m1", "kafka-python"), ("j1", "java")):
             group.step(f"{name} joins")
-            group.start(name, [topic], [assignor], client=client)
+            ours = assignor + AS_JAVA if assignor == "cooperative-sticky" and name == "m1" else assignor
+            group.start(name, [topic], [ours], client=client)
             seen.append(group.wait_stable())
         group.step("c1 leaves")
         group.stop("c1")
@@ -158,6 +174,8 @@ def test_librdkafka_java_and_ours_share_a_group(
     assert any(f"confluent:{assignor}" in why for why in verdict.skipped["A1"])
     if assignor == "cooperative-sticky":
         assert [len(s.moves) for s in seen] == list(FEWEST.values())[:5]
+        (record,) = RunRecord.of(History.load(tmp_path)).groups.values()
+        assert told(record) == {b"", AS_JAVA.encode()}
 
 
 @pytest.mark.source("kafka-python 3.0.12: sticky user data with a version prefix, which Java can't read (K3)")

@@ -1,0 +1,89 @@
+"""The options that members were made with, as they tell each other, and which of them hold where they differ.
+
+Who leads may not know the options of others, yet the answer must be the same under any leader while a change of options
+rolls out. So options travel as a short text, and what holds follows from what was told alone.
+
+A member tells the options that are not at their defaults as JSON with sorted keys; nothing, if there are none, as other
+clients do. A text of more than `MOST` bytes is replaced by its digest, as each member's copy is in one record of the
+coordinator's log. Members that tell nothing don't vote: a group with other clients keeps its ``parity="java"``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .facts import Fact, some
+
+MOST = 512
+"""Bytes of options that travel: those of a thousand members fit into a record of a megabyte."""
+DIGEST = "sha256:"
+
+
+def tell(options: Mapping[str, Any]) -> bytes:
+    """Options as they travel; b"" for none.
+
+    Args:
+        options: JSON values by name, without those that are at their defaults.
+    """
+    if not options:
+        return b""
+    text = _canonical(options).encode()
+    return text if len(text) <= MOST else (DIGEST + hashlib.sha256(text).hexdigest()[:16]).encode()
+
+
+def read(told: bytes) -> Mapping[str, Any] | None:
+    """Options that a member told; None for a digest.
+
+    Raises:
+        ValueError: The bytes are neither.
+    """
+    if len(told) > MOST:
+        raise ValueError(f"{len(told):,} bytes, of {MOST} at most")
+    text = told.decode()
+    if text.startswith(DIGEST):
+        return None
+    try:
+        options = json.loads(text, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(options, dict):
+        raise ValueError("no JSON object")
+    return options
+
+
+def differ(held: Mapping[bytes, Sequence[str]], winner: Mapping[str, Any], *, voted: bool) -> Fact:
+    """The fact that members have different options.
+
+    Args:
+        held: What was told -> the members that told it; `read` takes every key.
+        winner: The options that hold.
+        voted: Whether they hold as members told them, and not as the leader has them.
+    """
+    each = {told: (read(told) if told else {}) for told in sorted(held)}
+    all_ = [options or {} for options in (*each.values(), winner)]
+    unlike = [n for n in sorted(set().union(*all_)) if len({_canonical(options.get(n)) for options in all_}) > 1]
+
+    def text(options: Mapping[str, Any]) -> str:
+        return ", ".join(f"{n}={options[n]!r}" if n in options else f"{n} by default" for n in unlike)
+
+    have = [
+        f"{told.decode() if options is None else text(options)} ({some(list(map(repr, sorted(held[told]))))})"
+        for told, options in each.items()
+    ]
+    rule = (
+        f"{text(winner)} holds under any leader, as most members tell it"
+        if voted
+        else f"the leader's own hold, as options of more than {MOST} bytes are told by their digest alone"
+    )
+    return Fact("options-differ", "", f"members have different options: {some(have)}; {rule}: give all the same")
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
