@@ -227,3 +227,81 @@ def test_one_that_is_paused_at_the_moment_it_is_assigned_could_not_know() -> Non
     story.shift("fault_begin", -(story.events[-2].mono_ns - got.mono_ns) / MS)
 
     assert zombie_ms(story) == (last.mono_ns - got.mono_ns) / MS
+
+
+def grabbed(by_ns: int) -> set[str]:
+    """t-0 is given to c as b gives it up, so long before or after that."""
+    story = told.Grabbing(told.COOPERATIVE).start("a", "b").round().start("c").round(stable=False)
+    given = [e for e in story.events if e.kind == "generation_committed"][1]
+    ended = next(e for e in story.events if e.kind == "revoke_end" and e.member == "b")
+    story.shift("revoke_end", (given.mono_ns - ended.mono_ns + by_ns) / MS, nth=0, member="b")
+    return {violation.law for violation in check(story.history).violations}
+
+
+def test_what_was_given_up_as_a_generation_was_committed_may_be_given_to_another() -> None:
+    assert "R2" not in grabbed(0)
+    assert "R2" in grabbed(1)
+
+
+def test_a_group_of_kip_848_is_not_judged_by_who_is_left_alone() -> None:
+    """Its broker assigns: what a classic generation gave before is nobody's to demand."""
+    story = told.killed_and_never_evicted()
+    story.tell("broker_assigned", "coordlog", record="ConsumerGroupMetadata", fields={"epoch": 3})
+
+    verdict = check(told.later(story).history)
+
+    assert (verdict.value, verdict.violations) == (None, ())
+    assert any("is one of KIP-848" in said for said in verdict.unknown)
+
+
+def test_what_the_coordinator_log_has_and_cannot_be_read_makes_it_unknown() -> None:
+    story = told.two()
+    for _ in range(2):
+        story.tell("unread", "coordlog", reason="a record of version 99")
+
+    assert check(story.history).unknown == ("the coordinator log of group 'g' has a record of version 99",)
+
+
+@pytest.mark.parametrize("kind", ["start", "stop", "fault_begin", "admin_change", "closing"])
+def test_a_generation_stands_until_something_makes_the_next_one_due(kind: str) -> None:
+    """It gives t-0 to nobody, for 2 s; whether its successor ever came is another law's business."""
+    story = told.Dropping("range").start("a", "b")
+    story.tell("topics", topics=story.topics)
+    story.round(stable=False).wait(2000)
+    happened: dict[str, Callable[[], object]] = {
+        "start": lambda: story.start("c"),
+        "stop": lambda: story.stop("b"),
+        "fault_begin": lambda: story.tell("fault_begin", member="b", fault="pause", target="b"),
+        "admin_change": lambda: story.tell("admin_change", change="create_topic", target="w", topics={"w": 1}),
+        "closing": lambda: story.tell("closing"),
+    }
+    happened[kind]()
+    story.wait(20_000).tell("step", name="later")
+
+    assert check(told.foreign(story).history).violations == ()
+
+
+@pytest.mark.parametrize(
+    ("src", "fatal", "given_up"),
+    [("harness", True, True), ("harness", False, False), ("member", True, False)],
+)
+def test_only_a_fatal_error_of_the_harness_is_its_giving_up(src: str, fatal: bool, given_up: bool) -> None:
+    story = told.two()
+    story.tell("error", src, "b" if src == "member" else None, error="OSError", fatal=fatal, message="no space\nleft")
+
+    unknown = check(story.history).unknown
+
+    assert unknown == (("the harness gave up: OSError: no space",) if given_up else ())
+
+
+def test_an_adoption_that_cannot_be_judged_hides_none_that_can() -> None:
+    """a adopts what the coordinator log has nothing of; later b adopts what wasn't given to it."""
+    story = told.two()
+    story.tell("generation", "member", "a", generation=7, protocol="range", partitions=[])
+    given = [{"topic": "t", "partition": 99}]
+    story.tell("generation", "member", "b", generation=1, protocol="range", partitions=given)
+
+    verdict = check(story.history)
+
+    assert any("adopted generation 7, of which the coordinator log has nothing" in said for said in verdict.unknown)
+    assert {violation.law for violation in verdict.violations} == {"G2"}

@@ -78,6 +78,12 @@ def named(case: Case) -> str:
     return f"{case.file.relative_to(ROOT)}:{case.mutant.line}: {case.mutant.what}"
 
 
+def timeless(case: Case) -> str:
+    """A mutant by the text of its line, which stays when others come and go."""
+    line = case.file.read_text().splitlines()[case.mutant.line - 1].strip()
+    return f"{case.file.relative_to(ROOT)}: {line}: {case.mutant.what}"
+
+
 class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Import one file with its change; every other file as it is."""
 
@@ -216,8 +222,8 @@ def main(
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    equivalent = set(json.loads(known.read_text())) if known.exists() else set()
-    there = [case for case in population() if named(case) not in equivalent]
+    equivalent = set(json.loads(known.read_text()))
+    there = [case for case in population() if timeless(case) not in equivalent]
     if only is None:
         drawn = random.Random(seed).sample(there, min(sample, len(there)))
         console.print(f"{len(drawn)} of {len(there)} mutants, seed {seed}; {len(equivalent)} known to change nothing")
