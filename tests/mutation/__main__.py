@@ -37,6 +37,7 @@ TESTS = (
     "judge/test_boundaries.py",
     "judge/test_ledger.py",
     "judge/test_close.py",
+    "judge/test_told.py",
     "judge/test_exactly_once.py",
     "judge/test_judged.py",
     "harness/test_checker_laws.py",
