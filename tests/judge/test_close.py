@@ -121,6 +121,14 @@ def stranger_commits() -> Story:
     return told.committed(story, "c", [{"topic": "t", "partition": 0, "offset": 2}])
 
 
+def cut_off_before() -> Story:
+    """A proxy cuts b off for a moment; later a is killed, and never missed."""
+    story = told.two()
+    for edge in ("begin", "end"):
+        story.tell(f"fault_{edge}", "proxy", "b", fault="cut", target="b", params={})
+    return told.later(told.died(story, "a"))
+
+
 SOUND: dict[str, Callable[[], Story]] = {
     "a broker is away for a session": lambda: outage(SESSION_MS),
     "a broker doesn't come back": lambda: outage(None),
@@ -141,6 +149,7 @@ BROKEN: dict[str, tuple[set[str], Callable[[], Story]]] = {
     "a member consumes as another gets it": ({"C1"}, lambda: consumed_as_another_gets_it(after_ns=0)),
     "a fenced member consumes on, beside one that was restarted": ({"O1", "S2"}, fenced_after_another),
     "a member stands still, and nobody misses it": ({"P1", "T1"}, paused_for_good),
+    "a member is never missed, long after another was cut off": ({"P1", "T1"}, cut_off_before),
     "a stranger's commit": ({"C5"}, stranger_commits),
 }  # fmt: skip
 
@@ -305,3 +314,16 @@ def test_an_adoption_that_cannot_be_judged_hides_none_that_can() -> None:
 
     assert any("adopted generation 7, of which the coordinator log has nothing" in said for said in verdict.unknown)
     assert {violation.law for violation in verdict.violations} == {"G2"}
+
+
+def test_what_is_consumed_at_the_moment_it_is_given_up_is_its_owners() -> None:
+    """Though another gets it at that moment."""
+    story = consumed_as_another_gets_it(after_ns=0)
+    gave_up = next(e for e in reversed(story.events) if e.kind == "revoke_end" and e.member == "b")
+    consumed = story.events[-1]
+    story.shift("consume", (gave_up.mono_ns - consumed.mono_ns) / MS)
+    for kind in ("assigned_begin", "generation"):
+        got = next(e for e in story.events if e.kind == kind and e.member == "a")
+        story.shift(kind, (gave_up.mono_ns - got.mono_ns) / MS, nth=0, member="a")
+
+    assert "C1" not in {violation.law for violation in check(story.history).violations}

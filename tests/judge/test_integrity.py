@@ -191,6 +191,21 @@ def test_a_member_whose_clock_is_5_s_behind_makes_it_unknown(tmp_path: Path) -> 
     assert [p for p in problems if p.startswith("g.b.member.jsonl: its monotonic clock is -5000 ms")]
 
 
+def test_a_member_that_tells_no_monotonic_time_cannot_be_apart(tmp_path: Path) -> None:
+    """Of another client's its reader knows the wall clock alone, and what the harness writes of it is the harness's."""
+
+    def bridged(event: Event) -> Event:
+        return replace(behind(event), client="java") if event.member == "b" else event
+
+    story = moved(Story().wait(10_000).start("a", "b", "c").round(), bridged)
+    story.tell("exit", member="b", code=0)
+    story.events[-1] = replace(story.events[-1], client="java", mono_ns=story.events[-1].mono_ns - 5000 * MS)
+
+    problems = [p for p in unknown(story.write(tmp_path)) if "its monotonic clock" in p]
+
+    assert [problem.partition(":")[0] for problem in problems] == ["g.b.harness.jsonl"]
+
+
 def test_time_that_runs_backwards_within_a_file_makes_it_unknown(tmp_path: Path) -> None:
     story = Story().wait(10_000).start("a", "b").round()
     last = max(e.seq for e in story.events if e.member == "b")

@@ -92,3 +92,17 @@ def test_what_ended_between_two_times_is_told_with_both() -> None:
     found = [[span.interval.end_ns for span in kept.ended(*between)] for between in (
         (ends[1], ends[2]), (ends[1] + 1, ends[2]), (ends[1], ends[2] - 1))]  # fmt: skip
     assert found == [[ends[1], ends[2]], [ends[2]], [ends[1]]]
+
+
+def test_a_member_has_the_name_that_it_tells_else_its_client_id() -> None:
+    """The coordinator keeps the client id of a static member whose instance id another has taken."""
+
+    def under(name: str) -> Story:
+        story = told.two()
+        return story.change("generation_committed", lambda data: data["members"][1].update(client_id=name))
+
+    (told_by_itself,) = record(under("older")).generations
+    (unknown,) = record(silent(under("older"), "b")).generations
+
+    assert told_by_itself.names == {"a-id": "a", "b-id": "b"}
+    assert unknown.names == {"a-id": "a", "b-id": "older"}
