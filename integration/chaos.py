@@ -9,6 +9,7 @@ from dataclasses import replace
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
+from .group import CLIENTS
 from .member import AIOKAFKA
 from .names import COOPERATIVE
 from .scenario import SCENARIOS, Scenario, Step, scenario
@@ -72,7 +73,12 @@ def of_client(what: Scenario, client: str) -> Scenario:
     """A scenario whose members all run one client, with what that has in place of what it doesn't.
 
     Java's tools take one topic, aiokafka has no cooperative assignor, and librdkafka names one setting otherwise.
+
+    Raises:
+        UnknownName: No such client.
     """
+    if client not in CLIENTS:
+        raise UnknownName("client", client, CLIENTS)
     steps = (
         replace(step, actions=tuple(replace(a, client=client) if isinstance(a, Join) else a for a in step.actions))
         for step in what.steps

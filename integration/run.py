@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -27,7 +27,7 @@ from rich.live import Live
 from rich.table import Table
 
 from kafka_assignors.connection import Connection, read_connection
-from kafka_assignors.errors import ConfigError, KafkaAssignorsError, UnknownName
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from . import draw
 from .broker import KAFKA_VERSION, Broker, start_broker
@@ -36,6 +36,7 @@ from .broker.secured import Certificates
 from .chaos import DRAWN, named, of_client
 from .checker import Verdict, check, known_laws
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
+from .drawn.seeds import Row, drawn, play_seeds, seeds_of, summary, together
 from .group import CLIENTS
 from .history import History
 from .names import assignor_named
@@ -47,7 +48,7 @@ from .scenariofile import read_scenario
 from .topics import Topics
 from .topics.consent import Intent
 from .topics.prefix import prefixed
-from .topics.sandbox import Sandbox, make_new
+from .topics.sandbox import Sandbox, make_new, new_prefix
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
@@ -226,9 +227,12 @@ def run(
     kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
     seed: Seed = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="A..B: play each of these seeds, on one broker; goes on where --out has some.")
+    ] = None,
     events_topic: EventsTopic = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0.1, help="No step begins later; for a soak 10 unless said.")
+        float | None, typer.Option(min=0.1, help="No step, or with --seeds no seed, begins later; for a soak 10.")
     ] = None,
     timeout_s: Annotated[
         float | None,
@@ -239,7 +243,17 @@ def run(
     require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Play one scenario on a real broker and judge it."""
+    """Play one scenario on a real broker and judge it; or many seeds of it."""
+    if seeds is not None:
+        with _clear_errors():
+            for option, given_too in (("--seed", seed), ("--events-topic", events_topic), ("--png", png)):
+                if given_too is not None:
+                    raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many; leave one of them out")
+            known_laws(require or ())
+            what_of = {n: drawn(name, n, client, assignor or (), require or ()) for n in seeds_of(seeds)}
+            reached = _reached(bootstrap, config, settings)
+            with _brokers(what_of[min(what_of)], backend, reached, kafka_version) as broker:
+                _run_seeds(what_of, broker, out, minutes, timeout_s, yes, as_json)
     if seed is None and name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
     with _clear_errors(), _rerun(name, seed, assignor or (), minutes, client):
@@ -254,8 +268,6 @@ def run(
         known_laws(require or ())
         what = replace(what, require=(*what.require, *(require or ())))
         if client is not None:
-            if client not in CLIENTS:
-                raise UnknownName("client", client, CLIENTS)
             what = of_client(what, client)
         if assignor:
             what = replace(what, assignors=tuple(assignor))
@@ -297,6 +309,39 @@ def run(
         _keep(result, folder, facts)
         _draw(png, (result,))
         _tell(result.verdict, folder, as_json, told)
+
+
+def _run_seeds(
+    what: Mapping[int, Scenario],
+    broker: Broker | Cluster,
+    out: Path | None,
+    minutes: float | None,
+    timeout_s: float | None,
+    yes: bool,
+    as_json: bool,
+) -> NoReturn:
+    console, prefix = Console(stderr=True, quiet=True) if as_json else _console(), new_prefix()
+    folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    first, scenario = next(iter(what.items()))
+    require_fit(scenario, broker)
+    topics = prefixed(scenario, f"{prefix}{first}-").made_topics
+    records = f"{scenario.rate_per_s} records a second" if scenario.rate_per_s else ""
+    _require_consent(
+        broker, Intent(broker.bootstrap, prefix, topics, [f"{prefix}{first}-{scenario.name}"], records), yes
+    )
+
+    def on_row(row: Row, kept: bool) -> None:
+        console.print(row.words() + (" (kept)" if kept else ""), highlight=False)
+
+    until = None if minutes is None else time.monotonic() + 60 * minutes
+    rows = play_seeds(what, broker, folder, on_row, prefix=prefix, timeout_s=timeout_s or STEP_S, until=until)
+    value = together(rows, len(what))
+    if as_json:
+        print(json.dumps({"value": value, "seeds": [asdict(row) for row in rows], "folder": str(folder)}))
+    else:
+        print(summary(rows, len(what)))
+        print(f"kept in {folder}")
+    raise typer.Exit(_exit_code(value))
 
 
 @app.command()

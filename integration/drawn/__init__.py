@@ -1,0 +1,1 @@
+"""What is drawn from seeds, and played one after the other."""
