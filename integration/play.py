@@ -95,7 +95,7 @@ def play(
                         on_step(steps[-1])
             members.drain(timeout_s, committed=scenario.output is not None)
             if scenario.output is not None:
-                read_back(broker.bootstrap, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
+                read_back(broker.connection, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
         except HarnessError as error:  # what has happened is judged, and isn't true
             gave_up = str(error)
             members.write("error", error=type(error).__name__, fatal=True, message=gave_up)

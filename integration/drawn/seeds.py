@@ -108,7 +108,7 @@ def play_seeds(
         if kept is None:
             if until is not None and time.monotonic() >= until:
                 continue
-            kept = _played(seed, what, Sandbox(broker.bootstrap, f"{prefix}{seed}-"), broker, folder, timeout_s)
+            kept = _played(seed, what, Sandbox(broker.connection, f"{prefix}{seed}-"), broker, folder, timeout_s)
             on_row(kept, False)
         else:
             on_row(kept, True)
