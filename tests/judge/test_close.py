@@ -327,3 +327,9 @@ def test_what_is_consumed_at_the_moment_it_is_given_up_is_its_owners() -> None:
         story.shift(kind, (gave_up.mono_ns - got.mono_ns) / MS, nth=0, member="a")
 
     assert "C1" not in {violation.law for violation in check(story.history).violations}
+
+
+def test_a_member_that_is_never_missed_is_told_with_how_long_it_is_gone() -> None:
+    messages = {v.law: v.message for v in check(told.killed_and_never_evicted().history).violations}
+
+    assert messages["T1"] == "b is still in the group 600003 ms after its fault_begin"

@@ -282,3 +282,54 @@ def test_partitions_of_members_that_write_no_history_are_nobodys_to_judge() -> N
 
     assert (verdict.value, verdict.checked["P1"]) == (True, 0)
     assert verdict.checked["O3"] == 1
+
+
+def restarted_then_joined() -> Story:
+    """b's restart writes the first generation again; then c joins."""
+    return static().restart("b").start("c").round()
+
+
+def led_by_another_first() -> Story:
+    """The first leader runs somebody else's assignor; it leaves."""
+    story = told.two()
+    story.change("start", lambda data: data["config"].update(assignors=["kafka-python:range"]), member="a")
+    for event in story.events:
+        if event.kind == "start" and event.member == "b":
+            event.data["config"] = {**event.data["config"], "assignors": ["range"]}
+    return story.stop("a").round()
+
+
+def hurried_then_in_order() -> Story:
+    """A restart that nobody can judge, and one that can be."""
+    return rested(hurried_restart()).restart("b")
+
+
+def rested(story: Story) -> Story:
+    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=0)
+    return story
+
+
+def silent_then_gone() -> Story:
+    story = told.two()
+    del story.held["b"]
+    return told.without(story.round(), lambda e: not (e.src == "member" and e.member == "b"))
+
+
+def unread_then_read() -> Story:
+    """What the first leader saw is missing."""
+    return told.two().start("c").round().drop("assign_begin", nth=0)
+
+
+@pytest.mark.parametrize(
+    ("law", "times", "build"),
+    [
+        ("A1", 2, restarted_then_joined),
+        ("A1", 1, led_by_another_first),
+        ("A1", 1, unread_then_read),
+        ("S1", 1, hurried_then_in_order),
+        ("G3", 1, silent_then_gone),
+        ("R7", 4, bridged_member),
+    ],
+)
+def test_what_cannot_be_judged_hides_nothing_that_comes_later(law: str, times: int, build: Callable[[], Story]) -> None:
+    assert check(build().history).checked[law] == times
