@@ -129,6 +129,19 @@ def cut_off_before() -> Story:
     return told.later(told.died(story, "a"))
 
 
+def left_out_since_topics_changed(changed_again: bool = False) -> Story:
+    """A foreign leader gives t-0 to nobody in two generations of 3 s each, both after a topic came, or one before."""
+    story = told.Dropping("range").start("a", "b")
+    story.tell("topics", topics=story.topics)
+    story.round(stable=False)
+    for again in (True, changed_again):
+        if again:
+            story.tell("admin_change", change="create_topic", target="w", topics={"w": 1})
+        story.round(stable=False).wait(3000)
+    story.tell("step", name="later")
+    return told.foreign(story)
+
+
 SOUND: dict[str, Callable[[], Story]] = {
     "a broker is away for a session": lambda: outage(SESSION_MS),
     "a broker doesn't come back": lambda: outage(None),
@@ -139,6 +152,8 @@ SOUND: dict[str, Callable[[], Story]] = {
     "a generation adopted as the history ends": adopted_at_last,
     "a record that came after the read-back": read_back_before_the_last,
     "a record that was finished twice": finished_again,
+    "two generations leave a partition out, a topic came between": (
+        lambda: left_out_since_topics_changed(changed_again=True)),
     "a member consumes before another gets it": lambda: consumed_as_another_gets_it(after_ns=-1),
 }  # fmt: skip
 
@@ -150,6 +165,7 @@ BROKEN: dict[str, tuple[set[str], Callable[[], Story]]] = {
     "a fenced member consumes on, beside one that was restarted": ({"O1", "S2"}, fenced_after_another),
     "a member stands still, and nobody misses it": ({"P1", "T1"}, paused_for_good),
     "a member is never missed, long after another was cut off": ({"P1", "T1"}, cut_off_before),
+    "two generations leave a partition out since a topic came": ({"O3"}, left_out_since_topics_changed),
     "a stranger's commit": ({"C5"}, stranger_commits),
 }  # fmt: skip
 

@@ -167,6 +167,7 @@ def test_the_compiled_schema_agrees_with_the_schema(tmp_path: Path) -> None:
             for damaged in ({k: v for k, v in row.items() if k != name}, {**row, name: []}, {**row, name: {"x": 1}}):
                 assert (fault_of(damaged) is None) == VALIDATOR.is_valid(damaged), (damaged["kind"], name)
         assert fault_of(row) is None
+    assert None not in (fault_of([]), fault_of([row]), fault_of("x"), fault_of(None))
 
 
 # E. Clocks
