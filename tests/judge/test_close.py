@@ -9,7 +9,7 @@ import pytest
 
 from integration.checker import check
 from tests.harness.story import MS, SESSION_MS, Story
-from tests.harness.test_fault_laws import changed, with_another_topic
+from tests.harness.test_fault_laws import aged, changed, with_another_topic
 
 from . import shifted
 from . import stories as told
@@ -142,6 +142,13 @@ def left_out_since_topics_changed(changed_again: bool = False) -> Story:
     return told.foreign(story)
 
 
+def unwanted_topic() -> Story:
+    """A topic comes that nobody subscribes to, and nobody assigns it."""
+    story = aged()
+    story.tell("admin_change", change="create_topic", target="w", topics={"w": 2})
+    return rested(story.wait(60_000))
+
+
 SOUND: dict[str, Callable[[], Story]] = {
     "a broker is away for a session": lambda: outage(SESSION_MS),
     "a broker doesn't come back": lambda: outage(None),
@@ -154,6 +161,7 @@ SOUND: dict[str, Callable[[], Story]] = {
     "a record that was finished twice": finished_again,
     "two generations leave a partition out, a topic came between": (
         lambda: left_out_since_topics_changed(changed_again=True)),
+    "a topic comes that nobody wants": unwanted_topic,
     "a member consumes before another gets it": lambda: consumed_as_another_gets_it(after_ns=-1),
 }  # fmt: skip
 
@@ -175,6 +183,16 @@ def test_what_is_lawful_by_a_little_is_true(name: str) -> None:
     verdict = check(SOUND[name]().history)
 
     assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_when_a_run_began_makes_no_difference(name: str) -> None:
+    """An hour later by the clock all is as it was."""
+    story = SOUND[name]()
+    hour_ns = 3_600_000 * MS
+    story.events = [replace(e, mono_ns=e.mono_ns + hour_ns, ts_ns=e.ts_ns + hour_ns) for e in story.events]
+
+    assert check(story.history).value is True
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -349,3 +367,13 @@ def test_a_member_that_is_never_missed_is_told_with_how_long_it_is_gone() -> Non
     messages = {v.law: v.message for v in check(told.killed_and_never_evicted().history).violations}
 
     assert messages["T1"] == "b is still in the group 600003 ms after its fault_begin"
+
+
+@pytest.mark.parametrize("kept", ["start", "generation"])
+def test_a_group_of_which_only_members_tell_never_came_into_being(kept: str) -> None:
+    story = told.without(told.two(), lambda e: e.kind == kept)
+
+    verdict = check(story.history)
+
+    assert verdict.value is None
+    assert verdict.unknown[-1].startswith("group 'g' has no generation from the coordinator log")
