@@ -184,6 +184,12 @@ class Member:
         self._polling = False
         self._consumer: Any = None
         self._lock = threading.Lock()  # the client calls back on a thread of its own
+        given = dict(config.consumer)
+        self._poll_ms = given.pop("app_poll_ms", POLL_MS)
+        self._commit_s = given.pop("app_commit_ms", 0) / 1000
+        self._consumer_settings = given
+        self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, and not committed yet
+        self._committed_s = 0.0
         self._taps = [AssignorTap(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
@@ -268,7 +274,7 @@ class Member:
         }
         if config.rack is not None:
             settings["client_rack"] = config.rack
-        return {**settings, **config.consumer}
+        return {**settings, **self._consumer_settings}
 
     def _consume(self) -> None:
         try:
@@ -279,10 +285,12 @@ class Member:
                 if (wanted := self._orders.subscription()) is not None:
                     self._subscribe(wanted)
                 self._polling = True
-                polled = self._consumer.poll(timeout_ms=POLL_MS)
+                polled = self._consumer.poll(timeout_ms=self._poll_ms)
                 self._polling = False
                 if polled:
                     self.take(polled)
+                elif self._due:
+                    self.commit_due()
         except Stop:
             pass
 
@@ -295,9 +303,19 @@ class Member:
         self.write("fault_end", **named)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records, topic-partition -> records, and commit behind them."""
+        """Tell of records, topic-partition -> records, and commit behind them, or with the next that are due."""
         self.consumed(polled)
-        offsets = {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
+        self._due |= {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
+        self.commit_due()
+
+    def commit_due(self) -> None:
+        """Commit what was consumed; with ``app_commit_ms`` every so often, and again what was refused."""
+        again = self._commit_s > 0
+        held = self._consumer.assignment() if again else set(self._due)
+        offsets = {tp: offset for tp, offset in self._due.items() if tp in held}
+        if not offsets or time.monotonic() - self._committed_s < self._commit_s:
+            return
+        self._due, self._committed_s = {}, time.monotonic()
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
         self.write("commit_begin", offsets=rows)
         try:
@@ -305,6 +323,8 @@ class Member:
         except KafkaError as error:
             # Not fatal: the generation is over, or the broker slow. The next owner reads these records again.
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
+            if again:
+                self._due = offsets
         else:
             self.write("commit_ok", offsets=rows)
 

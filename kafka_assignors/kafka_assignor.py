@@ -23,7 +23,7 @@ try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-    from . import kafka_consumer, kafka_guard, kafka_leader
+    from . import kafka_commits, kafka_consumer, kafka_guard, kafka_leader
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
@@ -172,11 +172,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
             )  # fmt: skip
 
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, version 3, in the bytes Java writes for the same state; guards its consumer."""
+        """This member's subscription, version 3, in the bytes Java writes for the same state; mends its consumer."""
         self._find_joining()
         if (coordinator := self._attached()) is not None:
             # Only now: what is just being made is not complete.
             kafka_guard.guard_coordinator(coordinator)
+            kafka_commits.keep_commits(coordinator)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),

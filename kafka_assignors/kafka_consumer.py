@@ -58,8 +58,19 @@ LEARN = (
     *("_subscription.group_subscribe", "_subscription.group_subscription", "config"),
 )
 """What `learn_before_leading` needs, all of it."""
+_COMMITS = "a commit is refused while the group rebalances, also of partitions that the member keeps"
+COMMITS = tuple(
+    Private(path, _COMMITS)
+    for path in (
+        *("commit_offsets_sync", "commit_offsets_async", "_on_join_complete_async"),
+        *("ensure_active_group", "rebalance_in_progress"),
+        *("_subscription.assigned_partitions", "_rebalance_protocol", "group_metadata"),
+    )
+)
+"""What `kafka_commits` needs, all of it."""
 PRIVATE = (
     *GUARD,
+    *COMMITS,
     Private("_rebalance_protocol", "cooperative-sticky is COOPERATIVE only: beside an eager assignor it is refused"),
     Private("_rebalance_protocol", "one assignor instance in two open consumers isn't refused"),
     Private("_heartbeat_closed", "one assignor instance in two open consumers isn't refused"),
@@ -383,7 +394,16 @@ def leader_node(partition: Any) -> int | None:
 
 def unguardable(coordinator: Any) -> list[str]:
     """The names that `wrap` and what follows it need, and that are missing."""
-    found = (missing(coordinator, private.path) for private in GUARD)
+    return _lacks(coordinator, GUARD)
+
+
+def lacks_for_commits(coordinator: Any) -> list[str]:
+    """The names that `wrap_commits` and what follows it need, and that are missing."""
+    return _lacks(coordinator, COMMITS)
+
+
+def _lacks(coordinator: Any, needed: Iterable[Private]) -> list[str]:
+    found = (missing(coordinator, private.path) for private in needed)
     return list(dict.fromkeys(name for name in found if name))
 
 
@@ -399,6 +419,42 @@ def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap) -> No
         ("reset_generation", reset),
     ):
         setattr(coordinator, name, around(coordinator, getattr(coordinator, name)))
+
+
+def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap) -> None:
+    """Put something around what commits, and around what takes over an assignment."""
+    for name, around in (
+        ("commit_offsets_async", asynchronous),
+        ("commit_offsets_sync", sync),
+        ("_on_join_complete_async", joined),
+    ):
+        setattr(coordinator, name, around(coordinator, getattr(coordinator, name)))
+
+
+def rebalancing(coordinator: Any) -> bool:
+    """Whether a cooperative member has joined, and hasn't learned its assignment: what it owns stays its own."""
+    return bool(is_cooperative(coordinator) and coordinator.rebalance_in_progress())
+
+
+def finish_join(coordinator: Any, timeout_ms: float | None) -> bool:
+    """Wait for the end of the join that is under way, with its callbacks, as a poll does; False: not in time."""
+    return bool(coordinator.ensure_active_group(timeout_ms=timeout_ms))
+
+
+def owned(coordinator: Any) -> Collection[Any]:
+    """The topic-partitions that a consumer has in memory as its own."""
+    found: Collection[Any] = coordinator._subscription.assigned_partitions()
+    return found
+
+
+def member_id(coordinator: Any) -> str:
+    """Its id in the group; another one after it was thrown out and joined anew."""
+    return str(coordinator.group_metadata().member_id)
+
+
+def default_callback(coordinator: Any) -> Callable[[Any, Any], None]:
+    """What is called behind a commit without a callback of its own."""
+    return _get(coordinator, "config", {}).get("default_offset_commit_callback") or (lambda _offsets, _answer: None)
 
 
 def fence(coordinator: Any) -> None:
