@@ -47,7 +47,7 @@ _TRANSFORMERS = {
     AIOKAFKA: ("integration.members.transformers.aiokafka", "aiokafka"),
 }
 """The same, of members that transform."""
-TRANSFORMING = (*_TRANSFORMERS, CONFLUENT)
+TRANSFORMING = (*_TRANSFORMERS, CONFLUENT, JAVA)
 """What members may run that have an output topic."""
 _TICK_S = 0.02
 

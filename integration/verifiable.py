@@ -29,6 +29,7 @@ from .broker.settings import LOGGER_FLAGS
 from .coordreader import CoordinatorLog, Joined
 from .errors import NotSupported
 from .member import MemberConfig, runs
+from .members.transformers import java as transformer
 from .names import COOPERATIVE, JAVA_ASSIGNORS
 from .process import MemberProcess, python
 from .watched import Watched
@@ -57,6 +58,10 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
     """
     _check_names("assignor of Java", config, JAVA_ASSIGNORS)
     logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    if config.output is not None:
+        strategies = ",".join(JAVA_ASSIGNORS[name] for name in config.assignors)
+        program = transformer.arguments(config, strategies, properties, version)
+        return [str(java().executable), *_FLAGS, *logger, *program]
     class_path = os.pathsep.join(map(str, kafka_jars(version)))
     return [
         *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),

@@ -83,6 +83,19 @@ def test_what_many_seeds_cannot_be_is_refused_before_a_broker_starts(words: list
 
 
 @pytest.mark.broker
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("client", ["kafka-python", "confluent", "java", "aiokafka"])
+def test_ten_schedules_of_network_faults_are_true_with_every_client(client: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["run", "chaos", "--seeds", "0..9", "--client", client, "--out", str(tmp_path), "--json"]
+    )
+
+    rows = json.loads(done.stdout)["seeds"]
+    assert [(each["seed"], each["value"]) for each in rows] == [(seed, True) for seed in range(10)], done.output
+
+
+@pytest.mark.broker
 def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker: Broker, tmp_path: Path) -> None:
     told: list[tuple[int, bool]] = []
 
