@@ -174,6 +174,8 @@ BROKEN: dict[str, tuple[set[str], Callable[[], Story]]] = {
     "a member stands still, and nobody misses it": ({"P1", "T1"}, paused_for_good),
     "a member is never missed, long after another was cut off": ({"P1", "T1"}, cut_off_before),
     "two generations leave a partition out since a topic came": ({"O3"}, left_out_since_topics_changed),
+    "a member that left is never missed": (
+        {"P1", "T1"}, lambda: told.later(told.without(told.two().stop("b"), lambda e: e.kind != "exit"))),
     "a stranger's commit": ({"C5"}, stranger_commits),
 }  # fmt: skip
 
