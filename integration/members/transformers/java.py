@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.connection.properties import render
-from kafka_assignors.errors import MachineError
+from kafka_assignors.errors import JavaNotFound, MachineError
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 
 from ...member import MemberConfig
@@ -32,7 +32,8 @@ def arguments(config: MemberConfig, strategies: str, properties: Path, version: 
         version: Of the pinned jars.
 
     Raises:
-        MachineError: There is no Java, no jars, or no compiler: Java is a runtime alone.
+        JavaNotFound: There is no Java, or it has no compiler.
+        MachineError: There are no jars.
     """
     settings = {
         **_under("app", _of_app(config)),
@@ -101,7 +102,7 @@ def _compiled(version: str) -> Path:
         return folder
     compiler = Path(java().executable).resolve().with_name("javac")
     if not compiler.exists():
-        raise MachineError(
+        raise JavaNotFound(
             f"Java's transforming member is compiled on the spot, and {compiler.parent} has no javac; install a JDK of "
             "17 or newer, and let PATH or JAVA_HOME name it"
         )
