@@ -386,7 +386,11 @@ def _message(error: Exception, config: MemberConfig) -> str:
             f"member {config.member!r} offers {', '.join(config.assignors)}, none of which every other member of group "
             f"{config.group!r} offers too: give all members one assignor in common (INCONSISTENT_GROUP_PROTOCOL)"
         )
-    rights = (Right("Read", "Group", config.group), *(Right("Read", "Topic", topic) for topic in config.topics))
+    rights = [Right("Read", "Group", config.group), *(Right("Read", "Topic", topic) for topic in config.topics)]
+    if config.output is not None:
+        from .members.transformers import transactional_id
+
+        rights += [Right("Write", "Topic", config.output), Right("Write", "TransactionalId", transactional_id(config))]
     refused = denied(config.connection(), error, *rights)
     return f"{type(error).__name__}: {error}" if refused is None else str(refused)
 

@@ -80,7 +80,7 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
     if kind is None:
         return None
     user = connection.username or "ANONYMOUS"
-    fitting = [right for right in rights if right.kind == kind] or list(rights)
+    fitting = (right for right in rights if right.kind == kind)
     for right in sorted(fitting, key=lambda right: right.name not in said):
         return AccessRefused(
             f"{connection}: user {user!r} lacks the right {right}; an administrator gives it by: "

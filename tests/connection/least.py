@@ -14,6 +14,8 @@ SEE_TOPIC, READ_TOPIC, WRITE_TOPIC = (Right(each, "Topic", "orders") for each in
 SEE_GROUP, READ_GROUP = Right("Describe", "Group", "owned"), Right("Read", "Group", "billing")
 SEE_GROUPS = Right("Describe", "Group", PREFIX, prefixed=True)
 READ_LOG = Right("Read", "Topic", "__consumer_offsets")
+GROW = Right("Alter", "Topic", PREFIX, prefixed=True)
+TRANSACT = Right("Write", "TransactionalId", PREFIX, prefixed=True)
 MAKE_EVENTS, WRITE_EVENTS = (Right(each, "Topic", "events") for each in ("Create", "Write"))
 PLAYED = (
     *(Right(each, "Topic", PREFIX, prefixed=True) for each in ("Create", "Read", "Write", "Delete")),
@@ -34,6 +36,8 @@ NEEDED: dict[str, tuple[Right, ...]] = {
     "producers growth --topic": (READ_TOPIC,),
     "run, demo": PLAYED,
     "run, demo --events-topic": (*PLAYED, MAKE_EVENTS, WRITE_EVENTS),
+    "run of a scenario that adds partitions": (*PLAYED, GROW),
+    "run of a scenario with transactions": (*PLAYED, TRANSACT),
     "pipeline run": (READ_TOPIC,),
     "pipeline run --group": (READ_TOPIC, READ_LOG, SEE_GROUPS),
     "pipeline stream": (READ_TOPIC,),

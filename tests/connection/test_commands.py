@@ -201,10 +201,11 @@ def test_commands_that_read(options: Options, secured: Secured, orders: str, wat
         assert not any(secret in done.output for secret in user.secrets)
 
 
-def short_scenario(folder: Path) -> str:
+def short_scenario(folder: Path, *further: Mapping[str, Any], **fields: Any) -> str:
     """A file with a scenario in which records are sent."""
-    steps = [{"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]}]
-    (file := folder / "short.json").write_text(json.dumps({"topics": {"orders": 4}, "rate_per_s": 50, "steps": steps}))
+    steps = [{"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]}, *further]
+    said = {"topics": {"orders": 4}, "rate_per_s": 50, "steps": steps, **fields}
+    (file := folder / "short.json").write_text(json.dumps(said))
     return str(file)
 
 

@@ -36,6 +36,12 @@ def test_each_client_s_error_names_the_right(error: Exception, right: str):
     assert "hunter2" not in str(told.value)
 
 
+def test_a_right_on_something_else_is_not_called_missing():
+    refused = denied(ALICE, GroupAuthorizationFailedError("billing"), Right("Read", "Topic", "orders"))
+    said = "b:1: user 'alice' lacks a right on a Group; an administrator gives it by kafka-acls.sh"
+    assert str(refused) == said
+
+
 def test_what_is_about_something_else_passes():
     assert denied(ALICE, KafkaError("disconnected"), *RIGHTS) is None
     assert denied(ALICE, OSError(errno.EROFS, "Read-only file system"), *RIGHTS) is None  # 30, as a group's refusal

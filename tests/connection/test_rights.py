@@ -10,7 +10,7 @@ import itertools
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from logging.handlers import QueueHandler
 from pathlib import Path
@@ -26,12 +26,12 @@ from integration.watch import GroupWatcher
 from kafka_assignors import CooperativeStickyAssignor, plan
 from kafka_assignors.aiokafka import RangeAssignor as AioRange
 from kafka_assignors.confluent import BridgedConsumer
-from kafka_assignors.connection import Connection, needing
+from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
 from producers import RoundRobinPartitioner
 from producers.__main__ import app as producers
 
-from .least import MAKE_EVENTS, NEEDED, READ_GROUP, READ_TOPIC, WRITE_EVENTS, WRITE_TOPIC
+from .least import GROW, MAKE_EVENTS, NEEDED, READ_GROUP, READ_TOPIC, TRANSACT, WRITE_EVENTS, WRITE_TOPIC
 from .test_commands import short_scenario
 
 ENDS_S = 20
@@ -175,10 +175,10 @@ def plan_of_a_live_group(connection: Connection) -> None:
     assert plan(group).assignment == {member.member_id: {"orders": [0, 1, 2, 3]} for member in group.members}
 
 
-def external_run(connection: Connection, tmp_path: Path, *words: str) -> None:
+def external_run(connection: Connection, tmp_path: Path, *words: str, scenario: str | None = None) -> None:
     out = str(tmp_path / f"run-{next(_COUNTER)}")
     options = ("--yes", "--timeout-s", str(ENDS_S), "--out", out, *words)
-    command(harness, connection, "run", short_scenario(tmp_path), *options)
+    command(harness, connection, "run", scenario or short_scenario(tmp_path), *options)
 
 
 COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
@@ -214,11 +214,26 @@ def test_the_least_rights_are_enough_and_each_is_needed(name: str, user: Any, tm
         assert not any(secret in said for secret in lesser.secrets)
 
 
-def test_who_publishes_events_may_make_and_write_their_topic(user: Any, tmp_path: Path):
-    """The rights of the run itself are proven above."""
-    for missing in (MAKE_EVENTS, WRITE_EVENTS):
-        needed = NEEDED["run, demo --events-topic"]
-        lesser = user(*(right for right in needed if right != missing))
-        with pytest.raises(AccessRefused, match=f"lacks the right {missing.operation} on Topic events; an admin"):
-            external_run(lesser, tmp_path, "--events-topic", "events")
-    external_run(user(*needed), tmp_path, "--events-topic", "events")
+SOON = {"consumer": {"metadata_max_age_ms": 1000}}
+GROWING = {"name": "orders grows", "actions": [{"add_partitions": "orders", "partitions": 5}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "words", "steps", "fields"),
+    [
+        ("run, demo --events-topic", (MAKE_EVENTS, WRITE_EVENTS), ("--events-topic", "events"), (), {}),
+        ("run of a scenario that adds partitions", (GROW,), (), (GROWING,), SOON),
+        ("run of a scenario with transactions", (TRANSACT,), (), (), {"output": "done"}),
+    ],
+)
+def test_what_some_runs_need_beside(
+    name: str, missing: Sequence[Right], words: Sequence[str], steps: Any, fields: Any, user: Any, tmp_path: Path
+):
+    """The rights of every run are proven above."""
+    scenario = short_scenario(tmp_path, *steps, **fields)
+    for each in missing:
+        lesser = user(*(right for right in NEEDED[name] if right != each))
+        with pytest.raises(AccessRefused, match=f"lacks the right {each.operation} on {each.kind} ") as refused:
+            external_run(lesser, tmp_path, *words, scenario=scenario)
+        print(f"{name}, without {each}: {refused.value}")
+    external_run(user(*NEEDED[name]), tmp_path, *words, scenario=scenario)
