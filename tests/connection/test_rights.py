@@ -194,7 +194,7 @@ COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
     "producers growth --topic": lambda c, _: command(
         producers, c, "growth", "--from", "4", "--to", "8", "--topic", "orders"
     ),
-    "run, demo": external_run,
+    "run": external_run,
 }
 
 
@@ -221,7 +221,7 @@ GROWING = {"name": "orders grows", "actions": [{"add_partitions": "orders", "par
 @pytest.mark.parametrize(
     ("name", "missing", "words", "steps", "fields"),
     [
-        ("run, demo --events-topic", (MAKE_EVENTS, WRITE_EVENTS), ("--events-topic", "events"), (), {}),
+        ("run --events-topic", (MAKE_EVENTS, WRITE_EVENTS), ("--events-topic", "events"), (), {}),
         ("run of a scenario that adds partitions", (GROW,), (), (GROWING,), SOON),
         ("run of a scenario with transactions", (TRANSACT,), (), (), {"output": "done"}),
     ],
