@@ -433,7 +433,7 @@ def up(
             what = f"{started.backend} broker"
         if started.secured is not None:
             file = kept.enter_context(started.secured.admin.file())
-            print(f"secured listener: {started.secured.bootstrap}; --config {file} holds how to get in, until it ends")
+            print(f"secured listener: {started.secured.bootstrap}; until it ends, clients get in by --config {file}")
         print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C ends it", flush=True)
         signal.pause()
 

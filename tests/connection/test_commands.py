@@ -121,16 +121,19 @@ def start(
 def test_up_secure_names_a_file_that_gets_a_client_in():
     command = [sys.executable, "-u", "-m", "integration", "up", "--secure"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
-        assert started.stdout is not None
-        told = started.stdout.readline()
-        assert "--config " in told, told
-        config = Path(told.partition("--config ")[2].split()[0])
-        connection = read_connection(config=config)
-        assert connection.password not in told
-        assert config.stat().st_mode & 0o077 == 0
-        assert len(brokers(connection)) == 1
-        started.send_signal(signal.SIGINT)
-        assert started.wait(60) == 130
+        try:
+            assert started.stdout is not None
+            told = started.stdout.readline()
+            assert "--config " in told, told
+            config = Path(told.partition("--config ")[2].split()[0])
+            connection = read_connection(config=config)
+            assert connection.password not in told
+            assert config.stat().st_mode & 0o077 == 0
+            assert len(brokers(connection)) == 1
+            started.send_signal(signal.SIGINT)
+            assert started.wait(60) == 130
+        finally:
+            started.terminate()
     assert not config.exists()
 
 
