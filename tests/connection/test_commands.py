@@ -33,7 +33,7 @@ from producers.__main__ import app as producers
 from .least import NEEDED, PLAYED, PREFIX
 
 ROOT = Path(__file__).parents[2]
-ENDS_S, JOINS_S = 240, 60
+ENDS_S, JOINS_S = 540, 60
 
 
 @contextmanager
@@ -271,6 +271,7 @@ def spark_log(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("what", "options"), [("run --group", by_file), ("stream", by_settings)])
 def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(
     what: str, options: Options, secured: Secured, orders: str, watched: str, spark_log: Path, tmp_path: Path
