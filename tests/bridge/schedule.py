@@ -62,6 +62,8 @@ class Schedule:
             "app_interrupt": rng.choice(["ends", "goes-on"]),
             **rng.choice([queues, {}]),  # queues that are always full, or that hold all there is
         }
+        if app["app_commits"] == "message":
+            app["app_batch"] = min(batch, 20)  # each commit is a round trip, and takes its time on a busy machine
         actions = [rng.choice(_ACTIONS) for _ in range(rng.randint(2, 4))]
         return cls(
             seed, rng.randint(2, 4), rng.choice(_ASSIGNORS), app, rng.choice(["bridge", "kafka-python"]), tuple(actions)
