@@ -193,7 +193,7 @@ def replay(record: GroupRecord, found: Findings) -> None:
             continue
         view = record.views.get((generation.leader, generation.number))
         if view is None:
-            name = generation.names[generation.leader]
+            name = generation.names.get(generation.leader or "", generation.leader)
             found.unknown.append(f"A1: what {name} saw when it assigned generation {generation.number} is missing")
             continue
         rows = generation.event.data["members"]

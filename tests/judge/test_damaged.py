@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, example, given, note, settings
 from hypothesis import strategies as st
 
 from integration.checker import check
@@ -51,6 +51,11 @@ TRIES = st.lists(st.lists(damages(), min_size=1, max_size=2), min_size=PER_STORY
 
 @pytest.mark.timeout(900)
 @given(plan=plans(), tries=TRIES)
+# The leader that wrote a generation isn't among its members.
+@example(
+    plan=Plan("range", True, (2, 4), (("grow", 0), ("restart", 0))),
+    tries=[[Damage("drop", 1546, 0, 1), Damage("double", 105, 0, 1)]],
+)
 @settings(DRAWN, max_examples=250)
 def test_a_thousand_damaged_histories_are_never_true(plan: Plan, tries: list[list[Damage]]) -> None:
     never_true(plan, tries)
