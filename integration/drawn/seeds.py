@@ -38,6 +38,7 @@ class Row:
         seconds: How long it was played and judged.
         folder: Its history and its page.
         manifest: SHA-256 of its history's manifest: that is the history that was judged.
+        scenario: SHA-256 of what was played.
     """
 
     seed: int
@@ -47,6 +48,7 @@ class Row:
     seconds: float
     folder: str
     manifest: str
+    scenario: str
 
     def words(self) -> str:
         """One line of the summary."""
@@ -100,11 +102,19 @@ def play_seeds(
 
     Returns:
         What became of each seed that was played, now or before.
+
+    Raises:
+        ConfigError: A seed's folder holds a run of another scenario: another client, assignor or law was asked for.
     """
     rows = []
     for seed, what in scenarios.items():
         folder = out / f"seed-{seed}"
         kept = _kept(folder)
+        if kept is not None and kept.scenario != _sha256(repr(what).encode()):
+            raise ConfigError(
+                f"{folder} holds seed {seed} of {what.name} played with other options (client, assignors or laws that "
+                "it requires): give this run an --out of its own"
+            )
         if kept is None:
             if until is not None and time.monotonic() >= until:
                 continue
@@ -144,19 +154,22 @@ def _played(
     run = uuid.uuid4().hex
     with sandbox:
         result = play(what, broker, folder / "history", run, sandbox=sandbox, group=what.name, timeout_s=timeout_s)
-    row = _row(seed, result, folder, time.monotonic() - began)
+    row = _row(seed, what, result, folder, time.monotonic() - began)
     report = Report(f"{what.name}, seed {seed}", str(folder), row.value, (), groups=(result,))
     (folder / "report.html").write_text(render_html(report), "utf-8")
     (folder / VERDICT).write_text(json.dumps(asdict(row), indent=1) + "\n", "utf-8")
     return row
 
 
-def _row(seed: int, result: GroupResult, folder: Path, seconds: float) -> Row:
+def _row(seed: int, what: Scenario, result: GroupResult, folder: Path, seconds: float) -> Row:
     verdict = result.verdict
     broken: dict[str, int] = {}
     for violation in verdict.violations:
         broken[violation.law] = broken.get(violation.law, 0) + 1
-    return Row(seed, verdict.value, broken, list(verdict.unknown[:5]), round(seconds, 1), str(folder), _digest(folder))
+    return Row(
+        seed, verdict.value, broken, list(verdict.unknown[:5]), round(seconds, 1), str(folder), _digest(folder),
+        _sha256(repr(what).encode()),
+    )  # fmt: skip
 
 
 def _kept(folder: Path) -> Row | None:
@@ -170,4 +183,8 @@ def _kept(folder: Path) -> Row | None:
 
 def _digest(folder: Path) -> str:
     path = folder / "history" / MANIFEST
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+    return _sha256(path.read_bytes()) if path.exists() else ""
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

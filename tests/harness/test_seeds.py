@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ ONE = Scenario("one", "One member joins.", (Step("m1 joins", (Join("m1"),)),), t
 
 
 def row(seed: int, value: bool | None) -> Row:
-    return Row(seed, value, {"O1": 2} if value is False else {}, ["why"] if value is None else [], 3.2, "f", "m")
+    return Row(seed, value, {"O1": 2} if value is False else {}, ["why"] if value is None else [], 3.2, "f", "m", "s")
 
 
 def test_seeds_are_two_numbers_of_which_the_second_counts_too() -> None:
@@ -121,3 +122,8 @@ def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker:
     again = play()
     assert told == [(1, False), (2, True)]
     assert again[1] == rows[1]
+
+    other = replace(ONE, require=("C3",))
+    with pytest.raises(ConfigError, match=r"seed-2 holds seed 2 of one played with other options .* --out of its own"):
+        play_seeds({2: other}, kafka_broker, tmp_path, lambda *_: None, prefix=new_prefix())
+    assert [each.manifest for each in play()] == [each.manifest for each in again]
