@@ -1,6 +1,6 @@
 """When a process could not know what it had lost: it stood still, was fenced, or was cut off. Spark's functions alone.
 
-The rules are those of the harness's checker (integration/timeline.py 5 and 6), in windows instead of a loop.
+The rules are those of the harness's checker (`integration/zombies.py`), in windows instead of a loop.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
-from integration import timeline as checkers
+from integration import zombies as checkers
 from integration.history import History
 from integration.timeline import Interval, intervals
 from kafka_assignors.events import Event
