@@ -80,7 +80,10 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
     if kind is None:
         return None
     user = connection.username or "ANONYMOUS"
-    fitting = (right for right in rights if right.kind == kind)
+    fitting = [right for right in rights if right.kind == kind]
+    if kind == "Cluster" and not fitting:
+        # Who may write to no topic gets no producer id, and is told that it lacks a right on the cluster (KIP-679).
+        fitting = [right for right in rights if (right.operation, right.kind) == ("Write", "Topic")]
     for right in sorted(fitting, key=lambda right: right.name not in said):
         return AccessRefused(
             f"{connection}: user {user!r} lacks the right {right}; an administrator gives it by: "

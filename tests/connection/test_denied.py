@@ -6,7 +6,12 @@ import errno
 from pathlib import Path
 
 import pytest
-from kafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
 
 from kafka_assignors.connection import Connection, Right, denied, needing
 from kafka_assignors.errors import AccessRefused
@@ -24,6 +29,7 @@ RIGHTS = (Right("Read", "Topic", "orders"), Right("Write", "Topic", "audit"), Ri
         (TopicAuthorizationFailedError({"orders"}), "Read on Topic orders"),
         (TopicAuthorizationFailedError({"audit"}), "Write on Topic audit"),
         (GroupAuthorizationFailedError("billing"), "Read on Group billing"),
+        (ClusterAuthorizationFailedError("producer id"), "Write on Topic audit"),
         (RuntimeError("Broker: Topic authorization failed"), "Read on Topic orders"),
         (RuntimeError("KafkaError{code=GROUP_AUTHORIZATION_FAILED,val=30}"), "Read on Group billing"),
         (RuntimeError("org.apache.kafka…TopicAuthorizationException: Not authorized"), "Read on Topic orders"),
