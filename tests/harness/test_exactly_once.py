@@ -20,6 +20,7 @@ from integration.members.transformers import java as transformer
 from integration.play import play
 from integration.report import GroupResult, verdict_lines
 from integration.scenario import scenario
+from integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.errors import JavaNotFound
 from kafka_assignors.jvm import java
 
@@ -37,8 +38,10 @@ ZOMBIE = replace(
 
 
 def played(client: str, broker: Broker, folder: Path) -> GroupResult:
+    what = of_client(ZOMBIE, client)
     try:
-        return play(of_client(ZOMBIE, client), broker, folder, f"run-{client}")
+        with Sandbox(broker.connection, new_prefix()) as sandbox:
+            return play(what, broker, folder, f"run-{client}", sandbox=sandbox, group=what.name)
     except JavaNotFound as error:  # the Java that is fetched here is a runtime, without a compiler
         pytest.skip(str(error))
 

@@ -38,6 +38,21 @@ class TransformingMember(Member):
 
     def run(self) -> None:
         """As `Member`; its producer is there before it joins."""
+        try:
+            self._begin()
+            super().run()
+        finally:
+            if self._producer is not None:
+                self._producer.close(timeout=5)
+
+    def _begin(self) -> None:
+        """Take a new producer.
+
+        After an abort, too: kafka-python 3.0.12 keeps the offsets of a transaction whose commit was refused
+        (``_pending_txn_offset_commits``), and commits them with the next one, though others have gone on since.
+        """
+        if self._producer is not None:
+            self._producer.close(timeout=5)
         self._producer = KafkaProducer(
             **self._config.connection().kafka_python(),
             client_id=self._config.member,
@@ -46,11 +61,7 @@ class TransformingMember(Member):
             allow_auto_create_topics=False,
             metrics_enabled=False,
         )
-        try:
-            self._producer.init_transactions()
-            super().run()
-        finally:
-            self._producer.close(timeout=5)
+        self._producer.init_transactions()
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Transform records and commit outputs and offsets together; what is aborted is read again."""
@@ -72,6 +83,7 @@ class TransformingMember(Member):
             # Not fatal: the generation is over, or a coordinator away.
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}", transaction=number)
             self._producer.abort_transaction()
+            self._begin()
             self._rewind(offsets)
         else:
             self.write("commit_ok", offsets=rows, transaction=number)
