@@ -193,7 +193,7 @@ class MemberFaults(ABC):
                 raise self._missed(
                     f"member {name!r} of group {self.group!r} still runs after {timeout_s:g} s", timeout_s
                 )
-            self._check_alive()
+            self._check_alive(but=name)
             time.sleep(_TICK_S)
         self._ended(name, STOP_S)
         return process.epitaph()
@@ -231,9 +231,9 @@ class MemberFaults(ABC):
                 raise self._missed(failure(), timeout_s)
             time.sleep(_TICK_S)
 
-    def _check_alive(self) -> None:
+    def _check_alive(self, but: str | None = None) -> None:
         for name, process in tuple(self._processes.items()):
-            if process.returncode is not None:
+            if name != but and process.returncode is not None:
                 self._ended(name, STOP_S, asked=False)
                 raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
 
