@@ -98,7 +98,7 @@ class _Play:
     def records(self, number: int) -> None:
         """Send records, each partition as many."""
         rows = [Record(self._topic, partition=each % self._schedule.partitions) for each in range(number)]
-        send(self._group.bootstrap, self._group.folder, "run", "default", rows)
+        send(self._group.bootstrap, self._group.folder, "run", "explicit", rows)
 
     def start(self, name: str, **app: Any) -> None:
         """Start a member: "a" is bridged, "b" what the schedule says."""
