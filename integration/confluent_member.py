@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .member import MemberConfig
 from .verifiable_member import say, text
@@ -77,20 +77,39 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     Raises:
         KafkaException: What the client couldn't recover from, such as another member with its instance id.
     """
-    from confluent_kafka import Consumer, KafkaException
+    from confluent_kafka import Consumer
 
     consumer = Consumer(settings(config))
-    batch = _Batch(consumer)
+    consume(consumer, config.topics, _Batch(consumer), stop)
+
+
+class Batches(Protocol):
+    """What a member does with its records."""
+
+    def add(self, record: Any) -> None:
+        """Take a record."""
+
+    def finish(self) -> None:
+        """Be done with those that were taken."""
+
+
+def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: threading.Event) -> None:
+    """Poll until told to stop, each time finish what came, then leave the group.
+
+    Raises:
+        KafkaException: What the client couldn't recover from.
+    """
+    from confluent_kafka import KafkaException
 
     def callback(name: str) -> Any:
         def tell(_consumer: Any, partitions: Iterable[Any]) -> None:
-            batch.finish()  # what was consumed before comes before
+            batches.finish()  # what was consumed before comes before
             say(name, partitions=[{"topic": tp.topic, "partition": tp.partition} for tp in partitions])
 
         return tell
 
     consumer.subscribe(
-        list(config.topics),
+        list(topics),
         on_assign=callback("partitions_assigned"),
         on_revoke=callback("partitions_revoked"),
         on_lost=callback("partitions_lost"),
@@ -104,10 +123,10 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
                 if record is None:
                     break
                 if (error := record.error()) is None:
-                    batch.add(record)
+                    batches.add(record)
                 elif error.fatal():
                     raise KafkaException(error)
-            batch.finish()
+            batches.finish()
     finally:
         consumer.close()
     say("shutdown_complete")

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from ...confluent_member import main, settings
+from ...confluent_member import consume, main, settings
 from ...member import MemberConfig
 from ...verifiable_member import say, text
 from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
 
-_BATCH, _POLL_S, _TIMEOUT_S = 500, 0.1, 15.0
+_TIMEOUT_S = 15.0
 
 
 class _Batches:
@@ -90,7 +90,7 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     Raises:
         KafkaException: What the client couldn't recover from.
     """
-    from confluent_kafka import Consumer, KafkaException, Producer
+    from confluent_kafka import Consumer, Producer
 
     own = settings(config)
     own.pop(WORK_MS.replace("_", "."), None)
@@ -104,36 +104,7 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
         }
     )
     producer.init_transactions(_TIMEOUT_S)
-    batches = _Batches(config, consumer, producer)
-
-    def callback(name: str) -> Any:
-        def tell(_consumer: Any, partitions: Iterable[Any]) -> None:
-            batches.finish()  # what was consumed before comes before
-            say(name, partitions=[{"topic": tp.topic, "partition": tp.partition} for tp in partitions])
-
-        return tell
-
-    consumer.subscribe(
-        list(config.topics),
-        on_assign=callback("partitions_assigned"),
-        on_revoke=callback("partitions_revoked"),
-        on_lost=callback("partitions_lost"),
-    )
-    say("startup_complete")
-    try:
-        while not stop.is_set():
-            for number in range(_BATCH):
-                record = consumer.poll(0 if number else _POLL_S)
-                if record is None:
-                    break
-                if (error := record.error()) is None:
-                    batches.add(record)
-                elif error.fatal():
-                    raise KafkaException(error)
-            batches.finish()
-    finally:
-        consumer.close()
-    say("shutdown_complete")
+    consume(consumer, config.topics, _Batches(config, consumer, producer), stop)
 
 
 if __name__ == "__main__":
