@@ -368,10 +368,18 @@ def judged() -> Callable[..., Verdict]:
 
 
 def _told(verdict: Verdict, folder: Path) -> str:
+    """The law that is broken first, as pytest's summary shows one line; then the verdict and what to do with it."""
+    first = [f"{violation.law}: {violation.message}" for violation in verdict.violations[:1]]
     lines = verdict_lines(verdict)
     if len(lines) > _LINES:
         lines[_LINES:] = [f"  … {len(lines) - _LINES} lines more"]
-    return "\n".join([*lines, f"judge it again: python -m integration judge {shlex.quote(str(folder))}"])
+    return "\n".join(
+        [
+            *(first or verdict.unknown[:1]),
+            *lines,
+            f"judge it again: python -m integration judge {shlex.quote(str(folder))}",
+        ]
+    )
 
 
 def _demand(verdict: Verdict, folder: Path, unknown_ok: bool) -> None:

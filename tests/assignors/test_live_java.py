@@ -1,7 +1,8 @@
 """Random groups, as their bytes, to Java's live assignors and to ours.
 
-1,000 groups for each strategy and 50 crowds; ``FUZZ_GROUPS=10000`` in the environment for more, ``FUZZ_FIRST=20000``
-for others. A difference is shown with its seed and the smallest group that still has it.
+200 groups for each strategy and 10 crowds, and 1,000 and 50 in the long form; ``FUZZ_GROUPS=10000`` in the environment
+makes that longer, and ``FUZZ_FIRST=20000`` draws others. A difference is shown with its seed and the smallest group
+that still has it.
 
 Java's sticky assignors are given no subscription that names a topic twice, which no client sends: they then take equal
 subscriptions for different ones. User data are well formed, or of no form: what is cut off in the middle, or written by
@@ -30,10 +31,9 @@ from kafka_assignors.kafka_python import assignor
 from . import fuzz, golden, oracle
 from .live import ASSIGNORS, JOIN_GROUP, METADATA, JavaLeader, decoded, join_group, metadata
 
-GROUPS = int(os.environ.get("FUZZ_GROUPS", "1000"))
-CROWDS = GROUPS // 20
+MANY = int(os.environ.get("FUZZ_GROUPS", "1000"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
-LIMIT_S = 100 + GROUPS // 4
+LIMIT_S = 100 + MANY // 4
 ROUNDS = 3
 
 # What a cooperative answer of Java's may do and still be followed.
@@ -113,11 +113,12 @@ def settled(leader: JavaLeader, name: str, case: fuzz.Case, assignment: Assignme
 
 
 @pytest.mark.timeout(LIMIT_S)
+@pytest.mark.parametrize("groups", [200, pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ASSIGNORS)
 @pytest.mark.source("apache/kafka 4.3.0, live")
-def test_random_groups_are_assigned_as_java_assigns_them(name, leader):
-    seen = Counter[str]()
-    for seed, size in [*product(range(FIRST, FIRST + GROUPS), [""]), *product(range(FIRST, FIRST + CROWDS), ["crowd"])]:
+def test_random_groups_are_assigned_as_java_assigns_them(name, groups, leader):
+    seen, last, crowds = Counter[str](), FIRST + groups, FIRST + groups // 20
+    for seed, size in [*product(range(FIRST, last), [""]), *product(range(FIRST, crowds), ["crowd"])]:
         case = fuzz.draw(seed, size)
         if name in BEARABLE:
             case = replace(case, members=tuple(replace(m, topics=tuple(dict.fromkeys(m.topics))) for m in case.members))
@@ -128,8 +129,8 @@ def test_random_groups_are_assigned_as_java_assigns_them(name, leader):
         seen[outcome] += 1
 
     print(f"{name}: {dict(seen)}")
-    assert seen["equal"] >= 0.5 * GROUPS
-    assert GROUPS < 1000 or seen.keys() >= OUTCOMES[name]
+    assert seen["equal"] >= 0.5 * groups
+    assert groups < 1000 or seen.keys() >= OUTCOMES[name]
 
 
 # The second claim of a partition that is disputed anyway; told in a version of the subscription without a generation.

@@ -22,7 +22,6 @@ from . import model
 from .live import JavaLeader, metadata
 from .model import Counts, Live, Model
 
-pytestmark = pytest.mark.source("harness.md requirement 18")
 SLACK = 0
 """Moves beyond the fewest that ours may take."""
 MOST = 9  # members

@@ -63,7 +63,7 @@ def fenced_and_joined_by_another(
     return check(History.load(folder))
 
 
-@pytest.mark.source("assignors.md requirement 9, defect K4 of kafka-python 3.0.12")
+@pytest.mark.source("kafka-python 3.0.12: a claim is what was last assigned, whatever was lost since")
 def test_a_fenced_member_claims_nothing_and_nothing_is_stranded(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -79,7 +79,7 @@ def test_a_fenced_member_claims_nothing_and_nothing_is_stranded(
     assert len(lost) == TIMES * PARTITIONS // 2
 
 
-@pytest.mark.source("kafka-python 3.0.12: claims come from what was last assigned, and lost doesn't clear them (K4)")
+@pytest.mark.source("kafka-python 3.0.12: claims come from what was last assigned, and lost doesn't clear them")
 def test_kafka_pythons_own_assignor_claims_what_it_lost(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

@@ -34,7 +34,6 @@ def test_is_cut_short(kafka_group, kafka_topic):
 
 
 @pytest.mark.broker
-@pytest.mark.source("harness requirement 3: no leftovers")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')

@@ -153,7 +153,7 @@ def twins(
     return ended, check(History.load(folder))
 
 
-@pytest.mark.source("KIP-345; harness.md 2.4: kafka-python's fenced static member goes on consuming")
+@pytest.mark.source("KIP-345; kafka-python 3.0.12's fenced static member goes on consuming")
 def test_our_fenced_static_member_stops(kafka_broker: Broker, tmp_path: Path) -> None:
     result = played("fenced", kafka_broker, tmp_path, **{f"orders-{tmp_path.name}": 6})
 
@@ -244,7 +244,7 @@ def test_a_leader_stalls_and_another_dies_as_it_assigns(assignor: str, kafka_bro
         assert {i.end_kind for i in result.intervals if i.member == "m1" and i.zombie_ms} == {"lost"}
 
 
-@pytest.mark.source("harness.md 2.4: revoked in place of lost, stale claims")
+@pytest.mark.source("kafka-python 3.0.12: revoked in place of lost, stale claims")
 def test_kafka_pythons_leader_is_told_to_revoke_what_it_lost(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

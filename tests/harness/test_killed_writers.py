@@ -50,7 +50,6 @@ for i in range({WRITERS}):
 """
 
 
-@pytest.mark.source("harness requirement 4: at most the last line is torn; flushed before effect")
 def test_what_a_killed_writer_leaves_is_whole_but_for_its_last_line(tmp_path: Path) -> None:
     """Two dozen that write as fast as they can are killed one after the other, each at a random moment."""
     rng = random.Random(SEED)
@@ -87,7 +86,6 @@ def test_what_a_killed_writer_leaves_is_whole_but_for_its_last_line(tmp_path: Pa
 
 
 @pytest.mark.broker
-@pytest.mark.source("harness requirement 4")
 def test_members_that_are_killed_at_any_moment_of_their_lives(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

@@ -100,7 +100,6 @@ def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Cal
     return of
 
 
-@pytest.mark.source("harness requirement 7: join 1 to 4, leave 4 to 1, all assignors")
 @pytest.mark.parametrize(
     "assignor",
     ASSIGNORS,

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +26,7 @@ from integration.publish import publish
 from integration.records import Record, Sender, read_back, send
 from kafka_assignors.errors import ConfigError, UnknownName
 
-from ..waiting import until
+from ..waiting import finished, until
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
@@ -262,12 +261,9 @@ def test_a_stopped_member_revokes_leaves_and_says_so(
     group.start("m1", [topic], ["cooperative-sticky"])
     group.wait_stable()
 
-    begun = time.monotonic()
-    group.stop("m1")
-    seconds = time.monotonic() - begun
-
     # Its poll lasts half a minute; it isn't waited for.
-    assert seconds < 10
+    finished(lambda: group.stop("m1"), within_s=20)
+
     kinds = [e.kind for e in History.load(tmp_path).events if e.src == "member"]
     assert kinds[-3:] == ["revoke_begin", "revoke_end", "stop"]
 
@@ -343,11 +339,9 @@ def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
         lambda: Sender("127.0.0.1:1", tmp_path, "run", ["t"], "default", 10),
         lambda: publish("127.0.0.1:1", "events", tmp_path),
     ]
-    begun = time.monotonic()
     with ThreadPoolExecutor(len(ways)) as pool:
-        said = list(pool.map(tried, ways))
+        said = list(pool.map(tried, ways, timeout=60))
 
-    assert time.monotonic() - begun < 15
     assert all("no Kafka broker at 127.0.0.1:1" in text for text in said)
 
 

@@ -24,7 +24,6 @@ from kafka_assignors.core.userdata import options
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.timeout(600),
-    pytest.mark.source("assignors.md requirement 13; issue 4, done when 4"),
 ]
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
@@ -178,7 +177,7 @@ def test_librdkafka_java_and_ours_share_a_group(
         assert told(record) == {b"", AS_JAVA.encode()}
 
 
-@pytest.mark.source("kafka-python 3.0.12: sticky user data with a version prefix, which Java can't read (K3)")
+@pytest.mark.source("kafka-python 3.0.12: sticky user data with a version prefix, which Java can't read")
 def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:

@@ -11,7 +11,7 @@ from integration.checker import check
 from integration.group import MemberGroup
 from integration.history import History
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.source("harness.md requirement 18")]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 STEPS = ("+1", "+2", "+3", "-2", "+4", "+5", "x3", "-1")
 """Joins, leaves and kills, by the member's number."""

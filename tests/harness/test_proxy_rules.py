@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,10 +71,12 @@ def test_a_request_is_hit_by_its_api_and_the_client_gets_over_it(
     producer = producer_of(proxy, client_id)
     try:
         first = producer.send(topic, b"before").get(timeout=20)
-        began = time.monotonic()
         applied = proxy.apply(fault)
-        second = producer.send(topic, b"after").get(timeout=30)
-        took_s = time.monotonic() - began
+        sent = producer.send(topic, b"after")
+        if late_s:
+            with pytest.raises(KafkaTimeoutError):
+                sent.get(timeout=late_s / 2)
+        second = sent.get(timeout=30)
         applied.wait()
     finally:
         producer.close()
@@ -84,7 +85,7 @@ def test_a_request_is_hit_by_its_api_and_the_client_gets_over_it(
     begin, end = told_of(folder, client_id)
     assert (begin.kind, end.kind, begin.member, begin.group) == ("fault_begin", "fault_end", None, None)
     assert (begin.data["fault"], begin.data["params"]) == (fault.name, fault.params)
-    assert min(took_s, (end.mono_ns - begin.mono_ns) / 1e9) >= late_s
+    assert (end.mono_ns - begin.mono_ns) / 1e9 >= late_s
     assert end.data["hits"] == applied.times == (fault.limit or 0)
 
 
@@ -103,7 +104,6 @@ def test_what_is_healed_goes_on_at_once(
     producer = producer_of(proxy, client_id, 40_000)
     try:
         producer.send(topic, b"before").get(timeout=20)
-        began = time.monotonic()
         applied = proxy.apply(fault)
         sent = producer.send(topic, b"after")
         if not isinstance(fault, Cut):
@@ -111,11 +111,10 @@ def test_what_is_healed_goes_on_at_once(
         with pytest.raises(KafkaTimeoutError):
             sent.get(timeout=0.3)
         applied.heal()
-        sent.get(timeout=30)
+        sent.get(timeout=20)
     finally:
         producer.close()
 
-    assert time.monotonic() - began < 30
     until(lambda: applied.over, "the proxy tells that it is over", DEADLINE_S)
     assert [e.kind for e in told_of(folder, client_id)] == ["fault_begin", "fault_end"]
 

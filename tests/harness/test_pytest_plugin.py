@@ -204,6 +204,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     report = report_of("test_drops", shown)
     assert "verdict FALSE" in report
     assert re.search(r"O3: .*topic-\S+-0", report), report
+    assert report.index("O3: ") < report.index("verdict FALSE"), "the law comes first: pytest's summary is one line"
     assert "witness " in report
     assert "Traceback" not in report
     (again,) = re.findall(r"python -m integration judge (.*)", report)

@@ -50,7 +50,6 @@ def test_no_step_asks_for_what_cannot_be_and_every_fault_comes(seed: int) -> Non
 @pytest.mark.broker
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.source("harness.md requirement 20")
 def test_a_soak_ends_true_and_its_harness_grows_little(tmp_path: Path) -> None:
     """Two minutes here; `make soak` takes ten."""
     command = [*(sys.executable, "-m", "integration", "run", "soak", "--minutes", "2", "--seed", "20")]

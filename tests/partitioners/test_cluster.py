@@ -113,7 +113,7 @@ def grow(cluster: Cluster, topic: str, partitions: int) -> None:
                 assert time.monotonic() < deadline, f"{bootstrap} knows {described}"
 
 
-@pytest.mark.source("harness requirement 10: placement equal to Java's producer, also after 6 -> 9 partitions")
+@pytest.mark.source("Java's producer 4.3.0 places alike, also after 6 -> 9 partitions")
 def test_every_client_places_every_key_as_java_does_also_when_the_topic_grew(
     kafka_cluster, kafka_cluster_topic, kafka_java
 ):
