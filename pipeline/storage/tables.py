@@ -109,7 +109,7 @@ class Tables:
 
     def _replace(self, frame: DataFrame, table: str) -> None:
         if self._format == "delta":
-            mine = f"run = '{self._run.replace(chr(39), chr(39) * 2)}'"
+            mine = f"run = {_literal(self._run)}"
             writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", mine)
             writer.partitionBy(*_folders(frame)).save(f"{self._out}/{table}")
             return
@@ -155,6 +155,15 @@ def chosen(spark: SparkSession, out: str, run: str | None, format_: str = "parqu
 
 def _folders(frame: DataFrame) -> list[str]:
     return [name for name in schema.PARTITION_COLUMNS if name in frame.columns]
+
+
+def _literal(text: str) -> str:
+    r"""A text in Spark's SQL, which escapes by a backslash: it reads a doubled quote as two literals, side by side.
+
+    >>> print(_literal("it's"))
+    'it\'s'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _folder(run: str) -> str:

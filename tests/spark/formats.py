@@ -12,6 +12,8 @@ from pipeline import schema
 from pipeline.storage import tables
 from pipeline.storage.tables import Tables
 
+ODD = "it's b\\"  # a quote and, last, a backslash: each would end or prolong a literal of SQL
+
 
 def main(format_: str, out: str, jars: str, settings: str) -> dict[str, Any]:
     """Two runs; the first one again, killed before its end; the first one again."""
@@ -38,13 +40,13 @@ def main(format_: str, out: str, jars: str, settings: str) -> dict[str, Any]:
         }
 
     kept("a", 1).commit(["topic_load"], "c")
-    kept("it's b", 2).commit(["topic_load"], "c")
+    kept(ODD, 2).commit(["topic_load"], "c")
     found = {"two": there()}
     kept("a", 3)
     found["killed"] = there()
     kept("a", 4).commit(["topic_load"], "c")
     found["again"] = there()
-    one = tables.written(spark, out, "topic_load", schema.TOPIC_LOAD, "it's b", format_)
+    one = tables.written(spark, out, "topic_load", schema.TOPIC_LOAD, ODD, format_)
     return {**found, "one": [row["records"] for row in one.collect()]}
 
 
