@@ -16,7 +16,7 @@ __all__ = [
     "ACTIONS", "COORDINATOR", "NEED_RECORDS", "OF_NODES", "Action", "AddPartitions", "CreateTopic", "Cut", "Delay",
     "DeleteTopic", "Drop", "Heal", "Join", "Kill", "KillNode", "Leave", "NetworkFault", "Pause", "PauseAtWork",
     "PauseNode", "Reset", "RestartNodes", "RestoreNodes", "Resume", "Stall", "StallAssign", "StopNode", "Subscribe",
-    "WaitEnd", "WaitStalled", "brings",
+    "UncleanElection", "WaitEnd", "WaitStalled", "brings",
 ]  # fmt: skip
 
 COORDINATOR = "coordinator"
@@ -181,20 +181,33 @@ class RestartNodes:
     """Each node in turn is stopped and started; the next one when all replicas are in sync again."""
 
 
+@dataclass(frozen=True)
+class UncleanElection:
+    """A replica that misses acknowledged records becomes the leader of a lossy topic's partition: they are lost.
+
+    Its follower is stopped while records go on, the leader is killed, the follower comes back and is elected; the old
+    leader stays away until `RestoreNodes`.
+    """
+
+    topic: str
+    partition: int = 0
+
+
 Action = (
     Join | Leave | Kill | Pause | PauseAtWork | Stall | Resume | StallAssign | WaitStalled | WaitEnd | Subscribe
     | CreateTopic | AddPartitions | DeleteTopic | KillNode | StopNode | PauseNode | RestoreNodes | RestartNodes
-    | Heal | Cut | Delay | Drop | Reset
+    | UncleanElection | Heal | Cut | Delay | Drop | Reset
 )  # fmt: skip
 ACTIONS: Mapping[str, type[Any]] = {
     "join": Join, "leave": Leave, "kill": Kill, "pause": Pause, "pause_at_work": PauseAtWork, "stall": Stall,
     "resume": Resume, "stall_assign": StallAssign, "wait_stalled": WaitStalled, "wait_end": WaitEnd,
     "subscribe": Subscribe, "create_topic": CreateTopic, "add_partitions": AddPartitions, "delete_topic": DeleteTopic,
     "kill_node": KillNode, "stop_node": StopNode, "pause_node": PauseNode, "restore_nodes": RestoreNodes,
-    "restart_nodes": RestartNodes, "heal": Heal, "cut": Cut, "delay": Delay, "drop": Drop, "reset": Reset,
+    "restart_nodes": RestartNodes, "unclean_election": UncleanElection, "heal": Heal, "cut": Cut, "delay": Delay,
+    "drop": Drop, "reset": Reset,
 }  # fmt: skip
 """Name in a scenario file -> action."""
-OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes)
+OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes, UncleanElection)
 """What happens to brokers, and needs a cluster of them."""
 NEED_RECORDS = (*OF_NODES, PauseAtWork, Stall, Subscribe, WaitEnd)
 """What is only seen between two polls, or by commits."""

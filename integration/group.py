@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -303,6 +303,19 @@ class MemberGroup(MemberFaults, TopicChanges):
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in ends.items()]
         self._writer.write("step", name="drained", offsets=rows)
         return ends
+
+    def wait_committed(self, ends: Mapping[TopicPartition, int], timeout_s: float = 30) -> None:
+        """Wait until the group has committed up to these offsets.
+
+        Raises:
+            NotStable: Not by the deadline.
+            MemberDied: A member ended by itself.
+        """
+        self._until(
+            lambda: all(self._log.offsets.get(tp, 0) >= end for tp, end in ends.items()),
+            lambda: f"group {self.group!r} hasn't committed all it was sent after {timeout_s:g} s",
+            timeout_s,
+        )
 
     def close(self) -> None:
         """End all members, by terminate and then kill, and the reader of the log. Never raises for what they did."""

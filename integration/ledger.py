@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +26,33 @@ _COUNTING = ("admin_change", "step", "topics", "not_stable")
 
 Process = tuple[str | None, int]
 """Member name, incarnation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truncation:
+    """A partition's log ended at `end`, and under its next leader at `offset`: what was between them is lost.
+
+    Args:
+        event: The ``truncated`` event that tells so, written before anything was sent to the new leader.
+    """
+
+    tp: TopicPartition
+    offset: int
+    end: int
+    event: Event
+
+    def covers(self, offset: int) -> bool:
+        """Whether an offset is among those that were lost."""
+        return self.offset <= offset < self.end
+
+    def between(self, one: Event, other: Event) -> bool:
+        """Whether it came after one of two events and not after both: they tell of different logs."""
+        first, last = sorted((one.mono_ns, other.mono_ns))
+        return first < self.event.mono_ns <= last
+
+
+Truncations = Mapping[TopicPartition, Sequence[Truncation]]
+"""Topic-partition -> what its brokers lost, by time."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +151,7 @@ class GroupRecord:
         self.events: dict[str, list[Event]] = defaultdict(list)  # kind -> events
         self.spans: list[Span] = []
         self.counts: list[tuple[int, Mapping[str, int]]] = []  # mono_ns, topic -> partition count
+        self.truncated: Truncations = {}
         self._members: dict[int, Mapping[str, Process]] = {}  # by the generation's identity
         self._present: dict[int, frozenset[Process]] = {}
 
@@ -317,6 +345,7 @@ class RunRecord:
     acks: list[Event]
     passes: list[tuple[Event, dict[tuple[str, int, int], Event]]]  # read_back step, (topic, partition, offset) -> event
     nacks: int
+    truncated: Truncations
 
     @classmethod
     def of(cls, history: History) -> RunRecord:
@@ -325,6 +354,7 @@ class RunRecord:
         acks, passes, nacks = [], [], 0
         reading: dict[tuple[str, int, int], Event] = {}
         counts: list[tuple[int, Mapping[str, int]]] = []
+        truncated: dict[TopicPartition, list[Truncation]] = defaultdict(list)
         for event in history.events:
             if event.group is not None:
                 if event.group not in groups:
@@ -340,13 +370,26 @@ class RunRecord:
             elif event.kind == "step" and event.data["name"] == "read_back":
                 passes.append((event, reading))
                 reading = {}
+            elif event.kind == "truncated":
+                for row in event.data["offsets"]:
+                    tp = TopicPartition(row["topic"], row["partition"])
+                    truncated[tp].append(Truncation(tp, row["offset"], row["end"], event))
             if event.kind in _COUNTING and "topics" in event.data:
                 counts.append((event.mono_ns, event.data["topics"]))
         for span in spans(history):
             groups[span.interval.group].spans.append(span)
         for record in groups.values():
             record.counts = counts
-        return cls(groups, acks, passes, nacks)
+            record.truncated = dict(truncated)
+        return cls(groups, acks, passes, nacks, dict(truncated))
+
+
+def lost_with(ack: Event, truncated: Truncations) -> Truncation | None:
+    """The truncation in which an acknowledged record was lost; None: it wasn't."""
+    for each in truncated.get(TopicPartition(ack.data["topic"], ack.data["partition"]), ()):
+        if ack.mono_ns < each.event.mono_ns and each.covers(ack.data["offset"]):
+            return each
+    return None
 
 
 def _tps(rows: Iterable[Mapping[str, Any]]) -> Iterator[TopicPartition]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
 from .actions import COORDINATOR
 from .broker.cluster import Cluster, Node
 from .errors import NotStable
 from .group import MemberGroup
+from .records import Sender
+
+MISSED = 10
+"""How many acknowledged records the follower misses at least before it is elected."""
 
 
 class Outages:
@@ -77,6 +82,37 @@ class Outages:
             node.restart()
             self._end(node.node_id)
             self._members.wait_in_sync(timeout_s)
+
+    def elect_unclean(self, tp: TopicPartition, sender: Sender, timeout_s: float = 60) -> None:
+        """Let a partition lose acknowledged records: its follower misses some, and becomes its leader.
+
+        The follower is stopped while records go on, and their owner consumes and commits them; nothing is sent from
+        when the leader is killed until the follower leads and the history tells what was lost (``truncated``). The old
+        leader stays away until `restore`.
+
+        Args:
+            tp: A partition of a topic that may lose records (`topics.LOSSY`), in sync.
+            sender: Sends to it, with ``acks=1``, until the leader is killed, and goes on when the follower leads.
+            timeout_s: For each of its steps.
+
+        Raises:
+            ConfigError: It hasn't exactly one follower, or a node is away already.
+            BrokerNotReady: A node doesn't end, or doesn't come up.
+            NotStable: Records aren't sent or committed by the deadline, the follower isn't elected, or has all of them.
+        """
+        leader, follower = self._members.leader_and_follower(tp)
+        begins = self._members.ends(tp.topic)[tp]
+        self.stop(follower)
+        self._members.wait_ends(tp.topic, {tp: begins + MISSED}, timeout_s)
+        with sender.quiet():
+            before = self._members.ends(tp.topic)
+            self._members.wait_committed(before, timeout_s)
+            self.kill(leader)
+            self._cluster.node(follower).restart()
+            self._end(follower)
+            self._members.tell_truncated(tp, follower, before, timeout_s)
+        # What was consumed before must not look like what is there now.
+        self._members.wait_ends(tp.topic, {tp: before[tp] + 1}, timeout_s)
 
     def _begin(self, fault: str, which: int | str) -> Node:
         if which == COORDINATOR:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
 from . import actions as do
@@ -21,7 +22,7 @@ from .history import History
 from .outages import Outages
 from .picture import pictures
 from .proxy import Applied, FaultProxy
-from .records import Sender, read_back
+from .records import ALL, LEADER, Sender, read_back
 from .report import GroupResult, StepRow
 from .scenario import Scenario, Step
 from .topics.prefix import prefixed
@@ -70,7 +71,7 @@ def play(
     with ExitStack() as stack:
         sandbox = sandbox or stack.enter_context(Sandbox.on(broker))
         scenario = prefixed(scenario, sandbox.prefix)
-        sandbox.make(scenario.made_topics)
+        sandbox.make(scenario.made_topics, scenario.lossy)
         group = sandbox.name(group or f"{scenario.name}-{run[:8]}")
         proxy = None
         if scenario.network_faults:
@@ -82,9 +83,10 @@ def play(
         try:
             with ExitStack() as sending:
                 if scenario.rate_per_s:
-                    topics = sorted(scenario.lasting_topics)
-                    sending.enter_context(
-                        Sender(broker.connection, folder, run, topics, "default", scenario.rate_per_s)
+                    topics, rate_per_s = sorted(scenario.lasting_topics), scenario.rate_per_s
+                    acks = LEADER if scenario.lossy else ALL
+                    stage.sender = sending.enter_context(
+                        Sender(broker.connection, folder, run, topics, "default", rate_per_s, acks=acks)
                     )
                 began = time.monotonic()
                 for step in scenario.steps:
@@ -96,6 +98,8 @@ def play(
             members.drain(timeout_s, committed=scenario.output is not None)
             if scenario.output is not None:
                 read_back(broker.connection, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
+            if scenario.lossy:
+                read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
         except HarnessError as error:  # what has happened is judged, and isn't true
             gave_up = str(error)
             members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
@@ -129,6 +133,7 @@ class _Stage:
     """What the actions of a scenario act on.
 
     Args:
+        sender: What sends meanwhile; None: nothing does.
         passing: Network faults of this step that end by themselves.
     """
 
@@ -137,6 +142,7 @@ class _Stage:
     proxy: FaultProxy | None
     outages: Outages | None
     timeout_s: float
+    sender: Sender | None = None
     passing: list[Applied] = field(default_factory=list)
 
     def take(self, step: Step) -> StepRow:
@@ -189,6 +195,12 @@ class _Stage:
         assert self.proxy is not None
         self.proxy.heal(each for each in self.proxy.in_force if each.fault.member == action.member)
 
+    def elect_unclean(self, action: do.UncleanElection) -> None:
+        """As `Outages.elect_unclean`."""
+        if self.sender is None:
+            raise ConfigError(f"scenario {self.scenario.name!r} loses records; let rate_per_s be above 0")
+        self.nodes.elect_unclean(TopicPartition(action.topic, action.partition), self.sender, self.timeout_s)
+
     @property
     def nodes(self) -> Outages:
         """The nodes of the cluster.
@@ -221,6 +233,7 @@ _ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
     do.PauseNode: lambda on, a: on.nodes.pause(a.node),
     do.RestoreNodes: lambda on, _: on.nodes.restore(on.timeout_s),
     do.RestartNodes: lambda on, _: on.nodes.restart_all(on.timeout_s),
+    do.UncleanElection: _Stage.elect_unclean,
     do.Heal: _Stage.heal,
     **dict.fromkeys((do.Cut, do.Delay, do.Drop, do.Reset), _Stage.hit),
 }

@@ -11,8 +11,8 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
@@ -38,6 +38,9 @@ from .topics import Topics
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
 _TIMEOUT_S = 60.0
+_TICK_S = 0.02
+ALL, LEADER = "all", "leader"
+"""Whose acknowledgement a record needs: that of all replicas in sync, or the leader's alone."""
 Counts = dict[str, dict[int, int]]
 """topic -> partition -> records."""
 
@@ -95,6 +98,7 @@ def send(
     partitioner: str,
     records: Iterable[Record],
     *,
+    acks: str = ALL,
     timeout_s: float = _TIMEOUT_S,
 ) -> Sent:
     """Send records and wait until the broker has answered for each.
@@ -105,13 +109,14 @@ def send(
         run: Id of the run, in every event and every value.
         partitioner: Name; see `names.partitioner_named`.
         records: Sent in this order.
+        acks: Who must have a record before it counts as sent, `ALL` or `LEADER`; what the leader alone has may be lost.
         timeout_s: For one record to be acknowledged; after that it counts as failed.
 
     Raises:
-        UnknownName, ConfigError: The partitioner can't be made.
+        UnknownName, ConfigError: The partitioner can't be made, or no such `acks`.
         BrokerUnreachable: No broker answers.
     """
-    with closing(_Channel(bootstrap, folder, run, partitioner, timeout_s)) as channel:
+    with closing(_Channel(bootstrap, folder, run, partitioner, timeout_s, acks)) as channel:
         for record in records:
             channel.send(record)
         channel.flush()
@@ -191,9 +196,10 @@ class Sender:
         partitioner: Name.
         rate_per_s: Records per second, over all topics; what the producer can't keep up with is left out.
         keys: Number of different keys; every fourth record has none.
+        acks: As `send`'s.
 
     Raises:
-        ConfigError: `rate_per_s` or `keys` isn't above 0, or no topics.
+        ConfigError: `rate_per_s` or `keys` isn't above 0, no topics, or no such `acks`.
         UnknownName, BrokerUnreachable: As `send`.
     """
 
@@ -207,12 +213,13 @@ class Sender:
         rate_per_s: float,
         *,
         keys: int = 50,
+        acks: str = ALL,
     ) -> None:
         if rate_per_s <= 0 or keys <= 0 or not topics:
             raise ConfigError(f"a sender needs topics, a rate and keys, not {topics!r}, {rate_per_s!r} and {keys!r}")
         self._topics, self._keys, self._pause_s = sorted(topics), keys, 1 / rate_per_s
-        self._channel = _Channel(bootstrap, folder, run, partitioner, _TIMEOUT_S)
-        self._stop = threading.Event()
+        self._channel = _Channel(bootstrap, folder, run, partitioner, _TIMEOUT_S, acks)
+        self._stop, self._hush, self._silent = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
 
@@ -234,6 +241,22 @@ class Sender:
             raise HarnessError(f"the background sender failed: {self._error}") from self._error
         return self._channel.sent
 
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Send nothing in this block; begins when every record before it was answered for.
+
+        Raises:
+            HarnessError: It doesn't send: it was never started, or has stopped.
+        """
+        self._hush.set()
+        try:
+            while not self._silent.wait(_TICK_S):
+                if not self._thread.is_alive():
+                    raise HarnessError(f"the background sender doesn't run: {self._error or 'start it'}")
+            yield
+        finally:
+            self._hush.clear()
+
     def __enter__(self) -> Sender:
         self.start()
         return self
@@ -251,12 +274,21 @@ class Sender:
             for n in count():
                 if self._stop.wait(max(0.0, due - time.monotonic())):
                     break
+                if self._hush.is_set():
+                    self._be_quiet()
                 key = None if n % 4 == 3 else b"key-%d" % (n % self._keys)
                 self._channel.send(Record(self._topics[n % len(self._topics)], key))
                 due = max(due + self._pause_s, time.monotonic() - 1)
             self._channel.flush()
         except BaseException as error:
             self._error = error
+
+    def _be_quiet(self) -> None:
+        self._channel.flush()
+        self._silent.set()
+        while self._hush.is_set() and not self._stop.wait(_TICK_S):
+            pass
+        self._silent.clear()
 
 
 class _Told(Partitioner):
@@ -292,7 +324,17 @@ class _Pending(NamedTuple):
 class _Channel:
     """A producer, its history, and what is still unanswered; used by one thread at a time."""
 
-    def __init__(self, bootstrap: str | Connection, folder: Path, run: str, partitioner: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str | Connection,
+        folder: Path,
+        run: str,
+        partitioner: str,
+        timeout_s: float,
+        acks: str,
+    ) -> None:
+        if acks not in (ALL, LEADER):
+            raise ConfigError(f"acks is {ALL!r} or {LEADER!r}, not {acks!r}")
         self.sent = Sent()
         self._run, self._timeout_s = run, timeout_s
         self._name, self._id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
@@ -308,7 +350,8 @@ class _Channel:
             **self._connection.kafka_python(),
             partitioner=chooser,
             value_serializer=_Json(),
-            acks="all",
+            acks="all" if acks == ALL else 1,
+            enable_idempotence=acks == ALL,  # which needs all replicas' word
             linger_ms=5,
             max_block_ms=int(timeout_s * 1000),
             allow_auto_create_topics=False,

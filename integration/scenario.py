@@ -31,6 +31,7 @@ from .actions import (
     Stall,
     StallAssign,
     Subscribe,
+    UncleanElection,
     WaitEnd,
     WaitStalled,
     brings,
@@ -73,6 +74,8 @@ class Scenario:
         output: Topic that gets an output for each record: its members transform; None: they don't. Made for the run.
         nodes: Brokers that it needs; 1: any broker will do.
         require: Laws that must have been judged, or the verdict is unknown.
+        lossy: Those of its topics that may lose what was acknowledged: two replicas each, of which one that is behind
+            may be elected. Then all records are sent with ``acks=1``, and these topics are read back at the end.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Scenario:
     output: str | None = None
     nodes: int = 1
     require: tuple[str, ...] = ()
+    lossy: tuple[str, ...] = ()
 
     @property
     def made_topics(self) -> Mapping[str, int]:
@@ -338,6 +342,22 @@ _SCENARIOS = (
         output="orders-done",
         nodes=3,
         require=("X1", "X2"),
+    ),
+    Scenario(
+        "unclean",
+        "A partition's leader dies while its only follower misses acknowledged records, and the follower is elected: "
+        "the brokers have lost them, and nobody else is to blame.",
+        (
+            Step("two members join", (Join("m1"), Join("m2"))),
+            Step("a follower that is behind becomes leader", (UncleanElection("orders"),)),
+            Step("the old leader comes back", (RestoreNodes(),)),
+        ),
+        topics={"orders": 2},
+        session_timeout_ms=10_000,
+        gap_ms=30_000,
+        nodes=3,
+        require=("K1", "C2", "C3", "C5"),
+        lossy=("orders",),
     ),
     Scenario(
         "rolling-assignors",

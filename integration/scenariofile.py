@@ -68,6 +68,9 @@ def problems(scenario: Scenario) -> Iterator[str]:
     for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS), ("nodes", 1)):
         if getattr(scenario, name) < least:
             yield f"{name}: {getattr(scenario, name)} is below {least}"
+    for topic in scenario.lossy:
+        if topic not in scenario.topics:
+            yield f"lossy: no topic {topic!r}; there are: {', '.join(sorted(scenario.topics))}"
     yield from _unknown_assignors("assignors", scenario.assignors)
     yield from (
         f"require: no law is {law!r}; there are {', '.join(LAWS)}" for law in scenario.require if law not in LAWS
@@ -198,6 +201,8 @@ class _Stage:
         elif isinstance(action, do.RestartNodes):
             if self.away:
                 yield "a node is away; restore_nodes comes first"
+        elif isinstance(action, do.UncleanElection):
+            yield from self._unclean(action)
         else:
             valid = range(1, self.scenario.nodes + 1)
             if action.node != do.COORDINATOR and action.node not in valid:
@@ -205,6 +210,18 @@ class _Stage:
             if self.away:
                 yield "a node is away already, and two of three are the majority; restore_nodes comes first"
             self.away.add(action.node)
+
+    def _unclean(self, action: do.UncleanElection) -> Iterator[str]:
+        if action.topic not in self.scenario.lossy:
+            lossy = ", ".join(self.scenario.lossy) or "none"
+            yield f"topic {action.topic!r} may not lose what was acknowledged; lossy topics: {lossy}"
+        elif not 0 <= action.partition < self.topics.get(action.topic, 0):
+            yield f"no partition {action.partition} of topic {action.topic!r} then"
+        if self.scenario.nodes != 3:
+            yield "needs three nodes: one that dies, one that is behind, one that makes a majority with it"
+        if self.away:
+            yield "a node is away; restore_nodes comes first"
+        self.away.add("the leader")
 
 
 def _unknown_assignors(place: str, names: tuple[str, ...]) -> Iterator[str]:

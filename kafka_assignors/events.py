@@ -42,6 +42,8 @@ not_stable                   harness waited_s members[str] due[str] generation? 
                                      at rest by the deadline: who was to be in it, and what was still to happen)
 not_drained                  harness waited_s left[{topic partition offset end}] (by the deadline the group had consumed
                                      no further than offset, of end)
+truncated                    harness offsets[{topic partition offset end}] (what a new leader doesn't have: the log
+                                     ended at end, and then at offset, before anything was sent to it)
 not_over                     harness waited_s awaited (another condition that didn't come by its deadline)
 closing                      harness (from here on members are told to end: what they give up then is no loss)
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id

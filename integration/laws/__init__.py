@@ -33,7 +33,7 @@ T1    a dead member is missed when its session ends and not before, one that lea
 T2    one that doesn't poll is missed when its poll interval ends
 T3    a topic that came, grew or went is in the assignment a second after metadata may be that old
 A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
-K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing
+K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing or lost
 K2    order: records of one key from one producer lie in the order in which they were sent
 ====  ======================================================================================================
 """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.events import Event
 
-from ..ledger import Generation, GroupRecord, Process, RunRecord
+from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
 from ..timeline import Span
 from ..zombies import MemberKey
 from .findings import MS, SHOWN, Findings, named
@@ -33,6 +33,24 @@ class _Run(NamedTuple):
 
 RunsOfSpans = Mapping[tuple[MemberKey, TopicPartition, int], Sequence[_Run]]
 """(process, topic-partition, start of its interval) -> what it consumed in that interval, in order."""
+
+
+class _Reread(NamedTuple):
+    """A group hears that a partition's log was truncated: for the first time it reads from there again.
+
+    Args:
+        event: The ``consume`` that tells of that read.
+    """
+
+    truncation: Truncation
+    event: Event
+
+    def excuses(self, run: _Run, behind: int) -> bool:
+        """Whether `run` is that read, and what was consumed or committed before, up to `behind`, was lost."""
+        truncation = self.truncation
+        return (
+            run.event is self.event and run.first == truncation.offset and truncation.offset < behind <= truncation.end
+        )
 
 
 class _Commit(NamedTuple):
@@ -69,22 +87,26 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
     """C2 and C4: an owner begins at the committed offset and goes on without going back or leaving a record out; what
     is read twice is only what was read and not yet committed when the topic-partition changed hands.
 
+    Where the brokers lost records (``truncated``), the first read from where the log then ended is no going back,
+    neither behind what was consumed nor behind what was committed of the lost ones.
+
     Where nothing was committed before, the reset policy decides, which isn't known. An offset that no acknowledged
     record has may be left out: control records and compaction do that. A member whose transaction was aborted goes back
     to the committed offset, and says so (``rewound``).
     """
     known = _Offsets(acks)
     rewound = _rewound(record)
-    commits = _commits(record)
+    commits, rereads = _commits(record), _rereads(record)
     read: dict[TopicPartition, int] = {}  # highest offset that earlier intervals consumed
     for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
         mine = runs.get((span.owner, span.tp, span.interval.start_ns))
         if not mine:
             continue
         found.judged("C2")
+        lost = rereads.get(span.tp, ())
         allowed = _committed(commits[span.tp], span.interval.start_ns, mine[0].event.mono_ns)
         if allowed:
-            if mine[0].first not in {c.offset for c in allowed}:
+            if mine[0].first not in {c.offset for c in allowed} and not _excused(lost, mine[0], allowed[-1].offset):
                 message = (
                     f"{span.interval.member} began to consume {named(span.tp)} at offset {mine[0].first}, "
                     f"{allowed[-1].offset} was committed"
@@ -93,7 +115,7 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
             if span.tp in read and mine[0].first <= read[span.tp]:
                 found.judged("C4")
                 floor = min(allowed, key=lambda c: c.offset)
-                if mine[0].first < floor.offset:
+                if mine[0].first < floor.offset and not _excused(lost, mine[0], floor.offset):
                     message = (
                         f"{span.interval.member} consumed {named(span.tp)} again from offset {mine[0].first}, "
                         f"though all below {floor.offset} was committed"
@@ -102,6 +124,8 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
         for before, after in pairwise(mine):
             back = rewound.get((span.owner, span.tp, after.first), ())
             if any(before.event.mono_ns <= ns <= after.event.mono_ns for ns in back):
+                continue
+            if _excused(lost, after, before.last + 1):
                 continue
             if after.first <= before.last:
                 message = (
@@ -121,28 +145,74 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
 def commits(record: GroupRecord, found: Findings) -> None:
     """C5: committed offsets never fall, aren't ahead of what was consumed, and are accepted from owners only.
 
-    Where a member of a generation tells nothing, what was consumed isn't known, and the position isn't judged.
+    Where a member of a generation tells nothing, what was consumed isn't known, and the position isn't judged. Where
+    the brokers lost records (``truncated``), the commit that follows the first read from where the log then ended may
+    be below what was committed of the lost ones; from that read on what was consumed counts anew.
     """
+    rereads = _rereads(record)
     all_told = all(m in record.processes for g in record.generations for m in g.assigned)
     reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
     for _, tp, run in _consumed(record):
         so_far = reached[tp][-1][1] if reached[tp] else 0
+        if any(each.excuses(run, so_far) for each in rereads.get(tp, ())):
+            so_far = 0
         reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
     for tp, rows in sorted(_commits(record).items()):
         for before, after in pairwise([None, *rows]):
             assert after is not None
             found.judged("C5")
-            if before is not None and after.offset < before.offset:
+            if (
+                before is not None
+                and after.offset < before.offset
+                and not _may_fall(rereads.get(tp, ()), before, after)
+            ):
                 message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
                 found.broken("C5", message, before.event, after.event)
-            at = bisect_right(reached[tp], after.mono_ns + _SLACK_NS, key=lambda row: row[0]) - 1
-            position = reached[tp][at][1] if at >= 0 else 0
+            position = _reached(reached[tp], after.mono_ns, tp in rereads)
             if not all_told:
                 found.not_judged("C5", "a member of the group tells nothing, so how far was consumed isn't known")
             elif after.offset > position:
                 message = f"offset {after.offset} of {named(tp)} was committed when only {position} had been consumed"
                 found.broken("C5", message, after.event)
     _accepted_from_owners(record, found)
+
+
+def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
+    """How far was consumed at a time, give or take; of rows that may fall the highest of that while."""
+    end = bisect_right(rows, at_ns + _SLACK_NS, key=lambda row: row[0])
+    if not falls:
+        return rows[end - 1][1] if end else 0
+    begin = bisect_left(rows, at_ns - _SLACK_NS, key=lambda row: row[0])
+    return max((offset for _, offset in rows[max(0, begin - 1) : end]), default=0)
+
+
+def _rereads(record: GroupRecord) -> dict[TopicPartition, list[_Reread]]:
+    """Of each truncation the first read of the group, at that time or later, that begins where the log then ended."""
+    left = {tp: list(each) for tp, each in record.truncated.items()}
+    found: dict[TopicPartition, list[_Reread]] = {}
+    if not left:
+        return found
+    for _, tp, run in _consumed(record):
+        for each in tuple(left.get(tp, ())):
+            if run.first == each.offset and run.event.mono_ns >= each.event.mono_ns:
+                found.setdefault(tp, []).append(_Reread(each, run.event))
+                left[tp].remove(each)
+    return found
+
+
+def _excused(rereads: Sequence[_Reread], run: _Run, behind: int) -> bool:
+    return any(each.excuses(run, behind) for each in rereads)
+
+
+def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bool:
+    """Whether a commit of what was lost is followed by one of what was read again: in between the group heard of it."""
+    return any(
+        truncation.offset < before.offset <= truncation.end
+        and truncation.offset <= after.offset
+        and truncation.event.mono_ns <= after.mono_ns
+        and before.mono_ns <= event.mono_ns + _SLACK_NS
+        for truncation, event in rereads
+    )
 
 
 def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
@@ -183,14 +253,17 @@ def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event
 
 
 def in_order(run: RunRecord, found: Findings) -> None:
-    """K2: records of one key that one producer sent lie in the order in which it sent them, in each partition."""
-    last: dict[tuple[str, str, int, str], tuple[int, Event]] = {}
+    """K2: records of one key that one producer sent lie in the order in which it sent them, in each partition.
+
+    Records that the brokers lost together (``truncated``) lay in a log of their own.
+    """
+    last: dict[tuple[str, str, int, str, Truncation | None], tuple[int, Event]] = {}
     for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
         producer, _, number = ack.data["value_id"].rpartition("-")
         if not number.isdigit():
             found.not_judged("K2", "its producer didn't number its records")
             continue
-        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"]
+        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost_with(ack, run.truncated)
         before = last.get(place)
         last[place] = int(number), ack
         if before is None:
@@ -204,18 +277,23 @@ def in_order(run: RunRecord, found: Findings) -> None:
             found.broken("K2", message, before[1], ack)
 
 
-def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Iterable[Event], found: Findings) -> None:
-    """C3: once the group is drained, every acknowledged record below its end offsets was consumed, by an owner."""
+def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
+    """C3: once the group is drained, every acknowledged record below its end offsets was consumed, by an owner.
+
+    What the brokers lost (``truncated``) nobody must consume; what was sent in its place must be consumed after that.
+    """
     due, ends = due_records(record, acks)
     if not ends:
         found.not_judged("C3", "the group was never drained")
         return
-    consumed: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    if gone := sum(1 for ack in acks if lost_with(ack, record.truncated)):
+        found.not_judged("C3", "its brokers lost the record", gone)
+    consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
-        consumed[tp].extend((run.first, run.last) for run in mine)
+        consumed[tp].extend(mine)
     for place, waiting in sorted(due.items()):
         found.judged("C3", len(waiting))
-        if lost := list(_outside(waiting, consumed[place])):
+        if lost := list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ()))):
             offsets = ", ".join(str(a.data["offset"]) for a in lost[:SHOWN])
             message = (
                 f"{len(lost)} acknowledged record(s) of {place[0]}-{place[1]} never reached group {record.group!r}: "
@@ -227,7 +305,7 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Iterable[Event], 
 def due_records(
     record: GroupRecord, acks: Iterable[Event]
 ) -> tuple[dict[TopicPartition, list[Event]], dict[TopicPartition, tuple[int, Event]]]:
-    """What a drained group must have consumed.
+    """What a drained group must have consumed, but for what its brokers lost.
 
     Returns:
         Topic-partition -> acknowledged records below its end, and topic-partition -> that end, and the step that tells
@@ -240,13 +318,18 @@ def due_records(
     due: dict[TopicPartition, list[Event]] = defaultdict(list)
     for ack in acks:
         tp = TopicPartition(ack.data["topic"], ack.data["partition"])
-        if tp in ends and ack.data["offset"] < ends[tp][0]:
+        if tp in ends and ack.data["offset"] < ends[tp][0] and lost_with(ack, record.truncated) is None:
             due[tp].append(ack)
     return due, ends
 
 
 def placement(run: RunRecord, found: Findings) -> None:
-    """K1: promised = chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back."""
+    """K1: promised = chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back.
+
+    Where an end fell (``truncated``) the brokers lost what was there; a read-back tells of records that were sent on
+    the same side of that.
+    """
+    lost: dict[Truncation, list[Event]] = {each: [] for rows in run.truncated.values() for each in rows}
     wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
     ends = [
         (step, seen, {(r["topic"], r["partition"]): r["offset"] for r in step.data["offsets"]})
@@ -255,13 +338,19 @@ def placement(run: RunRecord, found: Findings) -> None:
     for ack in run.acks:
         data = ack.data
         partitioner, topic = data["partitioner"], data["topic"]
+        truncations = run.truncated.get(TopicPartition(topic, data["partition"]), ())
         judged = "predicted" in data or "expected" in data
+        if (truncation := lost_with(ack, run.truncated)) is not None:
+            lost[truncation].append(ack)
+            judged = True
         if data.get("predicted", data["partition"]) != data["partition"]:
             wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
         if data.get("expected", data["partition"]) != data["partition"]:
             wrong["lie on another partition than the partitioner's rule demands", partitioner, topic].append((ack,))
         for step, seen, end in ends:
             if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
+                continue
+            if any(each.covers(data["offset"]) and each.between(ack, step) for each in truncations):
                 continue
             judged = True
             there = seen.get((data["topic"], data["partition"], data["offset"]))
@@ -273,9 +362,30 @@ def placement(run: RunRecord, found: Findings) -> None:
             found.judged("K1")
         else:
             found.not_judged("K1", "neither foretold nor read back")
+    for each, acks in lost.items():
+        message = (
+            f"the brokers lost offsets {each.offset}-{each.end - 1} of {named(each.tp)}, {len(acks)} of which were "
+            f"acknowledged: its log ended at {each.end}, and at {each.offset} under the next leader"
+        )
+        found.broken("K1", message, each.event, *acks[:SHOWN])
     for (what, partitioner, topic), cases in wrong.items():
         message = f"{len(cases)} record(s) of {topic} sent through {partitioner!r} {what}"
         found.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))
+
+
+def _not_consumed(acks: Iterable[Event], runs: Sequence[_Run], truncations: Sequence[Truncation]) -> Iterator[Event]:
+    """Acknowledged records that nobody consumed, or only those that lay there before they were sent."""
+    if not truncations:
+        yield from _outside(acks, [(run.first, run.last) for run in runs])
+        return
+    by_log: dict[int, list[Event]] = defaultdict(list)  # when its log began, at the offsets that had been lost
+    for ack in acks:
+        before = (
+            t.event.mono_ns for t in truncations if t.covers(ack.data["offset"]) and t.event.mono_ns <= ack.mono_ns
+        )
+        by_log[max(before, default=0)].append(ack)
+    for since_ns, mine in sorted(by_log.items()):
+        yield from _outside(mine, [(run.first, run.last) for run in runs if run.event.mono_ns >= since_ns])
 
 
 def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterator[Event]:

@@ -57,6 +57,12 @@ def _not_stable(event: Event) -> str:
     return f"the group wasn't at rest after {event.data['waited_s']:g} s; due: {_first(event.data['due'], '; ')}"
 
 
+def _truncated(event: Event) -> str:
+    rows = event.data["offsets"]
+    fell = _first([f"{row['topic']}-{row['partition']} from {row['end']} to {row['offset']}" for row in rows])
+    return f"the log's end fell: {fell}"
+
+
 def _counts(event: Event) -> str:
     counts: Mapping[str, int] = event.data.get("topics", {})
     return "partitions: " + _first([f"{topic} {count}" for topic, count in sorted(counts.items())])
@@ -116,6 +122,7 @@ _WORDS: Mapping[str, Callable[[Event], str]] = {
     "topics": _counts,
     "step": _step,
     "not_stable": _not_stable,
+    "truncated": _truncated,
     "fault_begin": _fault("begins"),
     "fault_end": _fault("is over"),
     "admin_change": lambda e: f"{e.data['change']} {e.data.get('target', '')}: {_counts(e)}",

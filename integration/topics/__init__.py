@@ -20,6 +20,12 @@ from ..errors import NotStable
 
 _TICK_S = 0.05
 _TIMEOUT_S = 15.0
+LOSSY: Mapping[str, Any] = {
+    "replication_factor": 2,
+    "configs": {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
+}
+"""How a topic is made that may lose what was acknowledged: two replicas, each of which may write alone, and may be
+elected although the other one has more."""
 
 
 class Topics:
@@ -77,15 +83,20 @@ class Topics:
             verb = f"grow to {partitions} partitions" if what == "grow" else f"be {what}"
             raise ConfigError(f"topic {topic!r} can't {verb}: {problem}")
 
-    def create(self, topics: Mapping[str, int]) -> None:
-        """Make topics, topic -> partition count; returns when every partition has a leader.
+    def create(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
+        """Make topics; returns when every partition has a leader.
+
+        Args:
+            topics: Topic -> partition count.
+            lossy: Those of them that may lose what was acknowledged; see `LOSSY`.
 
         Raises:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._renew()
         with needing(self._connection, *(Right("Create", "Topic", topic) for topic in topics)):
-            self._admin.create_topics({t: {"num_partitions": n} for t, n in topics.items()}, wait_for_metadata=True)
+            made = {t: {"num_partitions": n, **(LOSSY if t in lossy else {})} for t, n in topics.items()}
+            self._admin.create_topics(made, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions; returns when every one has a leader.
@@ -139,6 +150,20 @@ class Topics:
         topic = self._describe([tp.topic]).get(tp.topic, {"partitions": ()})
         leaders = {p["partition_index"]: p["leader_id"] for p in topic["partitions"]}
         return leaders.get(tp.partition) if leaders.get(tp.partition, -1) >= 0 else None
+
+    def followers(self, tp: TopicPartition) -> list[int]:
+        """The nodes that have a replica of a partition and don't lead it; none where it doesn't exist."""
+        topic = self._describe([tp.topic]).get(tp.topic, {"partitions": ()})
+        found = [p for p in topic["partitions"] if p["partition_index"] == tp.partition]
+        return [node for p in found for node in p["replica_nodes"] if node != p["leader_id"]]
+
+    def wait_led_by(self, tp: TopicPartition, node: int, timeout_s: float = 30) -> None:
+        """Return when a node leads a partition.
+
+        Raises:
+            NotStable: Not by the deadline.
+        """
+        self._until(lambda: self.leader(tp) == node, f"node {node} leads {tp.topic}-{tp.partition}", timeout_s)
 
     def wait_in_sync(self, names: Collection[str], timeout_s: float = 30) -> None:
         """Return when every replica of these topics is in sync.
@@ -199,7 +224,7 @@ class Topics:
             time.sleep(_TICK_S)
 
 
-def create_topics(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
+def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
     """Make sure that the topics exist with these partition counts; returns when every partition has a leader.
 
     For a broker of the run's own. On any other, `sandbox.Sandbox` makes topics that nobody else has.
@@ -207,6 +232,7 @@ def create_topics(bootstrap: str | Connection, topics: Mapping[str, int]) -> Non
     Args:
         bootstrap: ``host:port``, several with commas.
         topics: topic -> partition count.
+        lossy: Those of them that may lose what was acknowledged; see `LOSSY`.
 
     Raises:
         ConfigError: A topic exists with another count: it isn't this run's, and stays as it is.
@@ -221,4 +247,4 @@ def create_topics(bootstrap: str | Connection, topics: Mapping[str, int]) -> Non
                     "take another name for it, or a broker without it"
                 )
         if missing := {topic: count for topic, count in topics.items() if topic not in there}:
-            broker.create(missing)
+            broker.create(missing, lossy)

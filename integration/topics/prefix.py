@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka_assignors.errors import ConfigError
 
-from ..actions import Action, AddPartitions, CreateTopic, DeleteTopic, Join, Subscribe
+from ..actions import Action, AddPartitions, CreateTopic, DeleteTopic, Join, Subscribe, UncleanElection
 from ..names import is_ours, options_of
 from ..scenario import Scenario
 
@@ -28,7 +28,8 @@ def prefixed(scenario: Scenario, prefix: str) -> Scenario:
     )
     topics = {prefix + topic: count for topic, count in scenario.topics.items()}
     output = None if scenario.output is None else prefix + scenario.output
-    return replace(scenario, steps=tuple(steps), topics=topics, output=output)
+    lossy = tuple(prefix + topic for topic in scenario.lossy)
+    return replace(scenario, steps=tuple(steps), topics=topics, output=output, lossy=lossy)
 
 
 def _renamed(action: Action, prefix: str) -> Action:
@@ -36,7 +37,7 @@ def _renamed(action: Action, prefix: str) -> Action:
         topics = tuple(prefix + topic for topic in action.topics)
         pattern = None if action.pattern is None else f"{re.escape(prefix)}(?:{action.pattern})"
         return replace(action, topics=topics, pattern=pattern)
-    if isinstance(action, CreateTopic | AddPartitions | DeleteTopic):
+    if isinstance(action, CreateTopic | AddPartitions | DeleteTopic | UncleanElection):
         return replace(action, topic=prefix + action.topic)
     return action
 

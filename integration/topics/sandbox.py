@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from types import TracebackType
 
@@ -49,18 +49,21 @@ class Sandbox:
         """What a topic or a group is called here."""
         return self.prefix + name
 
-    def make(self, topics: Mapping[str, int]) -> None:
-        """Make topics, full name -> partition count, but for those that this sandbox has made so already.
+    def make(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
+        """Make topics, but for those that this sandbox has made so already; returns when every partition has a leader.
 
-        On a broker of the run's own a topic that exists with that count is one of the run's. Returns when every
-        partition has a leader.
+        On a broker of the run's own a topic that exists with that count is one of the run's.
+
+        Args:
+            topics: Full name -> partition count.
+            lossy: Those of them that may lose what was acknowledged; on a broker of the run's own.
 
         Raises:
             ConfigError: A topic exists, or its name has another prefix.
             kafka.errors.KafkaError: The broker refuses.
         """
         if not self.prefix:
-            create_topics(self.bootstrap, topics)
+            create_topics(self.bootstrap, topics, lossy)
             return
         if strange := [topic for topic in topics if not topic.startswith(self.prefix)]:
             raise ConfigError(f"topic {strange[0]!r} isn't this run's: its name doesn't begin with {self.prefix!r}")

@@ -15,6 +15,7 @@ from integration.broker import Broker
 from integration.group import MemberGroup
 from integration.records import Record, read_back, send
 from kafka_assignors import events
+from tests.judge.test_truncation import unclean
 
 from .story import Story, churn, given_up
 
@@ -58,7 +59,7 @@ def test_what_a_real_run_writes_fits(
 
 
 @pytest.mark.parametrize(
-    "story", [churn(), churn("cooperative-sticky"), Story().start("a").round().pause("a"), given_up()]
+    "story", [churn(), churn("cooperative-sticky"), Story().start("a").round().pause("a"), given_up(), unclean()]
 )
 def test_what_the_tests_tell_fits_too(story: Story) -> None:
     assert [found for event in story.events if (found := faults(event.to_json()))] == []
@@ -78,6 +79,7 @@ def test_what_the_tests_tell_fits_too(story: Story) -> None:
         ("generation_committed", {"members": [{"member_id": "a"}]}),
         ("start", {"assignors": "range"}),
         ("not_stable", {"due": "everything"}),
+        ("truncated", {"offsets": [{"topic": "t", "partition": 0, "offset": 1}]}),
         ("not_drained", {"left": [{"topic": "t", "partition": 0, "offset": 1}]}),
         ("not_over", {"awaited": None}),
         ("topics", {"topics": {"t": -1}}),
@@ -85,7 +87,8 @@ def test_what_the_tests_tell_fits_too(story: Story) -> None:
     ],
 )
 def test_what_is_none_is_refused(kind: str, damage: dict[str, Any]) -> None:
-    row = json.loads(next(e for e in [*churn().events, *given_up().events] if e.kind == kind).to_json())
+    events = [*churn().events, *given_up().events, *unclean().events]
+    row = json.loads(next(e for e in events if e.kind == kind).to_json())
     assert faults(json.dumps(row)) == []
 
     assert faults(json.dumps(row | damage)) != []

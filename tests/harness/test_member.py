@@ -17,7 +17,7 @@ import pytest
 
 from integration.broker import Broker
 from integration.checker import check
-from integration.errors import BrokerUnreachable, MemberDied, NotDrained, NotStable
+from integration.errors import BrokerUnreachable, HarnessError, MemberDied, NotDrained, NotStable
 from integration.group import MemberGroup
 from integration.history import History
 from integration.member import MemberConfig
@@ -357,6 +357,44 @@ def test_a_sender_without_a_rate_keys_or_topics_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match="a sender needs"):
         Sender("127.0.0.1:1", tmp_path, "run", topics, "default", rate, keys=keys)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda folder: Sender("127.0.0.1:1", folder, "run", ["t"], "default", 10, acks="most"),
+        lambda folder: send("127.0.0.1:1", folder, "run", "default", [], acks="most"),
+    ],
+)
+def test_acknowledgements_of_nobody_are_refused(make: Callable[[Path], object], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="acks is 'all' or 'leader', not 'most'"):
+        make(tmp_path)
+
+
+@needs_broker
+def test_a_sender_that_is_quiet_sends_nothing(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = kafka_topic()
+
+    def there() -> int:
+        return read_back(kafka_broker.bootstrap, tmp_path / "reader", "run", [topic]).records
+
+    def acked() -> int:
+        return sum(path.read_text().count('"kind":"ack"') for path in tmp_path.glob("producer-*.jsonl"))
+
+    sender = Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 500, acks="leader")
+    with pytest.raises(HarnessError, match="the background sender doesn't run"), sender.quiet():
+        pass
+    with sender:
+        for _ in range(2):
+            until(there, "a record", DEADLINE_S)
+            with sender.quiet():
+                told = acked()
+                assert there() == told > 0
+                assert there() == acked() == told  # another 50 records or so, if it went on
+            until(lambda told=told: there() > told, "more records", DEADLINE_S)
+    assert (sender.stop().acked, sender.stop().nacked) == (there(), 0)
 
 
 def test_a_configuration_survives_its_file() -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from integration.actions import UncleanElection
 from integration.broker import Broker
 from integration.broker.cluster import Cluster
+from integration.checker import check
 from integration.errors import NotSupported
 from integration.group import MemberGroup
 from integration.history import History
-from integration.outages import Outages
+from integration.outages import MISSED, Outages
 from integration.play import play
+from integration.records import Sender
 from integration.scenario import Scenario, scenario
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
 pytestmark = pytest.mark.broker
@@ -72,6 +77,48 @@ def test_an_eager_group_with_a_short_session_outlives_them_too(cluster: Cluster,
 
     assert (result.verdict.violations, result.verdict.unknown, result.verdict.value) == ((), (), True)
     assert result.verdict.checked["C3"] == result.verdict.measures["acked"] > 0
+
+
+@pytest.mark.timeout(300)
+def test_who_loses_acknowledged_records_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    """An unclean election: the verdict names the offsets that the brokers lost, and acquits the members."""
+    what, topic = scenario("unclean"), f"unclean-{tmp_path.name}"
+    joined, elected, back = what.steps
+    elected = replace(elected, actions=(UncleanElection(topic),))
+    what = replace(what, topics={topic: 2}, lossy=(topic,), steps=(joined, elected, back))
+
+    result = play(what, cluster, tmp_path, "run", group=f"unclean-{tmp_path.name}", timeout_s=120)
+
+    verdict, events = result.verdict, History.load(tmp_path).events
+    (event,) = [e for e in events if e.kind == "truncated"]
+    (row,) = event.data["offsets"]
+    assert (row["topic"], row["partition"]) == (topic, 0)
+    lost = [e for e in events if e.kind == "ack" and e.data["partition"] == 0 and e.mono_ns < event.mono_ns]
+    lost = [ack for ack in lost if row["offset"] <= ack.data["offset"] < row["end"]]
+    assert len(lost) == row["end"] - row["offset"] >= MISSED
+    # Its owner had consumed and committed them, went back, and committed less: nobody but the brokers is to blame.
+    assert (verdict.value, verdict.unknown, [v.law for v in verdict.violations]) == (False, (), ["K1"])
+    assert verdict.violations[0].message.startswith(
+        f"the brokers lost offsets {row['offset']}-{row['end'] - 1} of {topic}-0, {len(lost)} of which were "
+    )
+    read = [r for e in events if e.kind == "consume" for r in e.data["offsets"] if r["partition"] == 0]
+    assert any(after["first"] == row["offset"] < before["last"] for before, after in pairwise(read))
+    assert verdict.skipped["C3"] == {"its brokers lost the record": len(lost)}
+    # The same without the harness's word of it: what the laws then say of members is what that excuses.
+    unsaid = check(History([e for e in events if e.kind != "truncated"]))
+    assert {v.law for v in unsaid.violations} >= {"C2", "K1", "K2"}
+
+
+def test_a_partition_that_can_not_lose_records(
+    cluster: Cluster, kafka_cluster_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = kafka_cluster_topic()
+    with (
+        MemberGroup(cluster.bootstrap, f"lossless-{tmp_path.name}", tmp_path, "run") as group,
+        Sender(cluster.bootstrap, tmp_path, "run", [topic], "default", 10, acks="leader") as sender,
+        pytest.raises(ConfigError, match=rf"{topic}-0 has leader \d and followers \[\d, \d\], and needs one of each"),
+    ):
+        Outages(cluster, group).elect_unclean(TopicPartition(topic, 0), sender)
 
 
 def test_nodes_that_can_not_be_hit(cluster: Cluster, kafka_cluster_topic: Callable[..., str], tmp_path: Path) -> None:

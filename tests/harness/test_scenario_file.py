@@ -26,6 +26,7 @@ EVERYTHING: dict[str, Any] = {
     "session_timeout_ms": 6000,
     "consumer": {"metadata_max_age_ms": 1000},
     "nodes": 3,
+    "lossy": ["orders"],
     "steps": [
         {
             "name": "they join",
@@ -69,6 +70,8 @@ EVERYTHING: dict[str, Any] = {
                 {"pause_node": 3},
                 {"restore_nodes": True},
                 {"restart_nodes": True},
+                {"unclean_election": "orders", "partition": 8},
+                {"restore_nodes": True},
             ],
         },
         {
@@ -164,6 +167,17 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "two nodes of three": (action(4, 1, {"kill_node": 2}), r"a node is away already"),
     "nodes without a cluster": (changed(("nodes",), 1), r"kill_node: needs a cluster; let nodes be 3"),
     "an action about nothing": (action(4, 6, {"restart_nodes": 2}), r"restart_nodes: takes true, not 2"),
+    "an unknown lossy topic": (changed(("lossy",), ["ordres"]), r"lossy: no topic 'ordres'; there are: audit, orders"),
+    "an unclean election of a safe topic": (
+        action(4, 7, {"unclean_election": "audit"}),
+        r"topic 'audit' may not lose what was acknowledged; lossy topics: orders"),
+    "an unclean election of a partition that isn't there": (
+        action(4, 7, {"unclean_election": "orders", "partition": 9}), r"no partition 9 of topic 'orders' then"),
+    "an unclean election with a node away": (
+        action(4, 6, {"kill_node": 1}), r"unclean_election: a node is away; restore_nodes comes first"),
+    "an unclean election leaves a node away": (
+        action(4, 8, {"kill_node": 1}), r"actions\[8\] kill_node: a node is away already"),
+    "an unclean election of more nodes": (changed(("nodes",), 4), r"unclean_election: needs three nodes"),
     "no records to see it by": (changed(("rate_per_s",), 0), r"stall: needs records to be seen"),
     "an impossible time": (changed(("session_timeout_ms",), 20), r"session_timeout_ms: 20 is below 500"),
     "a negative time": (changed(("gap_ms",), -1), r"gap_ms: -1 is below 1"),

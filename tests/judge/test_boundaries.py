@@ -24,7 +24,7 @@ from tests.harness.test_fault_laws import AGE_MS, changed
 from tests.harness.test_fault_laws import fenced as fenced_and_told
 from tests.mutation.__main__ import files as judges
 
-from . import shifted, test_exactly_once
+from . import shifted, test_exactly_once, test_truncation
 from . import stories as told
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
@@ -91,7 +91,7 @@ BOUNDS: dict[str, Bound] = {
         "records._committed SLACK_MS", {"C2"}, shifted.began_after_a_later_commit, SLACK_MS),
     "C5: a commit was on its way": Bound(
         "records._accepted_from_owners SLACK_MS", {"C5"}, shifted.committed_late, SLACK_MS),
-    "C5: the coordinator's clock": Bound("records.commits SLACK_MS", {"C5"}, shifted.committed_early, SLACK_MS),
+    "C5: the coordinator's clock": Bound("records._reached SLACK_MS", {"C5"}, shifted.committed_early, SLACK_MS),
     "C5: the coordinator's clock, of a fenced one": Bound(
         "records._out_of SLACK_MS", {"C5"}, told.zombie_commit, SLACK_MS),
     "C5: the coordinator's clock, of one that joins again": Bound(
@@ -228,6 +228,8 @@ def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None
 
 ELSEWHERE = {
     "exactly_once._standing SLACK_MS": test_exactly_once.test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
+    "records._may_fall SLACK_MS": test_truncation.test_a_commit_of_what_was_lost_may_be_on_its_way,
+    "records._reached SLACK_MS": test_truncation.test_a_commit_of_what_was_lost_may_be_on_its_way,
     "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,
     "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
     "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,

@@ -53,6 +53,10 @@ WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "not_stable": (
         "harness", {"waited_s": 2.5, "due": ["one", "two"]},
         "the harness (event 7): the group wasn't at rest after 2.5 s; due: one; two"),
+    "truncated": (
+        "harness", {"offsets": [{"topic": "t", "partition": p, "offset": p, "end": 9} for p in range(6)]},
+        "the harness (event 7): the log's end fell: t-0 from 9 to 0, t-1 from 9 to 1, t-2 from 9 to 2, t-3 from 9 to "
+        "3, t-4 from 9 to 4, and 1 more"),
     "fault_begin": ("proxy", {"fault": "assign_stall", "target": "b"}, "proxy (event 7): assign stall of b begins"),
     "fault_end": ("harness", {"fault": "kill", "target": "b"}, "the harness (event 7): kill of b is over"),
     "admin_change": (

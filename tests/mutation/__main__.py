@@ -40,6 +40,7 @@ TESTS = (
     "judge/test_told.py",
     "judge/test_exactly_once.py",
     "judge/test_judged.py",
+    "judge/test_truncation.py",
     "harness/test_checker_laws.py",
     "harness/test_fault_laws.py",
     "harness/test_timeline.py",
