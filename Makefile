@@ -21,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
-	$(BIN)/python -m integration demo $(ARGS)
+	$(BIN)/python -m kafka_assignors.integration demo $(ARGS)
 
 test-fast: $(READY)  ## all tests that need no broker, Java, Spark or Docker
 	$(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" $(IN_PARALLEL) $(ARGS)
@@ -36,7 +36,7 @@ test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
 	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
 
 soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
-	$(BIN)/python -m integration run soak $(ARGS)
+	$(BIN)/python -m kafka_assignors.integration run soak $(ARGS)
 
 mutate: $(READY)  ## change the judge in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
 	$(BIN)/python -m tests.mutation $(ARGS)

@@ -22,9 +22,9 @@ from typing import Any
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import Subscription as OurSubscription
-from kafka_assignors.core.protocol import decode_assignment, encode_subscription
-from kafka_assignors.core.userdata import encode_cooperative, encode_sticky
+from kafka_assignors.core.wire.protocol import Subscription as OurSubscription
+from kafka_assignors.core.wire.protocol import decode_assignment, encode_subscription
+from kafka_assignors.core.wire.userdata import encode_cooperative, encode_sticky
 from kafka_assignors.errors import MachineError
 
 from . import peers

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import psutil
 
-from integration.broker import Broker, start_broker
-from integration.broker.cluster import Cluster, start_cluster
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
 from kafka_assignors.jvm.cache import ENV as CACHE_ENV
 
 from .result import Result
 
 _COLD_LIMIT_S = 600
-_COLD = "from integration.broker import start_broker; start_broker('jvm').close()"
+_COLD = "from kafka_assignors.integration.broker import start_broker; start_broker('jvm').close()"
 
 
 def run(quick: bool) -> Iterator[Result]:

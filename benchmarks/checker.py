@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from integration.checker import check
-from integration.history import History
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
-from kafka_assignors.events import Event, partitions_json
+from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
+from kafka_assignors.history.events import Event, partitions_json
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
 
 from .result import Result, WrongAnswer
 

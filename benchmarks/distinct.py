@@ -34,7 +34,7 @@ def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
 
 
 def _measured(size: int, before: Result | None) -> Result:
-    from pipeline.run import Steps, session
+    from kafka_assignors.pipeline.cli import Steps, session
 
     with session(Steps(), long=True) as spark:
         _tables(spark, 10_000)
@@ -62,9 +62,10 @@ def _measured(size: int, before: Result | None) -> Result:
 
 def _tables(spark: SparkSession, size: int) -> dict[str, int]:
     """All that the job computes from keys; the answers are checked. Returns the size of what it keeps."""
-    from pipeline import findings, keys
-    from pipeline.transform import placement, topic_load
-    from pipeline.what_if import partitioners
+    from kafka_assignors.pipeline import findings
+    from kafka_assignors.pipeline.load import keys
+    from kafka_assignors.pipeline.load.transform import placement, topic_load
+    from kafka_assignors.pipeline.load.what_if import partitioners
 
     with TemporaryDirectory(prefix="distinct-") as out:
         counted = keys.counted(records(spark, size, size), "1 minute")

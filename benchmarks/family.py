@@ -10,8 +10,8 @@ from typing import Any
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from kafka_assignors.core.assignment import Assignment, moves, owners
 from kafka_assignors.core.group import Group, Member
+from kafka_assignors.core.group.assignment import Assignment, moves, owners
 from kafka_assignors.core.strategies import reading, strategy
 from kafka_assignors.kafka_python import assignor
 

@@ -14,11 +14,11 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
-from integration.broker import start_broker
-from producers import DefaultPartitioner, RoundRobinPartitioner, UniformPartitioner, murmur2_batch
-from producers.accelerated import fastest
-from producers.core.keyed import preset_named
-from producers.core.murmur2 import unsigned
+from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.producers import DefaultPartitioner, RoundRobinPartitioner, UniformPartitioner, murmur2_batch
+from kafka_assignors.producers.core.keys.keyed import preset_named
+from kafka_assignors.producers.core.keys.murmur2 import unsigned
+from kafka_assignors.producers.partitioners.accelerated import fastest
 
 from .clusters import cluster
 from .result import Result, WrongAnswer, cpu_ns, in_turns

@@ -30,7 +30,7 @@ def run(quick: bool) -> Iterator[Result]:
     form runs once and leaves ten million out.
     """
     # Spark is an extra: a benchmark that does without it must not ask for it.
-    from pipeline.run import Steps, session
+    from kafka_assignors.pipeline.cli import Steps, session
 
     with session(Steps(), long=True) as spark:
         _tables(spark, 10_000)
@@ -48,8 +48,8 @@ def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
     """
     from pyspark.sql import functions as sf
 
-    from pipeline.what_if import KEYED, KEYLESS, placed
-    from producers import partition_for_key
+    from kafka_assignors.pipeline.load.what_if import KEYED, KEYLESS, placed
+    from kafka_assignors.producers import partition_for_key
 
     sums = ("records", "bytes", "keys", "moved_keys", "moved_records")
     tries = [(rule, n) for rule in KEYED for n in _COUNTS]
@@ -125,9 +125,9 @@ def _scale(spark: SparkSession, name: str, size: int, rounds: int, smaller: Resu
 
 
 def _tables(spark: SparkSession, size: int) -> float:
-    from pipeline.keys import counted, different, hot, placed, windows
-    from pipeline.transform import placement, topic_load
-    from pipeline.what_if import partitioners
+    from kafka_assignors.pipeline.load.keys import counted, different, hot, placed, windows
+    from kafka_assignors.pipeline.load.transform import placement, topic_load
+    from kafka_assignors.pipeline.load.what_if import partitioners
 
     began = time.perf_counter()
     counts = placed(counted(records(spark, size), "1 minute"), _PARTITIONS, "java").persist()
@@ -194,7 +194,7 @@ def records(spark: SparkSession, size: int, different: int | None = None) -> Dat
     """
     from pyspark.sql import functions as sf
 
-    from pipeline import schema
+    from kafka_assignors.pipeline import schema
 
     row = sf.col("id")
     topics = list(_PARTITIONS)

@@ -21,15 +21,14 @@ from uuid import uuid4
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from integration.broker import start_broker
-from integration.checker import Verdict, check
-from integration.costs import Cost
-from integration.errors import HarnessError
-from integration.group import MemberGroup
-from integration.history import History
-from integration.integrity import manifest
-from integration.records import Sender
-from integration.topics import create_topics
+from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.costs import Cost
+from kafka_assignors.integration.errors import HarnessError
+from kafka_assignors.integration.history import History, manifest
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
+from kafka_assignors.integration.topics import create_topics
 
 from .result import Result
 

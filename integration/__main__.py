@@ -1,10 +1,10 @@
-"""``python -m integration``."""
+"""``python -m kafka_assignors.integration``."""
 
 import sys
 
 try:
-    from .run import main
+    from .cli import main
 except ModuleNotFoundError as error:
-    sys.exit(f"error: python -m integration needs {error.name}: pip install 'kafka-assignors[harness]'")
+    sys.exit(f"error: python -m kafka_assignors.integration needs {error.name}: pip install 'kafka-assignors[harness]'")
 
 main()

@@ -18,20 +18,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kafka_assignors.core.assignment import moves, owners
 from kafka_assignors.core.group import Group, Member, TopicPartition
+from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.election import elect
 
-from .actions import Join
 from .broker import Broker
 from .checker import check
 from .errors import HarnessError
 from .history import History
 from .names import assignor_named
-from .play import play
 from .records import Record, read_back, send
-from .report import (
+from .report.report import (
     GroupResult,
     PlacementRow,
     Report,
@@ -43,7 +41,9 @@ from .report import (
     verdict_lines,
 )
 from .scenario import DEMO_TOPICS, Scenario, scenario
-from .topics.prefix import prefixed
+from .scenario.actions import Join
+from .scenario.play import play
+from .scenario.prefix import prefixed
 from .topics.sandbox import Sandbox
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -218,7 +218,7 @@ class Demo:
                 for partition, n in counts.items():
                     truth[topic, partition] = truth.get((topic, partition), 0) + n
         command = [
-            sys.executable, "-m", "pipeline", "run",
+            sys.executable, "-m", "kafka_assignors.pipeline", "run",
             "--topics", ",".join(self.topics), "--history", str(self.history),
             "--out", str(self.out / "spark"), "--json",
         ]  # fmt: skip

@@ -100,7 +100,7 @@ def partitioner_class(name: str) -> Callable[..., Any]:
     """
     if not is_ours(name):
         return _foreign("partitioner", name, _PEER_PARTITIONERS)
-    from producers.kafka_python import PARTITIONERS
+    from kafka_assignors.producers.kafka_python import PARTITIONERS
 
     if name not in PARTITIONERS:
         raise UnknownName("partitioner", name, [*PARTITIONERS, *(f"{PEER}:{n}" for n in _PEER_PARTITIONERS)])

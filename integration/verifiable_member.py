@@ -1,10 +1,10 @@
 """Our member behind the command line of Kafka's VerifiableConsumer, so that Kafka's own system tests can drive it.
 
-``python -m integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …`` takes the options of
+``python -m kafka_assignors.integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …`` takes the options of
 Java's tool and prints its events, a JSON object a line on standard output; the log goes to standard error. SIGTERM and
 SIGINT make it leave the group. ``--assignment-strategy`` takes Java's class names, for which ours stand, and our own
 names. For kafkatest: ``{"VerifiableConsumer": {"class": "kafkatest.services.verifiable_client.VerifiableClientApp",
-"exec_cmd": "python -m integration.verifiable_member"}}`` as ``--globals``.
+"exec_cmd": "python -m kafka_assignors.integration.verifiable_member"}}`` as ``--globals``.
 
 Not taken: ``--group-protocol consumer`` (KIP-848), which kafka-python doesn't speak. Not told: ``shutdown_requested``,
 which Kafka 4's tool says before it closes and kafkatest doesn't read.
@@ -33,11 +33,11 @@ from kafka.errors import KafkaError
 from kafka_assignors.connection import concerns_connection
 from kafka_assignors.connection.properties import parse
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
-from kafka_assignors.events import partitions_json
+from kafka_assignors.history.events import partitions_json
 
-from .member import Member, MemberConfig, Stop
+from .members.clients.kafka_python import Member, MemberConfig, Stop
+from .members.orders import Orders
 from .names import JAVA_ASSIGNORS
-from .orders import Orders
 
 _OURS = {java: name for name, java in JAVA_ASSIGNORS.items()}
 _HEARTBEAT_MS = 3000
@@ -234,7 +234,7 @@ def _limit(said: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m integration.verifiable_member",
+        prog="python -m kafka_assignors.integration.verifiable_member",
         description="Consume a topic as a member of a group; print what happens as JSON lines.",
         allow_abbrev=False,
     )

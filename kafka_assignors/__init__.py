@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .core.group import Group, Member, TopicPartition
-    from .core.plan import Plan
-    from .kafka_guard import guard
     from .kafka_python import (
         CompactStickyAssignor,
         CooperativeStickyAssignor,
@@ -20,8 +18,8 @@ if TYPE_CHECKING:
         RoundRobinAssignor,
         StickyAssignor,
     )
-    from .planning import plan
-    from .stateless import (
+    from .kafka_python.guard import guard
+    from .kafka_python.stateless import (
         AverageAssignor,
         AverageByCircleAssignor,
         ConfigAssignor,
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
         MetaqDefaultAssignor,
         RocketmqConsistentHashAssignor,
     )
+    from .planning import plan
+    from .plans.plan import Plan
 
 __all__ = [
     "AverageAssignor",
@@ -69,7 +69,8 @@ def __getattr__(name: str) -> Any:
     if name in _CORE:
         return getattr(import_module(_CORE[name], __name__), name)
     try:
-        from . import kafka_python, stateless
+        from .kafka_python import assignors as kafka_python
+        from .kafka_python import stateless
     except ImportError as error:
         # `from kafka_assignors import RangeAssignor` asks whether there is one, and would say no more than "no".
         if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":

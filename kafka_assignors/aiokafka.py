@@ -22,14 +22,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from .core import compact
-from .core.facts import Fact, hidden
 from .core.group import NO_GENERATION, TopicPartition
-from .core.order import utf16
-from .core.protocol import Subscription, decode_subscription, encode_subscription
+from .core.group.facts import Fact, hidden
+from .core.group.order import utf16
 from .core.strategies import read, strategy
+from .core.wire import compact
+from .core.wire.protocol import Subscription, decode_subscription, encode_subscription
 from .errors import ConfigError
-from .news import News, log
+from .fact_log import News, log
 
 try:
     from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
@@ -197,21 +197,21 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
 
 
 class RangeAssignor(Assignor):
-    """``range``: see `kafka_assignors.core.range.assign`."""
+    """``range``: see `kafka_assignors.core.stateless.range.assign`."""
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__("range", rack=rack)
 
 
 class RoundRobinAssignor(Assignor):
-    """``roundrobin``: see `kafka_assignors.core.roundrobin.assign`."""
+    """``roundrobin``: see `kafka_assignors.core.stateless.roundrobin.assign`."""
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__("roundrobin", rack=rack)
 
 
 class StickyAssignor(Assignor):
-    """``sticky``: see `kafka_assignors.core.sticky.assign`. Claims and generation travel as Java writes them.
+    """``sticky``: see `kafka_assignors.core.sticky.sticky.assign`. Claims and generation travel as Java writes them.
 
     Args:
         rack: See `Assignor`.

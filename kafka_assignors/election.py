@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .core.order import hash_order
+from .core.group.order import hash_order
 from .errors import ElectionError, UnknownName
 
 COOPERATIVE = "cooperative-sticky"

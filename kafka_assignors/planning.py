@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from .core.group import Group
-from .core.plan import Plan
-from .core.plan import plan as _plan
+from .plans.plan import Plan
+from .plans.plan import plan as _plan
 
 
 def plan(group: Group, strategy: str = "cooperative-sticky", **options: Any) -> Plan:

@@ -1,11 +1,11 @@
-"""``python -m pipeline``; also what spark-submit is given, hence the absolute import."""
+"""``python -m kafka_assignors.pipeline``; also what spark-submit is given, hence the absolute import."""
 
 import sys
 
 try:
-    from pipeline.run import app
+    from .cli import app
 except ModuleNotFoundError as error:
-    sys.exit(f"error: python -m pipeline needs {error.name}: pip install 'kafka-assignors[spark]'")
+    sys.exit(f"error: python -m kafka_assignors.pipeline needs {error.name}: pip install 'kafka-assignors[spark]'")
 
 if __name__ == "__main__":
-    app(prog_name="python -m pipeline")
+    app(prog_name="python -m kafka_assignors.pipeline")

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from . import schema
 from .groups.departures import UNPROVEN
-from .keys import sample
+from .load.keys import sample
 
 CAP = 100
 """Findings of a kind that are listed."""

@@ -15,22 +15,12 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.weights import Weights
 
-from . import (
-    coordinator,
-    failures,
-    findings,
-    keys,
-    options,
-    read,
-    rebalances,
-    report,
-    schema,
-    timeline,
-    transform,
-    weights,
-    what_if,
-)
-from .brokers import Topics
+from . import failures, findings, options, schema
+from .groups import rebalances, timeline
+from .load import keys, transform, weights, what_if
+from .report import report
+from .sources import coordinator, read
+from .sources.brokers import Topics
 from .steps import Steps
 from .storage import tables
 from .storage.tables import Tables, require

@@ -17,9 +17,10 @@ from urllib.request import url2pathname
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
-from producers import PRESETS
+from kafka_assignors.producers import PRESETS
 
-from . import brokers, weights
+from .load import weights
+from .sources import brokers
 from .storage.tables import FORMATS
 
 

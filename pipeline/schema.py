@@ -120,7 +120,7 @@ EVENTS = _table(
     ("duration_us", LONG, OR_NULL),  # µs
     ("detail", MapType(STRING, STRING), NEVER),  # every other field of the kind, as text or as JSON text
 )
-"""One row per event of a history; see `kafka_assignors.events` for the kinds."""
+"""One row per event of a history; see `kafka_assignors.history.events` for the kinds."""
 
 PLACEMENT = _table(
     ("run", STRING, NEVER),

@@ -18,9 +18,12 @@ from pyspark.sql import functions as sf
 from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
 
-from . import failures, keys, options, read, report, schema
-from .brokers import Topics
+from . import failures, options, schema
 from .findings import printable
+from .load import keys
+from .report import report
+from .sources import read
+from .sources.brokers import Topics
 from .storage.files import Files
 
 BATCH_KEYS = 100

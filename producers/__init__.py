@@ -1,7 +1,7 @@
 """Which partition gets a record: Java's placement, and others', for Python producers.
 
-The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); `producers.confluent`,
-`producers.aiokafka` and `producers.spark` take them, or their rules, to other clients. Each client is an extra.
+The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); `kafka_assignors.producers.confluent`,
+`kafka_assignors.producers.aiokafka` and `kafka_assignors.producers.spark` take them, or their rules, to other clients. Each client is an extra.
 
 >>> from producers import partition_for_key
 >>> partition_for_key(b"kafka", 12)
@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from .batch import murmur2_batch, partitions_for_keys
 from .core.geographic import host_like, rack_is
-from .core.keyed import PRESETS, partition_for_key
-from .core.murmur2 import murmur2
-from .counters import Counters
+from .core.keys.keyed import PRESETS, partition_for_key
+from .core.keys.murmur2 import murmur2
 from .errors import (
     ClientMissing,
     ConfigError,
@@ -38,6 +37,7 @@ from .kafka_python import (
     UniformPartitioner,
     partitioner,
 )
+from .partitioners.counters import Counters
 
 __all__ = [
     "PARTITIONERS",

@@ -1,4 +1,4 @@
-"""``python -m producers audit|growth``: which hash placed a topic's keys, and what more partitions would move."""
+"""``python -m kafka_assignors.producers audit|growth``: which hash placed a topic's keys, and what more partitions would move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .errors import ConfigError, NoPartitions, ProducersError
 try:
     import typer
 except ModuleNotFoundError:
-    sys.exit("error: python -m producers needs typer: pip install 'kafka-assignors[cli]'")
+    sys.exit("error: python -m kafka_assignors.producers needs typer: pip install 'kafka-assignors[cli]'")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
@@ -189,4 +189,4 @@ def _text(topic: str, found: Audit) -> str:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m producers")
+    app(prog_name="python -m kafka_assignors.producers")

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .accelerated import fastest
-from .checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
-from .core.keyed import preset_named
+from .core.keys.keyed import preset_named
 from .core.topic import TopicView
 from .errors import ClientMissing, ConfigError, NoPartitions, UnknownPartition
-from .keyhash import DefaultPartitioner, counting_backlog
-from .partitioners import draw_from
+from .partitioners.accelerated import fastest
+from .partitioners.checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
+from .partitioners.keyhash import DefaultPartitioner, counting_backlog
+from .partitioners.unkeyed import draw_from
 
 try:
     from aiokafka import AIOKafkaProducer
@@ -26,7 +26,7 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "aiokafka":
         raise
     raise ClientMissing(
-        "producers.aiokafka needs aiokafka: pip install 'kafka-assignors[aiokafka]'", name="aiokafka"
+        "kafka_assignors.producers.aiokafka needs aiokafka: pip install 'kafka-assignors[aiokafka]'", name="aiokafka"
     ) from missing
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.columns import murmur2_column, partitions_column, partitions_columns
-from .core.murmur2 import as_bytes
+from .core.keys.columns import murmur2_column, partitions_column, partitions_columns
+from .core.keys.murmur2 import as_bytes
 
 _WIDE = {"large_binary", "large_string"}
 _NARROW = {"binary", "string"}

@@ -15,10 +15,10 @@ from concurrent.futures import TimeoutError
 from itertools import chain
 from typing import Any, NamedTuple
 
-from .checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
 from .errors import ClientMissing, ConfigError, NoPartitions, NotAuthorized
-from .keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner, counting_backlog
-from .partitioners import RandomPartitioner
+from .partitioners.checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
+from .partitioners.keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner, counting_backlog
+from .partitioners.unkeyed import RandomPartitioner
 
 try:
     from confluent_kafka import KafkaError, KafkaException, Producer
@@ -29,7 +29,8 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "confluent_kafka":
         raise
     raise ClientMissing(
-        "producers.confluent needs confluent-kafka: pip install 'kafka-assignors[confluent]'", name="confluent_kafka"
+        "kafka_assignors.producers.confluent needs confluent-kafka: pip install 'kafka-assignors[confluent]'",
+        name="confluent_kafka",
     ) from missing
 
 ANY = -1
@@ -91,7 +92,7 @@ class PartitioningProducer(Producer):
     that librdkafka does not take (``BufferError``: its queue is full) leaves no trace in the partitioner.
 
     ``AIOProducer`` makes a ``Producer`` of its own, which no partitioner of this package can reach. Use
-    `producers.aiokafka`, or give ``AIOProducer.produce(partition=...)`` what `producers.partition_for_key` answers.
+    `kafka_assignors.producers.aiokafka`, or give ``AIOProducer.produce(partition=...)`` what `kafka_assignors.producers.partition_for_key` answers.
 
     Raises:
         ConfigError: An argument that cannot work, or ``partitioner`` or a serializer's builder in `config`.

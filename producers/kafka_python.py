@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .checked import CheckedPartitioner, OnChoice, Record
 from .errors import ConfigError, UnknownName
-from .keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner
-from .partitioners import RandomPartitioner, RoundRobinPartitioner, StickyPartitioner
-from .placed import ExplicitPartitioner, GeographicPartitioner
+from .partitioners.checked import CheckedPartitioner, OnChoice, Record
+from .partitioners.keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner
+from .partitioners.placed import ExplicitPartitioner, GeographicPartitioner
+from .partitioners.unkeyed import RandomPartitioner, RoundRobinPartitioner, StickyPartitioner
 
 PARTITIONERS: dict[str, type[CheckedPartitioner]] = {
     cls.name: cls

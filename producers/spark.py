@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .batch import partitions_for_keys
-from .core.keyed import check_count, preset_named
+from .core.keys.keyed import check_count, preset_named
 from .errors import ClientMissing, ConfigError, UnknownName
 
 try:
@@ -19,7 +19,7 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "pyspark":
         raise
     raise ClientMissing(
-        "producers.spark needs pyspark: pip install 'kafka-assignors[spark]'", name="pyspark"
+        "kafka_assignors.producers.spark needs pyspark: pip install 'kafka-assignors[spark]'", name="pyspark"
     ) from missing
 
 _MAX = 0x7FFFFFFF

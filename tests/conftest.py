@@ -17,7 +17,7 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-pytest_plugins = ["integration.fixtures"]
+pytest_plugins = ["kafka_assignors.pytest_plugin"]
 
 NEEDS = {
     "broker": {"kafka_broker", "kafka_cluster", "kafka_group", "kafka_topic", "kafka_admin", "secured_broker"},
@@ -35,7 +35,7 @@ NOT_RUN = "docker: "
 
 @functools.cache
 def docker_problem() -> str | None:
-    from integration.broker.docker import backend_problem
+    from kafka_assignors.integration.broker.docker import backend_problem
 
     return backend_problem()
 

@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from integration.history import History
-from integration.laws.findings import Findings
-from integration.laws.generations import replay
-from integration.ledger import RunRecord
+from kafka_assignors.integration.checker.laws.findings import Findings
+from kafka_assignors.integration.checker.laws.generations import replay
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.history import History
 
 
 @dataclass

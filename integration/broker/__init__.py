@@ -157,7 +157,7 @@ def start_broker(
         assert bootstrap is not None
         return ExternalBroker(bootstrap, timeout_s=min(timeout_s, 5))
     if backend == "docker":
-        from .containers import DockerBroker
+        from .nodes.containers import DockerBroker
 
         return DockerBroker(port=port, rack=rack, version=version, timeout_s=timeout_s, settings=settings or {})
     from .jvm import JvmBroker

@@ -20,8 +20,8 @@ from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import BrokerNotReady, BrokerUnreachable
 from . import KAFKA_VERSION
-from .node import NodeProcess
-from .place import Place
+from .nodes.node import NodeProcess
+from .nodes.place import Place
 from .ports import free_ports, hold
 from .ready import await_ready
 from .secured import Certificates, Secured, with_secured
@@ -266,12 +266,12 @@ class Cluster:
 
     def _places(self, count: int) -> Iterator[Place]:
         if self.backend == "shared":
-            from .shared import SharedJvm, SharedNode
+            from .nodes.shared import SharedJvm, SharedNode
 
             jvm = SharedJvm(self.version)
             yield from (SharedNode(jvm, f"node-{number}") for number in range(1, count + 1))
         elif self.backend == "docker":
-            from .containers import ContainerNode, Containers
+            from .nodes.containers import ContainerNode, Containers
 
             containers = Containers(self.version, network=True)
             yield from (ContainerNode(containers, f"kafka-{number}") for number in range(1, count + 1))

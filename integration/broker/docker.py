@@ -72,5 +72,5 @@ def require_image(client: Any, image: str) -> None:
     except (DockerException, OSError) as error:
         raise DockerUnavailable(
             f"image {image} is not on this machine and cannot be pulled ({error}); build one by "
-            f"'python -m integration.broker.image NAME' and name it by {IMAGE_ENV}"
+            f"'python -m kafka_assignors.integration.broker.image NAME' and name it by {IMAGE_ENV}"
         ) from error

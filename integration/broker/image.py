@@ -1,4 +1,4 @@
-"""Build an image for the `docker` backend where no registry can be reached: ``python -m integration.broker.image``.
+"""Build an image for the `docker` backend where no registry can be reached: ``python -m kafka_assignors.integration.broker.image``.
 
 Debian's base system and its Java from the mirror that apt is configured with (``debootstrap``), and the pinned Kafka
 jars in ``/opt/kafka/libs``, as the official image has them. It is started as the official one is: ``KAFKA_A_B=c`` in
@@ -156,7 +156,9 @@ def _remove(root: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line: build, print the image's name; 0 done, 3 could not."""
-    parser = argparse.ArgumentParser(prog="python -m integration.broker.image", description="Build a broker image.")
+    parser = argparse.ArgumentParser(
+        prog="python -m kafka_assignors.integration.broker.image", description="Build a broker image."
+    )
     parser.add_argument("name", nargs="?", default=DEFAULT_NAME, help="without the version (default: %(default)s)")
     parser.add_argument("--kafka", default=KAFKA_VERSION, metavar="VERSION", help="default: %(default)s")
     options = parser.parse_args(arguments)

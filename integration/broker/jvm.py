@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import BrokerNotReady, BrokerUnreachable, NotSupported
-from .node import NodeProcess
-from .place import PlacedBroker
+from .nodes.node import NodeProcess
+from .nodes.place import PlacedBroker
+from .nodes.shared import SharedJvm, SharedNode
 from .ports import free_ports, require_free
 from .secured import Certificates, Secured, with_secured
 from .settings import Route, broker_settings
-from .shared import SharedJvm, SharedNode
 
 
 class JvmBroker(PlacedBroker):

@@ -22,7 +22,7 @@ from kafka_assignors.errors import ConfigError
 
 from ..broker.settings import Route
 from ..errors import HarnessError, NotOver, PortTaken
-from ..integrity.manifest import seal
+from ..history.manifest import seal
 from .rules import FAULTS, Cut, Delay, Drop, NetworkFault, Reset, fault_of
 
 __all__ = ["FAULTS", "Applied", "Cut", "Delay", "Drop", "FaultProxy", "NetworkFault", "Reset", "fault_of"]
@@ -99,7 +99,7 @@ class FaultProxy:
     """
 
     def __init__(self, routes: Sequence[Route], folder: Path, run: str) -> None:
-        from ..process import python  # not at the top: the proxy's own process needs no Kafka client
+        from ..members.process import python  # not at the top: the proxy's own process needs no Kafka client
 
         folder.mkdir(parents=True, exist_ok=True)
         self.bootstrap = ",".join(f"127.0.0.1:{route.advertised}" for route in routes)

@@ -1,4 +1,4 @@
-"""The proxy's process: ``python -m integration.proxy.relay HISTORY RUN PORT:BEHIND…``; `FaultProxy` starts it.
+"""The proxy's process: ``python -m kafka_assignors.integration.proxy.relay HISTORY RUN PORT:BEHIND…``; `FaultProxy` starts it.
 
 A process of its own, so that a harness that computes, or stands at a breakpoint, holds up no heartbeat. Orders come as
 JSON lines on standard input, each answered by a line when it is in force; its end ends the process. Each fault is in
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.events import EventWriter
+from kafka_assignors.history.events import EventWriter
 
 from .frames import FrameError, Frames, InFlight, request_of
 from .rules import ANSWER, REQUEST, Cut, Delay, Drop, NetworkFault, Reset, fault_of

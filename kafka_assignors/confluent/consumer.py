@@ -18,10 +18,10 @@ from kafka import AsyncConsumerRebalanceListener, KafkaConsumer, OffsetAndMetada
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import CommitFailedError, KafkaError, RetriableError
 
-from .. import kafka_consumer
 from ..core.group import TopicPartition
 from ..errors import ConfigError
-from ..kafka_guard import guard
+from ..kafka_python import consumer as kafka_consumer
+from ..kafka_python.guard import guard
 from .delivery import Delivery, partition_of
 from .settings import planes
 

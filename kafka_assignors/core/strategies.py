@@ -12,33 +12,22 @@ from inspect import signature
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
-from . import (
-    bulk,
-    compact,
-    consistent,
-    cooperative,
-    fixed,
-    flow,
-    javasticky,
-    limits,
-    metaq,
-    rocketmq,
-    roundrobin,
-    sticky,
-    userdata,
-)
-from . import facts as facts_
-from . import options as options_
-from . import range as range_
-from .assignment import Assignment
-from .claims import Claims, resolve
-from .facts import Fact
 from .group import NO_GENERATION, Group, Member, Partitions, TopicPartition
-from .indexed import Indexed, Ints
-from .invariants import violations
-from .objective import ORDERS, Matrix, Objective
-from .order import utf16
-from .protocol import AssignedPartitions, Subscription, encode_assignment
+from .group import facts as facts_
+from .group import options as options_
+from .group.assignment import Assignment
+from .group.claims import Claims, resolve
+from .group.facts import Fact
+from .group.indexed import Indexed, Ints
+from .group.invariants import violations
+from .group.order import utf16
+from .java import sticky as javasticky
+from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
+from .stateless import range as range_
+from .sticky import cooperative, flow, sticky
+from .sticky.objective import ORDERS, Matrix, Objective
+from .wire import bulk, compact, limits, userdata
+from .wire.protocol import AssignedPartitions, Subscription, encode_assignment
 
 Racks = Mapping[str, Sequence[Collection[str]]]
 Leaders = Mapping[str, Sequence[str | None]]

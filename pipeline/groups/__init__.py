@@ -1,0 +1,1 @@
+"""Generations, owners and departures of consumer groups."""

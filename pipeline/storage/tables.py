@@ -146,7 +146,9 @@ def chosen(spark: SparkSession, out: str, run: str | None, format_: str = "parqu
             raise
         rows = []
     if not rows:
-        raise ConfigError(f"{out!r} holds no whole run; write one by: python -m pipeline run --out {out}")
+        raise ConfigError(
+            f"{out!r} holds no whole run; write one by: python -m kafka_assignors.pipeline run --out {out}"
+        )
     names = [row["run"] for row in rows]
     if run is not None and run not in names:
         raise ConfigError(f"--run {run!r} is no whole run in {out!r}; there are {', '.join(names[:10])}")

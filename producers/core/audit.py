@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import ConfigError
-from .keyed import Index, check_count, preset_named
+from .keys.keyed import Index, check_count, preset_named
 
 FAMILIES = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
 """The presets that place differently, one of each kind."""

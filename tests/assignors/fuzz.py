@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from kafka_assignors.core import protocol, strategies, userdata
+from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
+from kafka_assignors.core.wire import protocol, userdata
 
 NEWEST = 7
 Partition = tuple[str, int]

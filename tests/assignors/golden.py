@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kafka_assignors.core import protocol, strategies, userdata
-from kafka_assignors.core.assignment import Assignment, owners
+from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, Group, TopicPartition
+from kafka_assignors.core.group.assignment import Assignment, owners
+from kafka_assignors.core.wire import protocol, userdata
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "assignors"
 GARBAGE = bytes.fromhex("7fffffff00ff")

@@ -13,9 +13,9 @@ from kafka.protocol.consumer.group import JoinGroupResponse
 from kafka.protocol.metadata import MetadataResponse
 from py4j.protocol import Py4JJavaError
 
-from integration.java import LiveJava
-from kafka_assignors.core.assignment import Assignment
-from kafka_assignors.core.protocol import decode_assignment, encode_assignment
+from kafka_assignors.core.group.assignment import Assignment
+from kafka_assignors.core.wire.protocol import decode_assignment, encode_assignment
+from kafka_assignors.integration.broker.java import LiveJava
 
 METADATA, JOIN_GROUP = 9, 9  # versions
 DEADLINE_S = 5

@@ -16,9 +16,10 @@ from kafka.protocol.consumer import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from benchmarks.clusters import cluster
-from kafka_assignors.core import protocol, strategies, userdata
-from kafka_assignors.core.assignment import Assignment, owners, pairs
+from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
+from kafka_assignors.core.group.assignment import Assignment, owners, pairs
+from kafka_assignors.core.wire import protocol, userdata
 
 Sent = Sequence[tuple[str, str | None, bytes]]
 Counts = Mapping[str, int]

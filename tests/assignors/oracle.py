@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from kafka_assignors.core.assignment import Assignment, owners
 from kafka_assignors.core.group import Group, TopicPartition
+from kafka_assignors.core.group.assignment import Assignment, owners
 
 from .golden import Score, previous_owners
 

@@ -22,10 +22,11 @@ from aiokafka.protocol.metadata import MetadataResponse_v1
 from confluent_kafka import Producer
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from kafka_assignors import aiokafka, kafka_python
-from kafka_assignors.core import compact
+from kafka_assignors import aiokafka
 from kafka_assignors.core.strategies import STRATEGIES
+from kafka_assignors.core.wire import compact
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.kafka_python import assignors as kafka_python
 
 from .test_kafka_python import cluster as kafka_python_cluster
 from .test_kafka_python import join, plain

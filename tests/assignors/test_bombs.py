@@ -16,12 +16,13 @@ from random import Random
 import pytest
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from kafka_assignors import kafka_leader
-from kafka_assignors.core import bulk, compact, strategies, userdata
+from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, TopicPartition
-from kafka_assignors.core.indexed import Indexed
-from kafka_assignors.core.objective import Objective, rack_costs
-from kafka_assignors.core.protocol import Subscription, encode_subscription
+from kafka_assignors.core.group.indexed import Indexed
+from kafka_assignors.core.sticky.objective import Objective, rack_costs
+from kafka_assignors.core.wire import bulk, compact, userdata
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.kafka_python import leader as kafka_leader
 
 from ..work import lines
 

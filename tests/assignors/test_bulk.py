@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assignors.core import bulk, protocol, strategies, userdata
+from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, Partitions, TopicPartition
-from kafka_assignors.core.indexed import FREE, Indexed
-from kafka_assignors.core.protocol import AssignedPartitions, Reader, Subscription
+from kafka_assignors.core.group.indexed import FREE, Indexed
+from kafka_assignors.core.wire import bulk, protocol, userdata
+from kafka_assignors.core.wire.protocol import AssignedPartitions, Reader, Subscription
 from kafka_assignors.errors import WireError
 
 from . import golden

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from kafka_assignors.core import prices, sticky
-from kafka_assignors.core.assignment import owners
-from kafka_assignors.core.certificate import LARGEST, Certificate, bound, check, positions, score
-from kafka_assignors.core.claims import resolve
 from kafka_assignors.core.group import Group, Member, TopicPartition
-from kafka_assignors.core.objective import ORDERS, Objective
-from kafka_assignors.core.plan import Plan, plan
-from kafka_assignors.core.prices import certify
+from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.claims import resolve
+from kafka_assignors.core.sticky import sticky
+from kafka_assignors.core.sticky.objective import ORDERS, Objective
 from kafka_assignors.core.strategies import strategy
+from kafka_assignors.plans import prices
+from kafka_assignors.plans.certificate import LARGEST, Certificate, bound, check, positions, score
+from kafka_assignors.plans.plan import Plan, plan
+from kafka_assignors.plans.prices import certify
 
 from . import fuzz, golden
 from .test_objective import drawn, worth

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assignors.core import compact
+from kafka_assignors.core.wire import compact
 from kafka_assignors.errors import WireError
 
 

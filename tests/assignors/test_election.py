@@ -7,7 +7,7 @@ from itertools import permutations
 import confluent_kafka
 import pytest
 
-from kafka_assignors.core.order import hash_order
+from kafka_assignors.core.group.order import hash_order
 from kafka_assignors.election import elect, predict_vote
 from kafka_assignors.errors import ElectionError, UnknownName
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kafka_assignors
-from kafka_assignors.core import metaq, rocketmq
-from kafka_assignors.core import range as range_
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.core.protocol import decode_assignment
-from kafka_assignors.core.ring import Ring, ketama, md5_word, numbered
+from kafka_assignors.core.stateless import metaq, rocketmq
+from kafka_assignors.core.stateless import range as range_
+from kafka_assignors.core.stateless.ring import Ring, ketama, md5_word, numbered
 from kafka_assignors.core.strategies import STRATEGIES, reading, strategy
+from kafka_assignors.core.wire.protocol import decode_assignment
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import ASSIGNORS
 

@@ -9,11 +9,11 @@ from math import ceil
 
 import pytest
 
-from kafka_assignors.core import consistent
-from kafka_assignors.core.assignment import moves, owners
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.core.invariants import violations
-from kafka_assignors.core.ring import HASHES
+from kafka_assignors.core.group.assignment import moves, owners
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.stateless import consistent
+from kafka_assignors.core.stateless.ring import HASHES
 
 from . import family
 

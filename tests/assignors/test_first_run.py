@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 from kafka import KafkaConsumer
 
-from integration.broker import Broker
 from kafka_assignors import CooperativeStickyAssignor
+from kafka_assignors.integration.broker import Broker
 
 pytestmark = pytest.mark.broker
 DEADLINE_S = 60

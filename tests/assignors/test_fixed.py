@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_assignors import ConfigAssignor
-from kafka_assignors.core import fixed, roundrobin
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.core.invariants import violations
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.stateless import fixed, roundrobin
 from kafka_assignors.core.strategies import reading, replay, strategy
 from kafka_assignors.errors import AssignmentError, ConfigError
 

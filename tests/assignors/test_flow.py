@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kafka_assignors.core import cheapest, flow, levels, maxflow
+from kafka_assignors.core.sticky import cheapest, flow, levels, maxflow
 
 GROUPS = 150
 

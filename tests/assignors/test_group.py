@@ -6,8 +6,8 @@ import pytest
 
 from kafka_assignors import Group, Member, Plan, plan
 from kafka_assignors.core import strategies
-from kafka_assignors.core.claims import resolve
-from kafka_assignors.core.facts import of_claims
+from kafka_assignors.core.group.claims import resolve
+from kafka_assignors.core.group.facts import of_claims
 from kafka_assignors.errors import ConfigError
 
 from . import fuzz

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from kafka_assignors.core import protocol
+from kafka_assignors.core.wire import protocol
 
 from .model import Live, Model
 

@@ -23,9 +23,10 @@ from kafka.errors import KafkaConfigurationError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import TopicPartition
 
-from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor, kafka_consumer
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import ASSIGNORS
+from kafka_assignors.kafka_python import consumer as kafka_consumer
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_assignors.core.group import Group, Member, TopicPartition
-from kafka_assignors.core.invariants import violations
+from kafka_assignors.core.group.invariants import violations
 
 GROUP = Group([Member("a", {"t", "u"}), Member("b", {"t"})], {"t": 3, "u": 1, "unread": 2})
 SOUND = {"a": {"t": [0], "u": [0]}, "b": {"t": [1, 2]}}

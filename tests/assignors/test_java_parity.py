@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 
 from benchmarks.clusters import cluster
-from kafka_assignors.core import javasticky, strategies
-from kafka_assignors.core.invariants import violations
-from kafka_assignors.core.order import HashedSet, hash_order
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.group.order import HashedSet, hash_order
+from kafka_assignors.core.java import sticky as javasticky
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import CooperativeStickyAssignor, StickyAssignor
 

@@ -19,7 +19,7 @@ from kafka.future import Future
 from kafka.structs import MemberState, OffsetAndMetadata, TopicPartition
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
-from kafka_assignors.kafka_commits import keep_commits
+from kafka_assignors.kafka_python.commits import keep_commits
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 BOTH = {A: OffsetAndMetadata(5, "", -1), B: OffsetAndMetadata(6, "", -1)}

@@ -16,8 +16,9 @@ from kafka.errors import FencedInstanceIdError, StaleMetadata
 from kafka.protocol.consumer import HeartbeatResponse
 from kafka.structs import TopicPartition
 
-from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, guard, kafka_consumer
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, guard
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.kafka_python import consumer as kafka_consumer
 
 Make = Callable[..., Any]
 FENCED, UNKNOWN_MEMBER = 82, 25

@@ -15,11 +15,12 @@ from kafka.protocol.consumer import SyncGroupRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from kafka_assignors import kafka_consumer, kafka_leader
-from kafka_assignors.core import protocol
 from kafka_assignors.core.group import TopicPartition as OurTopicPartition
-from kafka_assignors.core.protocol import Subscription
+from kafka_assignors.core.wire import protocol
+from kafka_assignors.core.wire.protocol import Subscription
 from kafka_assignors.errors import WireError
+from kafka_assignors.kafka_python import consumer as kafka_consumer
+from kafka_assignors.kafka_python import leader as kafka_leader
 
 from . import golden
 from .test_kafka_python import cluster

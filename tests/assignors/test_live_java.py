@@ -24,8 +24,8 @@ from kafka.protocol.consumer import JoinGroupResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kafka_assignors.core import strategies
-from kafka_assignors.core.assignment import Assignment
-from kafka_assignors.core.invariants import violations
+from kafka_assignors.core.group.assignment import Assignment
+from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.kafka_python import assignor
 
 from . import fuzz, golden, oracle

@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from integration.laws.rests import most_kept
-from kafka_assignors.core.assignment import Assignment
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group.assignment import Assignment
+from kafka_assignors.integration.checker.laws.rests import most_kept
 
 from . import model
 from .live import JavaLeader, metadata

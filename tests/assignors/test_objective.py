@@ -16,11 +16,11 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from kafka_assignors.core import sticky
-from kafka_assignors.core.assignment import owners
 from kafka_assignors.core.group import Group, Member, TopicPartition
-from kafka_assignors.core.invariants import violations
-from kafka_assignors.core.objective import ORDERS, Objective
+from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.sticky import sticky
+from kafka_assignors.core.sticky.objective import ORDERS, Objective
 from kafka_assignors.core.strategies import replay, strategy
 from kafka_assignors.errors import ConfigError
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_assignors.core import sticky
 from kafka_assignors.core.group import Group
-from kafka_assignors.core.invariants import violations
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.sticky import sticky
 
 from . import fuzz, golden, oracle
 from .golden import Score

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors import CompactStickyAssignor, CooperativeStickyAssignor, StickyAssignor
-from kafka_assignors.core import compact, options, strategies, userdata
-from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import Subscription, encode_subscription
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group import TopicPartition, options
 from kafka_assignors.core.strategies import STRATEGIES, Strategy, strategy
+from kafka_assignors.core.wire import compact, userdata
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 
 from .test_kafka_python import cluster, join
 

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 import kafka_assignors
 from kafka_assignors import Group, Member, Plan, TopicPartition, plan
-from kafka_assignors.core import cooperative, protocol, strategies
-from kafka_assignors.core.assignment import moves, owners
-from kafka_assignors.core.certificate import check
-from kafka_assignors.core.plan import plan as pure_plan
-from kafka_assignors.core.plan import planned
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group.assignment import moves, owners
+from kafka_assignors.core.sticky import cooperative
+from kafka_assignors.core.wire import protocol
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.plans.certificate import check
+from kafka_assignors.plans.plan import plan as pure_plan
+from kafka_assignors.plans.plan import planned
 
 from .golden import previous_owners
 from .groups import groups

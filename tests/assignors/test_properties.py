@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from kafka_assignors.core import cooperative, protocol, sticky, strategies
-from kafka_assignors.core.assignment import owners
-from kafka_assignors.core.claims import resolve
+from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, TopicPartition
-from kafka_assignors.core.invariants import violations
+from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.claims import resolve
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.sticky import cooperative, sticky
+from kafka_assignors.core.wire import protocol
 
 from .golden import Score, kip54_unbalanced, previous_owners
 from .groups import groups, reordered

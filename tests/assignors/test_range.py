@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_assignors.core import range as range_assignor
 from kafka_assignors.core.group import Group, Member
+from kafka_assignors.core.stateless import range as range_assignor
 
 
 @pytest.mark.source("KIP-881; apache/kafka 4.3.0 RangeAssignor: without a subscriber's rack the rack table is empty")

@@ -8,11 +8,11 @@ import uuid
 import numpy as np
 import pytest
 
-from kafka_assignors.core import rendezvous, sticky
-from kafka_assignors.core.assignment import owners
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.core.indexed import Indexed
-from kafka_assignors.core.order import lasting_name
+from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.indexed import Indexed
+from kafka_assignors.core.group.order import lasting_name
+from kafka_assignors.core.sticky import rendezvous, sticky
 
 WIDE, MIXED, MANY = {"t": 120}, {"orders": 24, "payments": 12, "audit": 3}, {f"t{i}": 1 for i in range(50)}
 MEMBERS = 8

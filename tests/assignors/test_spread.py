@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_assignors.core import strategies
-from kafka_assignors.core.assignment import Assignment, moves, owners
+from kafka_assignors.core.group.assignment import Assignment, moves, owners
 
 from . import fuzz
 from .live import JavaLeader, metadata

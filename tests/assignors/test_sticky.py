@@ -9,9 +9,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from kafka_assignors.core import claims, cooperative, levels, maxflow, sticky
-from kafka_assignors.core.assignment import moves, owners
-from kafka_assignors.core.group import Group, Member, TopicPartition
+from kafka_assignors.core.group import Group, Member, TopicPartition, claims
+from kafka_assignors.core.group.assignment import moves, owners
+from kafka_assignors.core.sticky import cooperative, levels, maxflow, sticky
 
 
 def loads(assignment):

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from kafka_assignors.core import strategies
-from kafka_assignors.core.invariants import violations
+from kafka_assignors.core.group.invariants import violations
 
 from ..work import lines
 from . import golden

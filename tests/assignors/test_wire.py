@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assignors.core import protocol, userdata
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
-from kafka_assignors.core.protocol import AssignedPartitions, Subscription
+from kafka_assignors.core.wire import protocol, userdata
+from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription
 from kafka_assignors.errors import KafkaAssignorsError, WireError
 
 from . import golden

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from integration.checker import Verdict, check
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Record, send
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, send
 
 SESSION_MS, POLL_INTERVAL_MS = 3000, 5000
 """Long enough that a busy machine evicts nobody: who is evicted without a fault breaks laws of ownership."""

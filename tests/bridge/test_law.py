@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from integration.checker import check
+from kafka_assignors.integration.checker import check
 
 from ..harness.story import Story
 from ..harness.test_history_schema import faults

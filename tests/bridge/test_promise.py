@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.errors import HarnessError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.errors import HarnessError
 
 from .schedule import Schedule, told
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from integration.broker.cluster import Cluster, Node, start_cluster
-from integration.broker.ready import nodes
-from integration.errors import BrokerNotReady
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker.cluster import Cluster, Node, start_cluster
+from kafka_assignors.integration.broker.ready import nodes
+from kafka_assignors.integration.errors import BrokerNotReady
 
 from ..waiting import until
 from .readback import read
@@ -180,7 +180,7 @@ def test_an_unknown_node_is_named_with_the_known_ones(kafka_cluster):
 
 
 def test_up_with_nodes_is_a_cluster_that_ends_with_ctrl_c():
-    command = [sys.executable, "-u", "-m", "integration", "up", "--nodes", "2", "--backend", "shared"]
+    command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--nodes", "2", "--backend", "shared"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as up:
         try:
             assert up.stdout is not None
@@ -197,7 +197,7 @@ def test_up_with_nodes_is_a_cluster_that_ends_with_ctrl_c():
 
 
 def test_up_refuses_nodes_with_a_port():
-    command = [sys.executable, "-m", "integration", "up", "--nodes", "3", "--port", "9092"]
+    command = [sys.executable, "-m", "kafka_assignors.integration", "up", "--nodes", "3", "--port", "9092"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=DEADLINE_S, check=False)
 
     assert done.returncode == 3

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from integration.broker import KAFKA_VERSION
-from integration.broker.docker import IMAGE_ENV, image_name
-from integration.broker.ready import await_ready, nodes
-from integration.errors import BrokerUnreachable
+from kafka_assignors.integration.broker import KAFKA_VERSION
+from kafka_assignors.integration.broker.docker import IMAGE_ENV, image_name
+from kafka_assignors.integration.broker.ready import await_ready, nodes
+from kafka_assignors.integration.errors import BrokerUnreachable
 
 FILE = Path(__file__).parents[2] / "docker-compose.yml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]

@@ -10,9 +10,9 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from integration.broker import KAFKA_VERSION, Broker, start_broker
-from integration.broker.ready import nodes
-from integration.errors import NotSupported
+from kafka_assignors.integration.broker import KAFKA_VERSION, Broker, start_broker
+from kafka_assignors.integration.broker.ready import nodes
+from kafka_assignors.integration.errors import NotSupported
 
 pytestmark = pytest.mark.broker
 

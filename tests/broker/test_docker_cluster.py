@@ -12,8 +12,8 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from integration.broker.cluster import Cluster, start_cluster
-from integration.broker.ready import nodes
+from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
+from kafka_assignors.integration.broker.ready import nodes
 
 from ..waiting import until
 from .readback import read

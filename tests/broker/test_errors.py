@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import start_broker
-from integration.broker.place import PlacedBroker
-from integration.broker.ready import addresses, await_ready, nodes
-from integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.integration.broker.nodes.place import PlacedBroker
+from kafka_assignors.integration.broker.ready import addresses, await_ready, nodes
+from kafka_assignors.integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
 from kafka_assignors.jvm import kafka_jars
 
 from ..waiting import finished
@@ -167,7 +167,7 @@ def test_a_disk_with_too_little_room_is_said_before_a_broker_starts(backend, tmp
     """A real file system of 1 MB, in a mount namespace of the test's own."""
     mount_and_run = 'mount -t tmpfs -o size=1m none "$1" && export TMPDIR="$1" && shift && exec "$@"'
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount_and_run, "sh", str(tmp_path)]
-    code = f"from integration.broker import start_broker\nstart_broker({backend!r})"
+    code = f"from kafka_assignors.integration.broker import start_broker\nstart_broker({backend!r})"
     done = subprocess.run(
         [*unshare, sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
@@ -225,7 +225,7 @@ def test_a_folder_with_a_difficult_name_is_served_again(tmp_path):
 
 def test_a_process_without_python_path_can_start_one(tmp_path):
     """The watchdog runs isolated, from anywhere, whatever the environment says about Python."""
-    code = "from integration.broker import start_broker\nwith start_broker() as b: print(b.bootstrap)"
+    code = "from kafka_assignors.integration.broker import start_broker\nwith start_broker() as b: print(b.bootstrap)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, "PYTHONSTARTUP": "/nowhere", "PYTHONHASHSEED": "0"},

@@ -1,4 +1,4 @@
-"""The fixtures that a user's own suite gets by ``pytest_plugins = ["integration.fixtures"]``."""
+"""The fixtures that a user's own suite gets by ``pytest_plugins = ["kafka_assignors.pytest_plugin"]``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 from kafka import KafkaProducer
 
-from integration.broker.ready import nodes
+from kafka_assignors.integration.broker.ready import nodes
 
 pytestmark = pytest.mark.broker
 
@@ -43,7 +43,7 @@ def test_the_session_has_one_broker_that_serves(kafka_broker, kafka_admin):
 
 def test_an_external_broker_goes_on_and_keeps_no_topic(kafka_broker, kafka_admin, tmp_path):
     """A whole pytest run against a broker that runs already; a failure shows where its log is."""
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_external.py").write_text(SUITE)
     options = ["-rA", "-W", "ignore", "--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}"]
     done = subprocess.run(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from integration.broker import ports
-from integration.errors import PortTaken
+from kafka_assignors.integration.broker import ports
+from kafka_assignors.integration.errors import PortTaken
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is held")
 

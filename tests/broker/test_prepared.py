@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker.prepared import class_data, formatted_storage
+from kafka_assignors.integration.broker.nodes.prepared import class_data, formatted_storage
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 
 VERSION = "4.3.0"

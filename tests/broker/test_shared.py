@@ -10,10 +10,10 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from integration.broker.cluster import Cluster, start_cluster
-from integration.broker.ready import nodes
-from integration.errors import BrokerNotReady, NotSupported
 from kafka_assignors.errors import UnknownName
+from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
+from kafka_assignors.integration.broker.ready import nodes
+from kafka_assignors.integration.errors import BrokerNotReady, NotSupported
 
 pytestmark = pytest.mark.broker
 

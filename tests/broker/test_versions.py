@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.broker import Broker, start_broker
-from integration.play import play
-from integration.report import verdict_lines
-from integration.scenario import SCENARIOS, Scenario, scenario
 from kafka_assignors.errors import UnknownName
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.report.report import verdict_lines
+from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
+from kafka_assignors.integration.scenario.play import play
 
 pytestmark = pytest.mark.broker
 

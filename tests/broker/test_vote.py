@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from integration.broker import Broker
-from kafka_assignors.core.protocol import Subscription, encode_subscription
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.election import predict_vote
 from kafka_assignors.errors import ElectionError
+from kafka_assignors.integration.broker import Broker
 
 NAMES = ["range", "roundrobin", "sticky", "cooperative-sticky", "lag", "optimal", "consistent-hash", "b", "zz9"]
 INCONSISTENT_GROUP_PROTOCOL = 23

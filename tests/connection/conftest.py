@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from integration.broker import Broker, start_broker
-from integration.broker.secured import Certificates, Secured
-from integration.topics import create_topics
 from kafka_assignors.connection import Connection
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker.secured import Certificates, Secured
+from kafka_assignors.integration.topics import create_topics
 
 _COUNTER = itertools.count()
 

@@ -20,15 +20,15 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from typer.testing import CliRunner
 
-from integration.broker import Broker
-from integration.broker.cluster import start_cluster
-from integration.broker.secured import Certificates, Secured
-from integration.group import CLIENTS, MemberGroup
-from integration.run import app as harness
-from integration.topics import Topics, create_topics
 from kafka_assignors.connection import Connection, Right, brokers, read_connection
-from pipeline.run import app as pipeline
-from producers.__main__ import app as producers
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.cluster import start_cluster
+from kafka_assignors.integration.broker.secured import Certificates, Secured
+from kafka_assignors.integration.cli import app as harness
+from kafka_assignors.integration.members.group import CLIENTS, MemberGroup
+from kafka_assignors.integration.topics import Topics, create_topics
+from kafka_assignors.pipeline.cli import app as pipeline
+from kafka_assignors.producers.__main__ import app as producers
 
 from .least import NEEDED, PLAYED, PREFIX
 
@@ -119,7 +119,7 @@ def start(
 
 @pytest.mark.broker
 def test_up_secure_names_a_file_that_gets_a_client_in():
-    command = [sys.executable, "-u", "-m", "integration", "up", "--secure"]
+    command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--secure"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
         try:
             assert started.stdout is not None
@@ -240,7 +240,7 @@ def test_members_of_every_client_get_in(secured: Secured, secured_broker: Broker
 
 
 def test_the_pytest_plugin_plays_on_a_secured_broker(secured: Secured, tmp_path: Path):
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_it.py").write_text(
         "def test_it(kafka_group, kafka_topic):\n"
         "    topic, group = kafka_topic(partitions=2), kafka_group()\n"

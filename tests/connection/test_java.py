@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integration.java import LiveJava
 from kafka_assignors.connection import NAMES, NOT_OURS, Connection, jaas, properties
+from kafka_assignors.integration.broker.java import LiveJava
 
 TEXT = st.text(st.sampled_from("ab =:#!\\\n\r\t\f\"u0041é€𝄞;'"), max_size=30)
 pytestmark = pytest.mark.broker

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from integration.broker import Broker
-from integration.broker.secured import Certificates, Secured
-from integration.run import app as harness
 from kafka_assignors.connection import Connection, brokers
 from kafka_assignors.errors import AccessRefused
-from pipeline.run import app as pipeline
-from producers.__main__ import app as producers
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.secured import Certificates, Secured
+from kafka_assignors.integration.cli import app as harness
+from kafka_assignors.pipeline.cli import app as pipeline
+from kafka_assignors.producers.__main__ import app as producers
 
 from .authority import Authority
 

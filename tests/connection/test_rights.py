@@ -20,16 +20,16 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from typer.testing import CliRunner
 
-from integration.broker import Broker
-from integration.run import app as harness
-from integration.watch import GroupWatcher
 from kafka_assignors import CooperativeStickyAssignor, plan
 from kafka_assignors.aiokafka import RangeAssignor as AioRange
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
-from producers import RoundRobinPartitioner
-from producers.__main__ import app as producers
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.cli import app as harness
+from kafka_assignors.integration.watch import GroupWatcher
+from kafka_assignors.producers import RoundRobinPartitioner
+from kafka_assignors.producers.__main__ import app as producers
 
 from .least import GROW, MAKE_EVENTS, NEEDED, READ_GROUP, READ_TOPIC, TRANSACT, WRITE_EVENTS, WRITE_TOPIC
 from .test_commands import short_scenario
@@ -127,7 +127,7 @@ def python_producer(connection: Connection) -> None:
 
 
 def confluent_producer(connection: Connection) -> None:
-    from producers.confluent import PartitioningProducer
+    from kafka_assignors.producers.confluent import PartitioningProducer
 
     told: list[Any] = []
     sending = PartitioningProducer({**connection.librdkafka(), "message.timeout.ms": 5000}, RoundRobinPartitioner())
@@ -157,7 +157,7 @@ async def aio_consumer(connection: Connection) -> None:
 
 
 async def aio_producer(connection: Connection) -> None:
-    from producers.aiokafka import PartitioningProducer
+    from kafka_assignors.producers.aiokafka import PartitioningProducer
 
     with needing(connection, WRITE_TOPIC):
         sending = PartitioningProducer(**connection.aiokafka(), partitioner=RoundRobinPartitioner())

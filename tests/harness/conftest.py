@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from integration.broker import Broker
-from integration.group import MemberGroup
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.members.group import MemberGroup
 
 
 @pytest.fixture

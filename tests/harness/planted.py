@@ -8,7 +8,7 @@ from typing import Any
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from kafka_assignors.kafka_python import RangeAssignor
-from producers.kafka_python import DefaultPartitioner
+from kafka_assignors.producers.kafka_python import DefaultPartitioner
 
 
 class Planted(AbstractPartitionAssignor):

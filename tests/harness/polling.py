@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 
-from integration.broker import Broker
+from kafka_assignors.integration.broker import Broker
 
 DEADLINE_S = 30
 

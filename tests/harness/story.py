@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from integration.history import History
-from integration.integrity import manifest
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
-from kafka_assignors.events import Event, partitions_json
+from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
+from kafka_assignors.history.events import Event, partitions_json
+from kafka_assignors.integration.history import History, manifest
 
 MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS, POLL_MS = 1000, 100, 3000

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check
-from integration.errors import MemberDied
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Sender
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.errors import MemberDied
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from integration.broker import Broker
-from kafka_assignors import aiokafka, kafka_python
+from kafka_assignors import aiokafka
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.kafka_python import assignors as kafka_python
 
 from .polling import DEADLINE_S, Polling
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integration.checker import Verdict, check
-from integration.history import History
-from kafka_assignors.core.protocol import Subscription, encode_subscription
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.history import History
 
 from ..work import lines
 from .story import Story, churn, given_up

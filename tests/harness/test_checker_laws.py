@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from integration.checker import Verdict, check
-from integration.laws.rests import most_kept
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import Subscription, encode_subscription
-from kafka_assignors.events import partitions_json
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.history.events import partitions_json
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.laws.rests import most_kept
 
 from .story import HEARTBEAT_MS, MS, POLL_MS, SESSION_MS, Story, churn
 

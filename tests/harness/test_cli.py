@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import Broker, start_broker
-from integration.broker.secured import Certificates
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker.secured import Certificates
 from tests.partitioners.reading import read_whole
 
 from .story import seal
@@ -26,7 +26,7 @@ LIMIT_S = 120
 
 
 def integration(*args: str, cwd: Path = ROOT, timeout_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "integration", *args]
+    command = [sys.executable, "-m", "kafka_assignors.integration", *args]
     # No terminal, whoever runs the tests: the command would ask there.
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd, check=False
@@ -50,7 +50,7 @@ def await_line(process: subprocess.Popen[str], pattern: str) -> str:
 
 
 def spawn(started: list[subprocess.Popen[str]], *args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-u", "-m", "integration", *args]
+    command = [sys.executable, "-u", "-m", "kafka_assignors.integration", *args]
     pipe = subprocess.PIPE
     started.append(subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=ROOT))
     return started[-1]
@@ -151,7 +151,11 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
     process = spawn(started, "demo", "--no-spark", "--out", str(tmp_path / "out"))
     await_line(process, "generation")
     children = family(process)
-    assert any("integration.member" in " ".join(c.cmdline()) for c in children if c.is_running())
+    assert any(
+        "kafka_assignors.integration.members.clients.kafka_python" in " ".join(c.cmdline())
+        for c in children
+        if c.is_running()
+    )
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     assert psutil.wait_procs(children, timeout=5)[1] == []
@@ -170,7 +174,7 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         user = broker.secured.admin
         with user.file() as config:
             done = subprocess.run(
-                [sys.executable, "-m", "integration", "demo", "--out", str(out),
+                [sys.executable, "-m", "kafka_assignors.integration", "demo", "--out", str(out),
                  "--config", str(config), "--yes", "--events-topic", "rebalances"],
                 capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip

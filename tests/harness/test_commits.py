@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import Verdict, check
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Sender
-from integration.report import verdict_lines
-from integration.topics import create_topics
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
+from kafka_assignors.integration.report.report import verdict_lines
+from kafka_assignors.integration.topics import create_topics
 
 HASTY = {"app_poll_ms": 50, "app_commit_ms": 100}
 STAYING = ("m1", "m2", "m3")

@@ -16,10 +16,10 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirCooperativeAssignor
 from kafka.errors import CommitFailedError, RequestTimedOutError
 
-from integration.broker import Broker
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
 
 from ..waiting import until
 from .polling import DEADLINE_S

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assignors.core.coordlog import (
+from kafka_assignors.history.coordinator_log import (
     BrokerAssigned,
     CommittedMember,
     GroupCommitted,
@@ -21,7 +21,7 @@ from kafka_assignors.core.coordlog import (
     decode,
     partition_of,
 )
-from kafka_assignors.events import committed
+from kafka_assignors.history.events import committed
 
 GROUP_KEY = bytes.fromhex("00020006676f6c64656e")
 OFFSET_KEY = bytes.fromhex("00010006676f6c64656e00066f726465727300000000")

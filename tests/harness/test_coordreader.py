@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from integration.broker import Broker
-from integration.checker import check
-from integration.group import MemberGroup
-from integration.history import History
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
 
 from .story import churn
 from .test_history_schema import faults

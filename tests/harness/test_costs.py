@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from integration.checker import check
-from integration.costs import Cost, costs
-from integration.ledger import RunRecord
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker.costs import Cost, costs
+from kafka_assignors.integration.checker.ledger import RunRecord
 
 from .story import Story
 

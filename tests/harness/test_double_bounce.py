@@ -9,8 +9,8 @@ import pytest
 from kafka import ConsumerRebalanceListener
 from kafka.admin import KafkaAdminClient
 
-from integration.broker import Broker
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
+from kafka_assignors.integration.broker import Broker
 
 from ..waiting import until
 from .polling import Polling

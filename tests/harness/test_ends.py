@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import Broker
+from kafka_assignors.integration.broker import Broker
 
 from .test_member import GONE_S, gone
 
@@ -36,7 +36,7 @@ def test_is_cut_short(kafka_group, kafka_topic):
 @pytest.mark.broker
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker: Broker, tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_cut.py").write_text(SUITE)
     options = ["-s", "--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}"]
     with subprocess.Popen(

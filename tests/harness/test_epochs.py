@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from integration.checker import check
+from kafka_assignors.integration.checker import check
 
 from .story import Story
 

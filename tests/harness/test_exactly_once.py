@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from integration.actions import PauseAtWork, Resume
-from integration.broker import KAFKA_VERSION, Broker
-from integration.chaos import of_client
-from integration.group import CLIENTS, TRANSFORMING
-from integration.history import History
-from integration.member import MemberConfig
-from integration.members.transformers import java as transformer
-from integration.play import play
-from integration.report import GroupResult, verdict_lines
-from integration.scenario import scenario
-from integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.errors import JavaNotFound
+from kafka_assignors.integration.broker import KAFKA_VERSION, Broker
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.group import CLIENTS, TRANSFORMING
+from kafka_assignors.integration.members.transformers import java as transformer
+from kafka_assignors.integration.report.report import GroupResult, verdict_lines
+from kafka_assignors.integration.scenario import scenario
+from kafka_assignors.integration.scenario.actions import PauseAtWork, Resume
+from kafka_assignors.integration.scenario.chaos import of_client
+from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.jvm import java
 
 EXACTLY_ONCE = scenario("exactly-once")
@@ -98,7 +98,7 @@ def test_a_java_without_a_compiler_is_told_by_its_place(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("client", TRANSFORMING)
 @pytest.mark.parametrize("name", ["exactly-once", "exactly-once-nodes"])
 def test_the_whole_of_it_by_the_command_line(name: str, client: str, tmp_path: Path) -> None:
-    command = [*(sys.executable, "-m", "integration", "run", name, "--client", client)]
+    command = [*(sys.executable, "-m", "kafka_assignors.integration", "run", name, "--client", client)]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "run"), "--json"], capture_output=True, text=True, check=False
     )

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from integration.broker.cluster import Cluster
-from integration.checker import Verdict, check
-from integration.errors import MemberDied
-from integration.group import MemberGroup, Stable
-from integration.history import History
-from integration.ledger import RunRecord
-from integration.names import assignor_named
 from kafka_assignors.core.strategies import replay
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.errors import MemberDied
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup, Stable
+from kafka_assignors.integration.names import assignor_named
 
 from .test_racks import PLACED, RACK_OF_NODE, one_leaves
 

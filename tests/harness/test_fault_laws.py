@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from integration.checker import Verdict, check
-from integration.zombies import FENCED_MS
-from kafka_assignors.core.protocol import decode_subscription, encode_subscription
+from kafka_assignors.core.wire.protocol import decode_subscription, encode_subscription
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.zombies import FENCED_MS
 
 from .story import HEARTBEAT_MS, SESSION_MS, Story
 

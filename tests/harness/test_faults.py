@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import Verdict, check
-from integration.errors import MemberDied, NotStable, NotSupported
-from integration.group import MemberGroup
-from integration.history import History
-from integration.play import play
-from integration.records import Sender
-from integration.report import GroupResult
-from integration.scenario import scenario
-from integration.zombies import FENCED_MS
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.zombies import FENCED_MS
+from kafka_assignors.integration.errors import MemberDied, NotStable, NotSupported
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
+from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.scenario import scenario
+from kafka_assignors.integration.scenario.play import play
 
 from ..waiting import until
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
-from integration.broker import Broker, start_broker
-from integration.scenario import DEMO_TOPICS
 from kafka_assignors import CooperativeStickyAssignor
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.scenario import DEMO_TOPICS
 
 from ..footprint import footprint
 from .test_cli import ROOT, integration, spawn
@@ -137,7 +137,7 @@ def test_at_a_terminal_it_asks(answer: bytes, code: int, unchanged: Broker, tmp_
     os.write(terminal, answer)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "integration", "run", "range-skew", "--bootstrap", unchanged.bootstrap,
+            [sys.executable, "-m", "kafka_assignors.integration", "run", "range-skew", "--bootstrap", unchanged.bootstrap,
              "--out", str(tmp_path / "out")],
             stdin=theirs, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False,
         )  # fmt: skip

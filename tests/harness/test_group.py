@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check, intervals
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Record, send
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.election import elect
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check, intervals
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, send
 
 from .planted import Custom
 

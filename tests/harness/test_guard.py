@@ -12,8 +12,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import MemberState
 
-from integration.broker import Broker
 from kafka_assignors import RangeAssignor
+from kafka_assignors.integration.broker import Broker
 
 from ..waiting import until
 from .polling import Polling

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.checker import check
-from integration.history import History
-from integration.integrity import manifest
-from kafka_assignors.events import Event, EventWriter
+from kafka_assignors.history.events import Event, EventWriter
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History, manifest
 
 from .story import churn, seal
 

@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from integration.broker import Broker
-from integration.group import MemberGroup
-from integration.records import Record, read_back, send
-from kafka_assignors import events
+from kafka_assignors.history import events
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, read_back, send
 from tests.judge.test_truncation import unclean
 
 from .story import Story, churn, given_up
 
-SCHEMA: dict[str, Any] = json.loads(files("integration").joinpath("history.schema.json").read_text("utf-8"))
+SCHEMA: dict[str, Any] = json.loads(
+    files("kafka_assignors.integration").joinpath("history.schema.json").read_text("utf-8")
+)
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 

@@ -12,9 +12,9 @@ import pytest
 from py4j import java_gateway, protocol
 from py4j.protocol import Py4JJavaError
 
-from integration.errors import HarnessError
-from integration.java import LiveJava
-from producers.core.murmur2 import murmur2
+from kafka_assignors.integration.broker.java import LiveJava
+from kafka_assignors.integration.errors import HarnessError
+from kafka_assignors.producers.core.keys.murmur2 import murmur2
 
 from ..waiting import finished
 

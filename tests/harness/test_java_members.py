@@ -15,15 +15,15 @@ from typing import Any
 import psutil
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check, intervals
-from integration.coordreader import Joined
-from integration.errors import MemberDied
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Sender
-from integration.verifiable import Telling
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check, intervals
+from kafka_assignors.integration.errors import MemberDied
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.history.coordinator import Joined
+from kafka_assignors.integration.members.clients.verifiable import Telling
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
 
 from ..waiting import until
 from .story import seal

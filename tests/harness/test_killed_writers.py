@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check
-from integration.group import MemberGroup
-from integration.history import History
-from integration.integrity.manifest import RunFile
-from integration.records import Sender
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.history.manifest import RunFile
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
 
 from ..waiting import until
 from .test_member import DEADLINE_S

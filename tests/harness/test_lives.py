@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check
-from integration.group import MemberGroup, Stable
-from integration.history import History
-from integration.records import Sender, read_back
-from integration.topics import create_topics
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup, Stable
+from kafka_assignors.integration.records import Sender, read_back
+from kafka_assignors.integration.topics import create_topics
 from kafka_assignors.kafka_python import ASSIGNORS
 
 from .test_scenarios import read_twice

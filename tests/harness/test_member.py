@@ -15,16 +15,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check
-from integration.errors import BrokerUnreachable, HarnessError, MemberDied, NotDrained, NotStable
-from integration.group import MemberGroup
-from integration.history import History
-from integration.member import MemberConfig
-from integration.names import assignor_named, partitioner_named
-from integration.publish import publish
-from integration.records import Record, Sender, read_back, send
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.errors import BrokerUnreachable, HarnessError, MemberDied, NotDrained, NotStable
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.names import assignor_named, partitioner_named
+from kafka_assignors.integration.records import Record, Sender, read_back, send
+from kafka_assignors.integration.topics.publish import publish
 
 from ..waiting import finished, until
 
@@ -53,7 +53,7 @@ def run_member(config: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a member to its end, with a harness that stays: the write end of its standard input is open."""
     path = folder / "member.json"
     path.write_text(config, "utf-8")
-    command = [sys.executable, "-m", "integration.member", str(path)]
+    command = [sys.executable, "-m", "kafka_assignors.integration.members.clients.kafka_python", str(path)]
     read, write = os.pipe()
     try:
         return subprocess.run(command, stdin=read, capture_output=True, text=True, timeout=60, check=False)
@@ -81,7 +81,7 @@ def test_a_configuration_that_is_none_is_told_in_one_line(tmp_path: Path, config
         ("rang", "UnknownName", "unknown assignor 'rang'; known: range, roundrobin, sticky, cooperative-sticky"),
         ("kafka-python:rang", "UnknownName", "known: kafka-python:range"),
         ("no.such.module:Class", "ConfigError", "No module named 'no'"),
-        ("integration.member:Nobody", "ConfigError", "module:Class"),
+        ("kafka_assignors.integration.members.clients.kafka_python:Nobody", "ConfigError", "module:Class"),
     ],
 )
 def test_an_unknown_assignor_ends_the_member_with_its_error_event(
@@ -106,7 +106,7 @@ def test_names_that_nothing_has_list_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="can't be made"):
         partitioner_named("default", surprise=1)
     with pytest.raises(ConfigError, match="import"):
-        assignor_named("integration.nowhere:X")
+        assignor_named("kafka_assignors.integration.nowhere:X")
 
 
 @needs_broker

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import Verdict, check
-from integration.group import MemberGroup, Stable
-from integration.history import History
-from integration.ledger import GroupRecord, RunRecord
-from integration.records import Sender
-from integration.topics import create_topics
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import decode_subscription
 from kafka_assignors.core.strategies import replay
-from kafka_assignors.core.userdata import options
+from kafka_assignors.core.wire.protocol import decode_subscription
+from kafka_assignors.core.wire.userdata import options
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.ledger import GroupRecord, RunRecord
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup, Stable
+from kafka_assignors.integration.records import Sender
+from kafka_assignors.integration.topics import create_topics
 
 pytestmark = [
     pytest.mark.broker,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.checker import check
-from integration.group import MemberGroup
-from integration.history import History
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from integration.actions import UncleanElection
-from integration.broker import Broker
-from integration.broker.cluster import Cluster
-from integration.checker import check
-from integration.errors import NotSupported
-from integration.group import MemberGroup
-from integration.history import History
-from integration.outages import MISSED, Outages
-from integration.play import play
-from integration.records import Sender
-from integration.scenario import Scenario, scenario
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.errors import NotSupported
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Sender
+from kafka_assignors.integration.scenario import Scenario, scenario
+from kafka_assignors.integration.scenario.actions import UncleanElection
+from kafka_assignors.integration.scenario.outages import MISSED, Outages
+from kafka_assignors.integration.scenario.play import play
 
 pytestmark = pytest.mark.broker
 

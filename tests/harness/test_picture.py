@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.checker import check
-from integration.draw import png, svg
-from integration.picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Picture, pictures
-from integration.report import Report, law_rows, render_html, told_groups
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.report.draw import png, svg
+from kafka_assignors.integration.report.picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Picture, pictures
+from kafka_assignors.integration.report.report import Report, law_rows, render_html, told_groups
 
 from ..wellformed import Wellformed
 from .story import Story, churn

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from integration.broker import Broker
-from integration.checker import Verdict, Violation, check
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Record, read_back, send
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import Verdict, Violation, check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, read_back, send
 
 from .story import seal
 from .test_cli import integration

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from integration.actions import Join
-from integration.scenario import SCENARIOS, Scenario, Step, scenario
-from integration.topics.prefix import prefixed
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.scenario import SCENARIOS, Scenario, Step, scenario
+from kafka_assignors.integration.scenario.actions import Join
+from kafka_assignors.integration.scenario.prefix import prefixed
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

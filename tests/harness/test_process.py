@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.process import python
-from integration.watched import Watched
+from kafka_assignors.integration.members.process import python
+from kafka_assignors.integration.processes.watched import Watched
 
 
 def test_the_standard_library_is_not_shadowed_by_the_working_directory(

@@ -12,18 +12,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import Broker, start_broker
-from integration.broker.cluster import Cluster
-from integration.checker import check
-from integration.errors import HarnessError, NotSupported, PortTaken
-from integration.group import MemberGroup
-from integration.history import History
-from integration.play import play
-from integration.proxy import Cut, FaultProxy, Reset
-from integration.records import Sender
-from integration.report import GroupResult
-from integration.scenario import Step, scenario
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.errors import HarnessError, NotSupported, PortTaken
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.proxy import Cut, FaultProxy, Reset
+from kafka_assignors.integration.records import Sender
+from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.scenario import Step, scenario
+from kafka_assignors.integration.scenario.play import play
 
 from ..waiting import until
 from .test_member import DEADLINE_S, gone

@@ -13,9 +13,17 @@ from kafka.protocol.api_key import ApiKey
 from kafka.protocol.consumer import FetchRequest, HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from integration.proxy.frames import APIS, FrameError, Frames, InFlight, Request, correlation_of, request_of
-from integration.proxy.rules import Cut, Delay, Drop, NetworkFault, Reset, fault_of
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.integration.proxy.frames import (
+    APIS,
+    FrameError,
+    Frames,
+    InFlight,
+    Request,
+    correlation_of,
+    request_of,
+)
+from kafka_assignors.integration.proxy.rules import Cut, Delay, Drop, NetworkFault, Reset, fault_of
 
 
 def framed(body: bytes) -> bytes:

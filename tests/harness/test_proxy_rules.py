@@ -12,12 +12,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaTimeoutError
 
-from integration.broker import Broker
-from integration.errors import HarnessError, NotOver
-from integration.history import History
-from integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.errors import HarnessError, NotOver
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
 
 from ..waiting import until
 from .test_member import DEADLINE_S

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.errors import HarnessError
-from integration.publish import publish
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.errors import HarnessError
+from kafka_assignors.integration.topics.publish import publish
 from tests.partitioners.reading import read_whole
 
 from .story import churn

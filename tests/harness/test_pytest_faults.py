@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from integration.actions import Heal
-from integration.broker import Broker
-from integration.chaos import DRAWN, named
-from integration.fixtures import pytest_configure
-from integration.history import History
-from integration.proxy import Cut, Delay, Drop, Reset
-from integration.run import COULD_NOT_RUN, app
-from integration.scenario import Scenario
-from integration.scenariofile import problems
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.cli import COULD_NOT_RUN, app
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.proxy import Cut, Delay, Drop, Reset
+from kafka_assignors.integration.scenario import Scenario
+from kafka_assignors.integration.scenario.actions import Heal
+from kafka_assignors.integration.scenario.chaos import DRAWN, named
+from kafka_assignors.integration.scenario.file import problems
+from kafka_assignors.pytest_plugin import pytest_configure
 
 from .test_pytest_plugin import pytest_in, report_of
 
@@ -55,7 +55,7 @@ def drawn(kept: Path) -> list[Any]:
 def test_a_failed_test_tells_its_seed_and_the_rerun_draws_the_same(tmp_path: Path) -> None:
     suite = tmp_path / "suite"
     suite.mkdir()
-    (suite / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (suite / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (suite / "test_theirs.py").write_text(SUITE)
     (suite / "pytest.ini").write_text("[pytest]\n")
 
@@ -111,7 +111,7 @@ def test_a_seed_draws_one_scenario_and_another_seed_another(name: str) -> None:
 
 
 def test_a_seed_draws_the_same_whatever_the_hash_seed() -> None:
-    program = "from integration.chaos import named; print([named(n, 7).steps for n in ('chaos', 'soak')])"
+    program = "from kafka_assignors.integration.scenario.chaos import named; print([named(n, 7).steps for n in ('chaos', 'soak')])"
     told = {
         subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -149,7 +149,7 @@ def test_a_drawn_scenario_that_could_not_be_played_tells_how_to_draw_it_again(tm
     other = CliRunner().invoke(app, ["run", "churn", *given])
 
     assert done.exit_code == other.exit_code == COULD_NOT_RUN
-    assert "run it again: python -m integration run chaos --seed 7 --assignor sticky\n" in done.output
+    assert "run it again: python -m kafka_assignors.integration run chaos --seed 7 --assignor sticky\n" in done.output
     assert "run it again" not in other.output
 
 
@@ -165,7 +165,7 @@ def test_network_faults_need_a_broker_of_ones_own(kafka_broker: Broker, tmp_path
 
 
 def test_all_workers_of_a_run_draw_from_one_seed(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_drawn.py").write_text(
         "import pytest\n\n"
         "@pytest.mark.parametrize('n', range(4))\n"

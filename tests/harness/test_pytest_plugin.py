@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from integration.history import History
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.history import History
 
 from ..footprint import footprint
 from .test_member import gone, members_of
@@ -165,7 +165,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     """One run: which tests pass, what a failure tells, what is kept, that judging it again says the same."""
     suite, kept = tmp_path / "suite", tmp_path / "kept here"
     suite.mkdir()
-    (suite / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (suite / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (suite / "theirs.py").write_text(THEIRS)
     (suite / "test_theirs.py").write_text(SUITE)
     (suite / "pytest.ini").write_text(
@@ -207,10 +207,10 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert report.index("O3: ") < report.index("verdict FALSE"), "the law comes first: pytest's summary is one line"
     assert "witness " in report
     assert "Traceback" not in report
-    (again,) = re.findall(r"python -m integration judge (.*)", report)
+    (again,) = re.findall(r"python -m kafka_assignors.integration judge (.*)", report)
     assert again == f"'{histories['drops']}'"
     judged = subprocess.run(
-        ["/bin/sh", "-c", f"'{sys.executable}' -m integration judge {again}"],
+        ["/bin/sh", "-c", f"'{sys.executable}' -m kafka_assignors.integration judge {again}"],
         cwd=suite, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert judged.returncode == 1, judged.stdout + judged.stderr
@@ -254,7 +254,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
 def test_options_that_cannot_go_together_are_refused_before_a_test_runs(
     options: list[str], message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["integration.fixtures"]')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
 
     done = pytest_in(tmp_path, *options)
 

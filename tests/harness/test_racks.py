@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from integration.broker.cluster import Cluster
-from integration.checker import check
-from integration.group import MemberGroup, Stable
-from integration.history import History
-from integration.java import LiveJava
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.integration.broker.java import LiveJava
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup, Stable
 
 pytestmark = [pytest.mark.broker, pytest.mark.source("KIP-881")]
 

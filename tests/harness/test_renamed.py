@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from integration.broker import Broker
-from kafka_assignors import kafka_consumer
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.kafka_python import consumer as kafka_consumer
 
 from .renamed import NEW, SOME
 

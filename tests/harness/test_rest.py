@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from integration.member import MemberConfig
-from integration.process import MemberProcess
-from integration.rest import due
-from kafka_assignors.core.coordlog import CommittedMember, GroupCommitted
-from kafka_assignors.core.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
-from kafka_assignors.events import Event
+from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
+from kafka_assignors.history.coordinator_log import CommittedMember, GroupCommitted
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.process import MemberProcess
+from kafka_assignors.integration.members.rest import due
 from tests.judge.stories import renamed
 
 from .story import Story

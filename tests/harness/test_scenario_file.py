@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from integration.actions import ACTIONS
-from integration.run import COULD_NOT_RUN, app
-from integration.scenario import SCENARIOS
-from integration.scenariofile import problems, read_scenario
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.cli import COULD_NOT_RUN, app
+from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario.actions import ACTIONS
+from kafka_assignors.integration.scenario.file import problems, read_scenario
 
 EVERYTHING: dict[str, Any] = {
     "about": "Each action once.",

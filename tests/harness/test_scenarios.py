@@ -12,14 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from integration.broker import Broker
-from integration.group import MemberGroup
-from integration.history import History
-from integration.play import play
-from integration.proxy.rules import Cut, Delay, Reset
-from integration.report import GroupResult
-from integration.scenario import Heal, Join, Kill, Pause, Resume, Step, scenario
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.proxy.rules import Cut, Delay, Reset
+from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.scenario import Step, scenario
+from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Pause, Resume
+from kafka_assignors.integration.scenario.play import play
 
 from ..waiting import until
 from .test_member import DEADLINE_S, GONE_S, gone

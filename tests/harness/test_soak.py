@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.actions import Join, Kill, Leave, Pause, Resume, Stall
-from integration.soak import FEWEST, MEMBERS, PARTITIONS, soak
+from kafka_assignors.integration.scenario.actions import Join, Kill, Leave, Pause, Resume, Stall
+from kafka_assignors.integration.scenario.soak import FEWEST, MEMBERS, PARTITIONS, soak
 
 
 def test_a_seed_draws_one_course_and_another_seed_another() -> None:
@@ -52,7 +52,7 @@ def test_no_step_asks_for_what_cannot_be_and_every_fault_comes(seed: int) -> Non
 @pytest.mark.timeout(600)
 def test_a_soak_ends_true_and_its_harness_grows_little(tmp_path: Path) -> None:
     """Two minutes here; `make soak` takes ten."""
-    command = [*(sys.executable, "-m", "integration", "run", "soak", "--minutes", "2", "--seed", "20")]
+    command = [*(sys.executable, "-m", "kafka_assignors.integration", "run", "soak", "--minutes", "2", "--seed", "20")]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "run"), "--json"], capture_output=True, text=True, check=False
     )

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integration.checker import Interval, intervals
-from integration.history import History
-from integration.zombies import ZOMBIE_MS
-from kafka_assignors.events import Event, partitions_json
+from kafka_assignors.history.events import Event, partitions_json
+from kafka_assignors.integration.checker import Interval, intervals
+from kafka_assignors.integration.checker.zombies import ZOMBIE_MS
+from kafka_assignors.integration.history import History
 
 from .story import churn
 

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from integration.broker import Broker
-from integration.checker import check
-from integration.group import MemberGroup
-from integration.history import History
-from integration.member import MemberConfig
-from integration.records import Record, Sender, send
-from integration.verifiable import java_command, verifiable_command
-from integration.verifiable_member import Speech, properties
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.clients.verifiable import java_command, verifiable_command
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, Sender, send
+from kafka_assignors.integration.verifiable_member import Speech, properties
 
 from .test_java_members import told
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
-PROGRAM = (sys.executable, "-m", "integration.verifiable_member")
+PROGRAM = (sys.executable, "-m", "kafka_assignors.integration.verifiable_member")
 NEEDED = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--group-id", "g")
 
 

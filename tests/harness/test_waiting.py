@@ -7,8 +7,8 @@ from unittest.mock import Mock, PropertyMock, patch
 
 import pytest
 
-from integration.errors import MemberDied
-from integration.faults import MemberFaults
+from kafka_assignors.integration.errors import MemberDied
+from kafka_assignors.integration.members.faults import MemberFaults
 
 
 def group(**codes: list[int | None]) -> Any:

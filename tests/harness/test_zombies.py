@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from integration.checker import check
-from integration.timeline import intervals
-from integration.zombies import ZOMBIE_MS
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker.timeline import intervals
+from kafka_assignors.integration.checker.zombies import ZOMBIE_MS
 
 from .story import SESSION_MS, Story
 

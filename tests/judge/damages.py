@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
 from tests.harness.story import MS, SESSION_MS, Story
 
 PROTOCOLS = ("range", "roundrobin", "sticky", "cooperative-sticky")

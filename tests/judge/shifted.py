@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
 from tests.harness.story import SESSION_MS, Story
 
 from . import stories as told

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import AssignedPartitions, encode_assignment
-from kafka_assignors.events import Event, partitions_json
+from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment
+from kafka_assignors.history.events import Event, partitions_json
 from tests.harness.story import MS, SESSION_MS, Story, churn
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from integration.checker import check
-from integration.report import verdict_lines
-from kafka_assignors.core.protocol import AssignedPartitions, encode_assignment
+from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment
 from kafka_assignors.errors import UnknownName
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.report.report import verdict_lines
 from tests.harness.story import Story
 from tests.harness.test_checker_laws import bounced, twice
 

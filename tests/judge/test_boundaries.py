@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
-from integration.checker import check
-from integration.integrity.clocks import problems, retimed
-from integration.laws.excuses import excuses
-from integration.ledger import RunRecord
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker.laws.excuses import excuses
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.history.clocks import problems, retimed
 from tests.harness.story import HEARTBEAT_MS, MS, SESSION_MS, Story
 from tests.harness.test_fault_laws import AGE_MS, changed
 from tests.harness.test_fault_laws import fenced as fenced_and_told

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from integration.checker import check
+from kafka_assignors.integration.checker import check
 from tests.harness.story import MS, SESSION_MS, Story
 from tests.harness.test_fault_laws import aged, changed, with_another_topic
 

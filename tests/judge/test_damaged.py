@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, note, settings
 from hypothesis import strategies as st
 
-from integration.checker import check
-from integration.history import History
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
 
 from .damages import Damage, Plan, damaged, damages, plans, played
 from .model import unsound

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.checker import check
+from kafka_assignors.integration.checker import check
 from tests.harness import test_checker, test_checker_laws, test_fault_laws
 from tests.harness.story import Story, churn
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from integration.checker import Verdict, check
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.events import Event
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import Verdict, check
 from tests.harness.story import MS, Story
 
 OUTPUT = "out"

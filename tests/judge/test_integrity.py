@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.checker import check
-from integration.history import History
-from integration.integrity import manifest
-from integration.integrity.schema import fault_of
-from kafka_assignors.events import Event, EventWriter
+from kafka_assignors.history.events import Event, EventWriter
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History, manifest
+from kafka_assignors.integration.history.schema import fault_of
 from tests.harness.story import MS, Story, churn, seal
 from tests.harness.test_history_schema import VALIDATOR
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from integration import changes, laws
-from integration.checker import check
-from kafka_assignors.core.protocol import Subscription, decode_subscription, encode_subscription
-from kafka_assignors.events import Event
+from kafka_assignors.core.wire.protocol import Subscription, decode_subscription, encode_subscription
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import changes, check, laws
 from tests.harness.story import SESSION_MS, Story, churn
 from tests.harness.test_fault_laws import aged
 from tests.harness.test_zombies import hit

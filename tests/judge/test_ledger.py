@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from integration.ledger import GroupRecord, Process, RunRecord
+from kafka_assignors.integration.checker.ledger import GroupRecord, Process, RunRecord
 from tests.harness.story import Story
 
 from . import stories as told

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from integration import coordreader
-from integration.coordreader import CoordinatorLog
-from kafka_assignors.events import EventWriter
+from kafka_assignors.history.events import EventWriter
+from kafka_assignors.integration.history import coordinator as coordreader
+from kafka_assignors.integration.history.coordinator import CoordinatorLog
 
 
 class Broker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from integration import laws
+from kafka_assignors.integration.checker import laws
 
 PAGE = (Path(__file__).parents[2] / "docs" / "harness.md").read_text("utf-8")
 

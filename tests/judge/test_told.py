@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from integration.laws import told
-from kafka_assignors.events import Event, partitions_json
+from kafka_assignors.history.events import Event, partitions_json
+from kafka_assignors.integration.checker.laws import told
 from tests.harness.story import MS
 
 AT = 3_723_004 * MS  # 01:02:03.004

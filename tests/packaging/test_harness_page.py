@@ -14,9 +14,9 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from integration.broker import Broker
-from integration.chaos import DRAWN
-from integration.scenario import SCENARIOS
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario.chaos import DRAWN
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.broker import Broker
-from producers import partition_for_key
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.producers import partition_for_key
 from tests.partitioners.reading import read_back
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
@@ -71,7 +71,7 @@ def test_consumer_and_producer_examples_work_together(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("client", ["producers.confluent", "producers.aiokafka"])
+@pytest.mark.parametrize("client", ["kafka_assignors.producers.confluent", "kafka_assignors.producers.aiokafka"])
 def test_producer_examples_of_other_clients_place_like_java(
     kafka_broker: Broker, kafka_topic: Callable[..., str], client: str
 ) -> None:

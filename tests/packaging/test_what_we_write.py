@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from integration.run import app as integration
-from pipeline.run import app as pipeline
-from producers.__main__ import app as producers
+from kafka_assignors.integration.cli import app as integration
+from kafka_assignors.pipeline.cli import app as pipeline
+from kafka_assignors.producers.__main__ import app as producers
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "what-we-write.md").read_text("utf-8")

@@ -44,7 +44,7 @@ def test_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
     wanted = {str(p.relative_to(ROOT)) for p in ROOT.glob("*/templates/*")} | {
         str(p.relative_to(ROOT)) for p in (ROOT / "kafka_assignors" / "jvm").rglob("*.lock")
     }
-    assert {"integration/templates/report.html.j2"} < wanted
+    assert {"integration/report/templates/report.html.j2"} < wanted
     assert any("lock" in w for w in wanted)
     assert wanted <= names
     assert {f"{package}/py.typed" for package in ("kafka_assignors", "producers")} <= names
@@ -135,12 +135,12 @@ print(partition_for_key(b"kafka", 12), type(DefaultPartitioner()).__name__)
         ("from kafka_assignors import RangeAssignor", "ImportError", "kafka-python"),
         ("from kafka_assignors import Group, guard", "ImportError", "kafka-python"),
         ("from kafka_assignors import *", "ImportError", "kafka-python"),
-        ("import kafka_assignors.kafka_python", "ImportError", "kafka-python"),
+        ("import kafka_assignors.kafka_python.assignors", "ImportError", "kafka-python"),
         ("import kafka_assignors.aiokafka", "ImportError", "aiokafka"),
         ("import kafka_assignors.confluent", "ImportError", "confluent,kafka-python"),
-        ("import producers.confluent", "ClientMissing", "confluent"),
-        ("import producers.aiokafka", "ClientMissing", "aiokafka"),
-        ("import producers.spark", "ClientMissing", "spark"),
+        ("import kafka_assignors.producers.confluent", "ClientMissing", "confluent"),
+        ("import kafka_assignors.producers.aiokafka", "ClientMissing", "aiokafka"),
+        ("import kafka_assignors.producers.spark", "ClientMissing", "spark"),
     ],
 )
 def test_without_a_client_the_error_names_the_extra(alone: Alone, code: str, error: str, extra: str) -> None:

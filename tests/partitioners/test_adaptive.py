@@ -14,7 +14,7 @@ from kafka.errors import MessageSizeTooLargeError
 from kafka.future import Future
 from scipy.stats import chisquare
 
-from producers import (
+from kafka_assignors.producers import (
     ConfigError,
     Counters,
     DefaultPartitioner,
@@ -25,9 +25,9 @@ from producers import (
     partition_for_key,
     rack_is,
 )
-from producers.core.backlog import Backlog
-from producers.core.topic import Broker, TopicView
-from producers.core.uniform import Uniform
+from kafka_assignors.producers.core.backlog import Backlog
+from kafka_assignors.producers.core.topic import Broker, TopicView
+from kafka_assignors.producers.core.uniform import Uniform
 
 from .clusters import cluster, response
 from .sending import Sender

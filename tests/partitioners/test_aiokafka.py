@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 from kafka.admin import NewPartitions
 
-from producers import (
+from kafka_assignors.producers import (
     ConfigError,
     Counters,
     DefaultPartitioner,
@@ -26,7 +26,7 @@ from producers import (
     UnknownPartition,
     partition_for_key,
 )
-from producers.aiokafka import KeyPartitioner, PartitioningProducer
+from kafka_assignors.producers.aiokafka import KeyPartitioner, PartitioningProducer
 
 from .reading import DEADLINE_S, read_back
 

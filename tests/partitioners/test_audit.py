@@ -10,16 +10,20 @@ from contextlib import closing
 import pytest
 from kafka import KafkaProducer
 
-from producers import ConfigError, KeyHashPartitioner, partition_for_key
-from producers.core import audit as module
-from producers.core.audit import FAMILIES, audit, growth
+from kafka_assignors.producers import ConfigError, KeyHashPartitioner, partition_for_key
+from kafka_assignors.producers.core import audit as module
+from kafka_assignors.producers.core.audit import FAMILIES, audit, growth
 
 KEYS = [b"user-%d" % i for i in range(3000)]
 
 
 def command(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "producers", *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "kafka_assignors.producers", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

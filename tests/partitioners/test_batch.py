@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import ConfigError, UnknownName, batch, murmur2, murmur2_batch, partition_for_key, partitions_for_keys
-from producers.core import columns
-from producers.core.keyed import PRESETS
+from kafka_assignors.producers import (
+    ConfigError,
+    UnknownName,
+    batch,
+    murmur2,
+    murmur2_batch,
+    partition_for_key,
+    partitions_for_keys,
+)
+from kafka_assignors.producers.core.keys import columns
+from kafka_assignors.producers.core.keys.keyed import PRESETS
 
 from . import vectors
 

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 from kafka.admin import NewPartitions
 
-from producers import (
+from kafka_assignors.producers import (
     PARTITIONERS,
     DefaultPartitioner,
     ExplicitPartitioner,

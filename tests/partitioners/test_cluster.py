@@ -17,9 +17,9 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewPartitions
 from scipy.stats import chisquare
 
-from integration.broker.cluster import Cluster
-from integration.java import LiveJava
-from producers import DefaultPartitioner, RoundRobinPartitioner, aiokafka, confluent, partition_for_key
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.integration.broker.java import LiveJava
+from kafka_assignors.producers import DefaultPartitioner, RoundRobinPartitioner, aiokafka, confluent, partition_for_key
 
 from .naive import NaiveRoundRobin
 from .reading import read_back

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from integration.broker.cluster import Cluster
-from producers import CheckedPartitioner, GeographicPartitioner, UniformPartitioner, aiokafka, confluent
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.producers import CheckedPartitioner, GeographicPartitioner, UniformPartitioner, aiokafka, confluent
 
 from ..waiting import until
 from .test_cluster_faults import DEADLINE_S, cluster, lie, share

@@ -15,8 +15,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
-from integration.broker.cluster import Cluster
-from producers import (
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.producers import (
     DefaultPartitioner,
     ExplicitPartitioner,
     GeographicPartitioner,

@@ -16,8 +16,8 @@ from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewPartitions, ResourcePattern, ResourceType
 from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
 
-from integration.broker import start_broker
-from producers import (
+from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.producers import (
     ConfigError,
     Counters,
     DefaultPartitioner,
@@ -32,7 +32,7 @@ from producers import (
     UnknownPartition,
     partition_for_key,
 )
-from producers.confluent import PartitioningProducer, native_twin
+from kafka_assignors.producers.confluent import PartitioningProducer, native_twin
 
 from ..waiting import finished, until
 from .reading import DEADLINE_S, read_back, read_whole

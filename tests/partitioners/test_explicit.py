@@ -11,7 +11,7 @@ import pytest
 from kafka.partitioner import Partitioner
 from kafka.partitioner import StickyPartitioner as KafkaPythonSticky
 
-from producers import (
+from kafka_assignors.producers import (
     CheckedPartitioner,
     ConfigError,
     DefaultPartitioner,

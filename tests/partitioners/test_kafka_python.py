@@ -13,7 +13,7 @@ from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
 from kafka.structs import TopicPartition
 from scipy.stats import chisquare
 
-from producers import (
+from kafka_assignors.producers import (
     PARTITIONERS,
     PRESETS,
     CheckedPartitioner,
@@ -29,8 +29,8 @@ from producers import (
     partition_for_key,
     partitioner,
 )
-from producers.core.keyed import preset_named
-from producers.kafka_python import Record
+from kafka_assignors.producers.core.keys.keyed import preset_named
+from kafka_assignors.producers.kafka_python import Record
 
 from .clusters import UNKNOWN_TOPIC, cluster, response
 from .naive import NaiveRoundRobin
@@ -348,7 +348,9 @@ def test_a_subclass_is_asked_for_every_record_and_may_leave_it_to_the_partitione
 def test_keys_may_be_any_kind_of_bytes(preset, in_c, monkeypatch):
     """With the hash in C, where confluent_kafka brings it, and without."""
     if not in_c:
-        monkeypatch.setattr("producers.keyhash.fastest", lambda preset: preset_named(preset).place)
+        monkeypatch.setattr(
+            "kafka_assignors.producers.partitioners.keyhash.fastest", lambda preset: preset_named(preset).place
+        )
     metadata, ours = cluster({"t": [0] * 7}), KeyHashPartitioner(preset)
     splitting = KeyHashPartitioner(preset, hot_share=0.9)
     for key in KEYS[1:20]:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
-from producers import PRESETS, DefaultPartitioner, KeyHashPartitioner, murmur2, partition_for_key
-from producers.core import keyed
-from producers.core.keyed import KeyMemo
-from producers.errors import ConfigError
+from kafka_assignors.producers import PRESETS, DefaultPartitioner, KeyHashPartitioner, murmur2, partition_for_key
+from kafka_assignors.producers.core.keys import keyed
+from kafka_assignors.producers.core.keys.keyed import KeyMemo
+from kafka_assignors.producers.errors import ConfigError
 
 from . import vectors
 from .clusters import cluster

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import (
+from kafka_assignors.producers import (
     PRESETS,
     ConfigError,
     Counters,
@@ -25,9 +25,9 @@ from producers import (
     partition_for_key,
     partitioner,
 )
-from producers.core.hotkeys import HotKeys
-from producers.core.roundrobin import RoundRobin
-from producers.kafka_python import Record
+from kafka_assignors.producers.core.keys.hotkeys import HotKeys
+from kafka_assignors.producers.core.roundrobin import RoundRobin
+from kafka_assignors.producers.kafka_python import Record
 
 from .clusters import cluster, response
 from .sending import Sender
@@ -205,7 +205,7 @@ def test_counters_lose_nothing_among_threads(eager_switching):
         ({"modulus": 0}, "modulus must be an int of at least 1, not 0"),
         ({"hot_share": 1}, "hot_share must be a number between 0 and 1, not 1"),
         ({"hot_share": 0.1, "hot_ways": 1}, "hot_ways must be an int of at least 2, not 1"),
-        ({"counters": {}}, "counters must be a producers.Counters"),
+        ({"counters": {}}, "counters must be a kafka_assignors.producers.Counters"),
     ],
 )
 def test_arguments_are_checked(options, says):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import producers
-from producers.core import geographic, keyed, murmur2
+from kafka_assignors import producers
+from kafka_assignors.producers.core import geographic
+from kafka_assignors.producers.core.keys import keyed, murmur2
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_CLIENT = """
@@ -65,7 +66,16 @@ def test_every_public_name_is_there_and_no_other():
 
 
 @pytest.mark.parametrize(
-    "module", [producers, keyed, murmur2, geographic, producers.counters, producers.placed, producers.kafka_python]
+    "module",
+    [
+        producers,
+        keyed,
+        murmur2,
+        geographic,
+        kafka_assignors.producers.partitioners.counters,
+        kafka_assignors.producers.partitioners.placed,
+        kafka_assignors.producers.kafka_python,
+    ],
 )
 def test_examples_in_docstrings(module):
     result = doctest.testmod(module)

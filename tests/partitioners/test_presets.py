@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import UnknownName, partition_for_key
-from producers.accelerated import fastest
-from producers.core import hashing
-from producers.core.hashing import crc32, fnv1a, jump, magnitude
-from producers.core.keyed import PRESETS
+from kafka_assignors.producers import UnknownName, partition_for_key
+from kafka_assignors.producers.core.keys import hashing
+from kafka_assignors.producers.core.keys.hashing import crc32, fnv1a, jump, magnitude
+from kafka_assignors.producers.core.keys.keyed import PRESETS
+from kafka_assignors.producers.partitioners.accelerated import fastest
 
 from . import vectors
 

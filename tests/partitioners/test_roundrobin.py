@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import RoundRobinPartitioner
-from producers.core.roundrobin import RoundRobin
+from kafka_assignors.producers import RoundRobinPartitioner
+from kafka_assignors.producers.core.roundrobin import RoundRobin
 
 from . import vectors
 from .clusters import cluster

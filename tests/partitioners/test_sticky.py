@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import partition_for_key
-from producers.core.sticky import Sticky
-from producers.core.topic import TopicView
-from producers.errors import ConfigError
-from producers.locked import Locked
+from kafka_assignors.producers import partition_for_key
+from kafka_assignors.producers.core.sticky import Sticky
+from kafka_assignors.producers.core.topic import TopicView
+from kafka_assignors.producers.errors import ConfigError
+from kafka_assignors.producers.partitioners.locked import Locked
 
 from . import vectors
 from .vectors import Draws, repeat, view

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from producers import (
+from kafka_assignors.producers import (
     CheckedPartitioner,
     Counters,
     DefaultPartitioner,

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from producers import partition_for_key
-from producers.core.topic import TopicView
-from producers.core.uniform import Uniform
-from producers.errors import ConfigError
-from producers.locked import Locked
+from kafka_assignors.producers import partition_for_key
+from kafka_assignors.producers.core.topic import TopicView
+from kafka_assignors.producers.core.uniform import Uniform
+from kafka_assignors.producers.errors import ConfigError
+from kafka_assignors.producers.partitioners.locked import Locked
 
 from . import vectors
 from .vectors import Draws, repeat, view

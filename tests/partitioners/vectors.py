@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from producers.core.topic import TopicView
+from kafka_assignors.producers.core.topic import TopicView
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "partitioners"
 

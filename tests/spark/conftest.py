@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.run import Steps, session
+from kafka_assignors.pipeline.cli import Steps, session
 
 LOG = pytest.StashKey[Path]()
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline import schema
-from pipeline.storage import tables
-from pipeline.storage.tables import Tables
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.storage import tables
+from kafka_assignors.pipeline.storage.tables import Tables
 
 ODD = "it's b\\"  # a quote and, last, a backslash: each would end or prolong a literal of SQL
 

@@ -11,13 +11,14 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from pyspark.sql import SparkSession
 
-from integration.broker import Broker, start_broker
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.events import Event
-from pipeline import brokers, read, weights
-from pipeline.job import Sources, Wanted, work
-from pipeline.steps import Steps
-from producers import partition_for_key
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.pipeline.job import Sources, Wanted, work
+from kafka_assignors.pipeline.load import weights
+from kafka_assignors.pipeline.sources import brokers, read
+from kafka_assignors.pipeline.steps import Steps
+from kafka_assignors.producers import partition_for_key
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.long]
 MakeTopic = Callable[..., str]

@@ -17,11 +17,11 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from integration.broker import Broker
-from integration.broker.ports import free_ports
-from integration.records import Record, send
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.ports import free_ports
+from kafka_assignors.integration.records import Record, send
 from kafka_assignors.jvm import spark_jars, spark_java_home
-from producers import partition_for_key
+from kafka_assignors.producers import partition_for_key
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 SPARK = Path(pyspark.__file__).parent

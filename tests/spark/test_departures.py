@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.protocol import Subscription, encode_subscription
-from kafka_assignors.events import Event
-from pipeline import findings, read, rebalances, schema
-from pipeline.groups import committed, departures
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.history.events import Event
+from kafka_assignors.pipeline import findings, schema
+from kafka_assignors.pipeline.groups import committed, departures, rebalances
+from kafka_assignors.pipeline.sources import read
 
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
 SAYS = encode_subscription(Subscription(("t",))).hex()

@@ -13,18 +13,20 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from pyspark.sql import SparkSession
 
-from integration.broker import Broker
-from integration.group import MemberGroup
-from integration.history import History
-from integration.publish import publish
-from integration.records import Record, send
-from integration.timeline import Interval, intervals
-from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import TopicPartition
-from pipeline import brokers, page, report, weights
-from pipeline.job import TABLES, Sources, Wanted, work, written
-from pipeline.steps import Steps
-from producers import partition_for_key
+from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker.timeline import Interval, intervals
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, send
+from kafka_assignors.integration.topics.publish import publish
+from kafka_assignors.pipeline.job import TABLES, Sources, Wanted, work, written
+from kafka_assignors.pipeline.load import weights
+from kafka_assignors.pipeline.report import page, report
+from kafka_assignors.pipeline.sources import brokers
+from kafka_assignors.pipeline.steps import Steps
+from kafka_assignors.producers import partition_for_key
 
 from ..waiting import until
 from ..wellformed import Wellformed

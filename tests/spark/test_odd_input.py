@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from integration.broker import Broker
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
-from pipeline import brokers, keys, options, read, schema, transform, weights
-from pipeline.brokers import Part
-from pipeline.job import Sources, Wanted, work, written
-from pipeline.steps import Steps
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.pipeline import options, schema
+from kafka_assignors.pipeline.job import Sources, Wanted, work, written
+from kafka_assignors.pipeline.load import keys, transform, weights
+from kafka_assignors.pipeline.sources import brokers, read
+from kafka_assignors.pipeline.sources.brokers import Part
+from kafka_assignors.pipeline.steps import Steps
 
 MakeTopic = Callable[..., str]
 

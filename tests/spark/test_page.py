@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline import charts, page, svg
+from kafka_assignors.pipeline.report import charts, page, svg
 
 from ..wellformed import Wellformed
 

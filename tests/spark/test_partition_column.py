@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from producers import PRESETS, ConfigError, UnknownName, partition_for_key
-from producers.spark import partition_column, with_partition
+from kafka_assignors.producers import PRESETS, ConfigError, UnknownName, partition_for_key
+from kafka_assignors.producers.spark import partition_column, with_partition
 from tests.packaging.test_readme import example
 
 pytestmark = pytest.mark.spark
@@ -69,7 +69,7 @@ def test_the_sink_writes_where_the_column_says(spark, keys, kafka_broker, kafka_
 
 def test_the_readmes_example_makes_a_partition_column(spark):
     scope = {}
-    exec(example("producers.spark"), scope)
+    exec(example("kafka_assignors.producers.spark"), scope)
     frame = scope["placed"](spark.createDataFrame([(bytearray(b"kafka"),)], "key binary"), 6)
     assert frame.collect()[0].asDict() == {
         "key": bytearray(b"kafka"),

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
-from pipeline import keys, schema, transform
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.load import keys, transform
 
 pytestmark = pytest.mark.spark
 

@@ -10,9 +10,10 @@ from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.events import Event
-from pipeline import coordinator, read, schema
-from pipeline.brokers import Topics
+from kafka_assignors.history.events import Event
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.sources import coordinator, read
+from kafka_assignors.pipeline.sources.brokers import Topics
 
 pytestmark = pytest.mark.spark
 

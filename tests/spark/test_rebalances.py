@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from integration.timeline import intervals
-from kafka_assignors.core.assignment import moves
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
+from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.core.strategies import STRATEGIES
-from kafka_assignors.events import Event
-from pipeline import read, rebalances, schema, timeline
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker.timeline import intervals
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.groups import rebalances, timeline
+from kafka_assignors.pipeline.sources import read
 from tests.harness.story import Story, churn
 
 pytestmark = pytest.mark.spark

@@ -23,15 +23,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 from typer.testing import CliRunner
 
-from integration.broker import Broker
-from integration.broker.ports import free_ports
-from integration.group import MemberGroup
-from integration.history import History
-from integration.records import Record, read_back, send
-from integration.timeline import intervals
 from kafka_assignors import weights as weights_file
 from kafka_assignors.errors import ConfigError, MachineError
-from pipeline import options, run, schema
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.ports import free_ports
+from kafka_assignors.integration.checker.timeline import intervals
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, read_back, send
+from kafka_assignors.pipeline import cli as run
+from kafka_assignors.pipeline import options, schema
 
 from ..footprint import footprint
 
@@ -46,7 +47,7 @@ ARROW = {
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pipeline", *arguments]
+    return [sys.executable, "-m", "kafka_assignors.pipeline", *arguments]
 
 
 def without_java(folder: Path) -> dict[str, str]:
@@ -198,8 +199,8 @@ def test_bad_input_is_one_line_that_names_the_option(
     kafka_broker: Broker, kafka_topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option, value, message
 ) -> None:
     """Found before Spark is started; the topic and history beside it are good, so nothing else is wrong."""
-    monkeypatch.setattr("pipeline.brokers.TIMEOUT_MS", 2000)
-    monkeypatch.setattr("pipeline.run.session", None)  # starting Spark would be a TypeError
+    monkeypatch.setattr("kafka_assignors.pipeline.sources.brokers.TIMEOUT_MS", 2000)
+    monkeypatch.setattr("kafka_assignors.pipeline.cli.session", None)  # starting Spark would be a TypeError
     topic, empty = kafka_topic(1), kafka_topic(3)
     (tmp_path / "history").mkdir()
     (tmp_path / "out").mkdir()
@@ -225,7 +226,7 @@ def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> 
     result = CliRunner().invoke(run.app, ["report", str(tmp_path)])
 
     assert result.exit_code == 3
-    assert "no whole run in it; write one by: python -m pipeline run" in result.stderr
+    assert "no whole run in it; write one by: python -m kafka_assignors.pipeline run" in result.stderr
 
 
 def test_every_command_that_is_documented_exists() -> None:

@@ -17,17 +17,18 @@ import pytest
 from kafka import TopicPartition
 from pyspark.sql import SparkSession
 
-from integration.broker import Broker
-from integration.records import Record, send
 from kafka_assignors.errors import ConfigError
-from pipeline import brokers, stream
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.records import Record, send
+from kafka_assignors.pipeline import stream
+from kafka_assignors.pipeline.sources import brokers
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 def command(broker: Broker, topic: str, out: Path, *more: str) -> list[str]:
     where = ["--bootstrap", broker.bootstrap, "--topics", topic, "--out", str(out)]
-    return [sys.executable, "-m", "pipeline", "stream", *where, *more]
+    return [sys.executable, "-m", "kafka_assignors.pipeline", "stream", *where, *more]
 
 
 def kill_in_its_batches(arguments: list[str], out: Path, commits: int) -> int:

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_assignors.errors import ConfigError
-from pipeline import schema
-from pipeline.storage import tables
-from pipeline.storage.tables import Tables
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.storage import tables
+from kafka_assignors.pipeline.storage.tables import Tables
 
 pytestmark = pytest.mark.spark
 NAMES = ("topic_load", "rejected")

@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
-from integration import zombies as checkers
-from integration.history import History
-from integration.timeline import Interval, intervals
-from kafka_assignors.events import Event
-from pipeline import read, rebalances, schema, timeline
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import zombies as checkers
+from kafka_assignors.integration.checker.timeline import Interval, intervals
+from kafka_assignors.integration.history import History
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.groups import rebalances, timeline
+from kafka_assignors.pipeline.sources import read
 from tests.harness.story import HEARTBEAT_MS, Story, churn
 from tests.harness.test_fault_laws import fenced
 from tests.harness.test_zombies import hit

@@ -15,11 +15,13 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
-from integration.broker import Broker
 from kafka_assignors.errors import ConfigError, MachineError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.load import keys, transform, weights
+from kafka_assignors.pipeline.sources import brokers
+from kafka_assignors.pipeline.sources import read as pipeline_read
 from kafka_assignors.weights import Weights, parse, read
-from pipeline import brokers, keys, schema, transform, weights
-from pipeline import read as pipeline_read
 
 START = datetime(2026, 1, 2, tzinfo=timezone.utc)
 

@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.testing import assertSchemaEqual
 
-from integration.broker import Broker
-from integration.records import Record, send
-from pipeline import brokers, keys, read, schema, what_if
-from producers import partition_for_key
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.records import Record, send
+from kafka_assignors.pipeline import schema
+from kafka_assignors.pipeline.load import keys, what_if
+from kafka_assignors.pipeline.sources import brokers, read
+from kafka_assignors.producers import partition_for_key
 
 pytestmark = pytest.mark.spark
 

@@ -26,7 +26,7 @@ import org.apache.kafka.common.errors.WakeupException;
 
 /**
  * Java's member that consumes, transforms and produces in transactions, and prints a JSON object a line as the members of
- * {@code integration.members.transformers.confluent} do. Run by {@code java -cp JARS Transformer.java SETTINGS}; needs a
+ * {@code kafka_assignors.integration.members.transformers.confluent} do. Run by {@code java -cp JARS Transformer.java SETTINGS}; needs a
  * JDK. SETTINGS is a properties file: {@code consumer.}, {@code producer.} and {@code app.} (topics, output, author, work.ms)
  * settings.
  */

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 
-from ...member import MemberConfig
+from ..clients.kafka_python import MemberConfig
 
 AUTHOR = "author"
 WORK_MS = "app_work_ms"

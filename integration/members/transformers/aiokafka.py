@@ -1,4 +1,4 @@
-"""aiokafka's: ``python -m integration.members.transformers.aiokafka CONFIG.json``. As `integration.aiokafka_member`.
+"""aiokafka's: ``python -m kafka_assignors.integration.members.transformers.aiokafka CONFIG.json``. As `kafka_assignors.integration.members.clients.aiokafka`.
 
 Its producer sends offsets under a group id alone, without a member or a generation (aiokafka#844), so that no broker
 can fence a member that was evicted: law X2 shows it.
@@ -16,9 +16,9 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from ...aiokafka_member import AioMember, main
-from ...member import MemberConfig, Writing
-from ...orders import Orders
+from ..clients.aiokafka import AioMember, main
+from ..clients.kafka_python import MemberConfig, Writing
+from ..orders import Orders
 from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
 
 

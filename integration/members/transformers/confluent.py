@@ -1,4 +1,4 @@
-"""librdkafka's: ``python -m integration.members.transformers.confluent CONFIG.json``. As `confluent_member`.
+"""librdkafka's: ``python -m kafka_assignors.integration.members.transformers.confluent CONFIG.json``. As `confluent_member`.
 
 Beyond what that prints it tells ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it
 is committed, and ``rewound`` after it was aborted.
@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from ...confluent_member import consume, main, settings
-from ...member import MemberConfig
 from ...verifiable_member import say, text
+from ..clients.confluent import consume, main, settings
+from ..clients.kafka_python import MemberConfig
 from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
 
 _TIMEOUT_S = 15.0

@@ -15,7 +15,7 @@ from kafka_assignors.connection.properties import render
 from kafka_assignors.errors import JavaNotFound, MachineError
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 
-from ...member import MemberConfig
+from ..clients.kafka_python import MemberConfig
 from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
 
 _SOURCE = Path(__file__).with_name("Transformer.java")

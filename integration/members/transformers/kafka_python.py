@@ -1,4 +1,4 @@
-"""kafka-python's: ``python -m integration.members.transformers.kafka_python CONFIG.json``. As `integration.member`."""
+"""kafka-python's: ``python -m kafka_assignors.integration.members.transformers.kafka_python CONFIG.json``. As `kafka_assignors.integration.members.clients.kafka_python`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from ...member import Member, MemberConfig, Writing, main
-from ...orders import Orders
+from ..clients.kafka_python import Member, MemberConfig, Writing, main
+from ..orders import Orders
 from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
 
 

@@ -1,0 +1,84 @@
+"""Java's own Kafka classes, live: a small JVM with Kafka's jars, driven over py4j without a compiler.
+
+>>> with LiveJava() as java:                                                # doctest: +SKIP
+...     java.classes.org.apache.kafka.common.utils.Utils.murmur2(b"21")
+-973932308
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from . import KAFKA_VERSION
+from .settings import LOGGER_FLAGS
+
+_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *LOGGER_FLAGS)
+
+
+class LiveJava:
+    """A JVM that calls what Python asks it to; a context manager. It ends with this process, however that ends.
+
+    It listens on 127.0.0.1 alone, and obeys only who knows a token that it makes itself. PySpark in the same process
+    does not disturb it.
+
+    Args:
+        version: Kafka's version; it must be pinned.
+        timeout_s: Seconds until the JVM must answer.
+
+    Raises:
+        UnknownName: That version is not pinned.
+        MachineError: Java or jars are missing and cannot be fetched.
+        HarnessError: py4j is missing, or the JVM does not start; its last words are in the message.
+
+    Cost: 0.5 s to start; about 0.2 ms a call.
+    """
+
+    def __init__(self, version: str = KAFKA_VERSION, timeout_s: float = 30) -> None:
+        from .gateway import Gateway  # py4j is not everybody's
+
+        self._gateway = Gateway(version, _FLAGS, timeout_s)
+
+    @property
+    def classes(self) -> Any:
+        """Java's packages and classes by name: ``classes.java.util.Properties()``.
+
+        Python's bytes become ``byte[]``, None null; lists, sets and dicts become Java's. What Java throws arrives as
+        ``py4j.protocol.Py4JJavaError`` with Java's stack trace.
+        """
+        return self._gateway.classes
+
+    def array(self, of: Any, items: Sequence[Any]) -> Any:
+        """A Java array: ``array(classes.java.lang.String, ["a", "b"])``."""
+        return self._gateway.array(of, items)
+
+    def producer(self, bootstrap: str, **settings: object) -> Any:
+        """Java's own ``KafkaProducer`` of bytes; the caller closes it.
+
+        Args:
+            bootstrap: ``host:port``, several with commas.
+            settings: Its configuration, ``_`` for ``.``: ``linger_ms=5``.
+        """
+        serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
+        properties = self.classes.java.util.Properties()
+        ours = {"bootstrap.servers": bootstrap, "key.serializer": serializer, "value.serializer": serializer}
+        for name, value in {**ours, **{name.replace("_", "."): v for name, v in settings.items()}}.items():
+            properties.setProperty(name, str(value).lower() if isinstance(value, bool) else str(value))
+        return self.classes.org.apache.kafka.clients.producer.KafkaProducer(properties)
+
+    def pids(self) -> list[int]:
+        """The JVM's process and its watchdog's, as long as they are there."""
+        return self._gateway.pids()
+
+    def close(self) -> None:
+        """End the JVM; may be called twice."""
+        self._gateway.close()
+
+    def __enter__(self) -> LiveJava:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

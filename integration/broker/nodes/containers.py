@@ -1,0 +1,333 @@
+"""Brokers in containers, by Testcontainers' `DockerContainer`.
+
+Not by its `KafkaContainer`: that one fits other images, starts one fixed configuration, and its port changes when the
+container starts again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka_assignors.connection.properties import render
+
+from ...errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, NotSupported
+from ..docker import docker_problem, image_name, require_image
+from ..ports import free_ports, require_free
+from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, uuid_base64
+from .place import PlacedBroker
+
+_LABEL = "kafka-assignors.run"
+_CONTROLLER_PORT, _INTERNAL_PORT = 9093, 9092  # inside a container, where nothing else listens
+_KILLED = 137  # exit code after SIGKILL
+FREEZES = 3
+"""How often an engine is asked to freeze a container."""
+
+# The container's only process is the JVM in the end (exec), so that signals reach it. A second start of the same
+# container finds its data formatted. The official image binds a logger that wants its configuration named.
+_SCRIPT = """
+set -e
+mkdir -p /tmp/broker
+printf '%s' "$BROKER_PROPERTIES" > /tmp/broker/server.properties
+set -- $BROKER_JVM_FLAGS -Dkafka.logs.dir=/tmp/broker/logs
+if [ -f /opt/kafka/config/log4j2.yaml ]; then set -- "$@" -Dlog4j2.configurationFile=/opt/kafka/config/log4j2.yaml; fi
+set -- "$@" -cp '/opt/kafka/libs/*'
+if [ ! -f /tmp/broker/data/meta.properties ]; then
+    java "$@" kafka.tools.StorageTool format -t "$BROKER_CLUSTER_ID" -c /tmp/broker/server.properties
+fi
+exec java "$@" kafka.Kafka /tmp/broker/server.properties
+"""
+
+
+class Containers:
+    """The containers of one broker or cluster, and their network; they are removed with this process, however it ends.
+
+    Args:
+        version: Kafka's version, the image's tag unless `KAFKA_ASSIGNORS_IMAGE` names another image.
+        network: Whether they get a network of their own, in which nodes find each other and can be cut off.
+
+    Raises:
+        DockerUnavailable: No engine answers, or no image.
+    """
+
+    def __init__(self, version: str, *, network: bool) -> None:
+        if problem := docker_problem():
+            raise DockerUnavailable(f"{problem}; start an engine, or use the backend 'jvm', which needs none")
+        import docker
+
+        self.image = image_name(version)
+        self.run = uuid.uuid4().hex
+        self.network: Any = None
+        self._client = docker.from_env()
+        try:
+            require_image(self._client, self.image)
+            # first of all: what it would not know of would be left
+            self._reaper = _start_reaper(self.run)
+        except BaseException:
+            self._client.close()
+            raise
+        try:
+            if network:
+                self.network = self._client.networks.create(f"kafka-{self.run}", labels={_LABEL: self.run})
+        except docker.errors.DockerException as error:
+            self.close()
+            raise DockerUnavailable(f"the engine cannot make a network: {error}") from error
+
+    def pids(self) -> list[int]:
+        """The reaper."""
+        return [self._reaper.pid] if self._reaper.poll() is None else []
+
+    def close(self) -> None:
+        """Remove them all; may be called twice."""
+        assert self._reaper.stdin is not None
+        self._reaper.stdin.close()
+        self._reaper.wait()
+        self._client.close()
+
+
+class ContainerNode:
+    """One node in a container; a `Place`.
+
+    Args:
+        containers: Where it belongs.
+        name: Its name in their network.
+    """
+
+    data = Path("/tmp/broker/data")
+
+    def __init__(self, containers: Containers, name: str) -> None:
+        self._containers = containers
+        self.host = name if containers.network else "127.0.0.1"
+        self._container: Any = None
+        self._cluster_id = ""
+        self._settings: Mapping[str, str] = {}
+        self._ports: tuple[int, ...] = ()
+        self._address = ""
+
+    @property
+    def id(self) -> str:
+        """The container's."""
+        return str(self._container.id)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the container runs, paused or not."""
+        return bool(self._state().get("Running"))
+
+    def pids(self) -> list[int]:
+        """Its JVM as this machine sees it, and the reaper, which is all nodes'."""
+        state = self._state()
+        return [*self._containers.pids(), *([state["Pid"]] if state.get("Running") else [])]
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines that the container wrote."""
+        if self._container is None:
+            return ""
+        return str(self._container.logs(tail=lines).decode(errors="replace")).rstrip("\n")
+
+    def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:  # noqa: ARG002 - the settings have it
+        """The container formats its data at its first start."""
+        self._cluster_id = cluster_id or uuid_base64()
+
+    def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:
+        """Every address is the container's own; nodes of a network have a listener for each other."""
+        # the same number inside and outside: clients and the node itself connect to what it advertises
+        self._ports = (port, route.behind)
+        own = {"listeners": f"PLAINTEXT://0.0.0.0:{port},PROXIED://0.0.0.0:{route.behind}"}
+        controller = f"CONTROLLER://0.0.0.0:{controller_port}"
+        if self._containers.network is None:
+            return {"listeners": f"{own['listeners']},{controller}"}
+        advertised = f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{route.advertised}"
+        return {
+            "listeners": f"{own['listeners']},INTERNAL://0.0.0.0:{_INTERNAL_PORT},{controller}",
+            "advertised.listeners": f"{advertised},INTERNAL://{self.host}:{_INTERNAL_PORT}",
+            "listener.security.protocol.map": ",".join(
+                f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "PROXIED", "INTERNAL", "CONTROLLER")
+            ),
+            "inter.broker.listener.name": "INTERNAL",
+        }
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Set what the first `launch` takes."""
+        self._settings = settings
+
+    def launch(self, address: str) -> None:
+        """Start the container and return at once.
+
+        Raises:
+            DockerUnavailable: The engine cannot.
+        """
+        from docker.errors import DockerException
+
+        self._address = address
+        try:
+            if self._container is not None:
+                self._container.start()
+                return
+            made = _container(self._containers, self.host, self._ports, render(self._settings), self._cluster_id)
+            self._container = made.start().get_wrapped_container()
+        except DockerException as error:
+            raise DockerUnavailable(
+                f"the engine cannot run a container of {self._containers.image}: {error}"
+            ) from error
+
+    def check_alive(self) -> None:
+        """Say that it ended.
+
+        Raises:
+            BrokerNotReady: It did; the end of its log is in the message.
+        """
+        state = self._state()
+        if state.get("Status") in ("exited", "dead", None):
+            raise BrokerNotReady(
+                f"the container of the broker at {self._address} ended with exit code {state.get('ExitCode')}",
+                self.log_tail() if state else "",
+            )
+
+    def stop(self, timeout_s: float) -> bool:
+        """SIGTERM; False: it had not ended after `timeout_s` seconds, and got SIGKILL."""
+        if self.runs:
+            self.resume()
+            self._container.stop(timeout=int(timeout_s))
+        return self._state().get("ExitCode") != _KILLED
+
+    def kill(self) -> None:
+        """SIGKILL to the container's JVM."""
+        if self.runs:
+            self.resume()  # the engine kills no paused one
+            self._container.kill("SIGKILL")
+            self._container.wait(timeout=30)
+
+    def pause(self) -> None:
+        """Freeze the container: its connections stay open and nothing answers.
+
+        On a busy machine an engine can't freeze all threads in the time that it gives itself: it is asked again.
+        """
+        from docker.errors import APIError
+
+        for attempt in range(1, FREEZES + 1):
+            if self._state().get("Paused"):
+                return
+            try:
+                self._container.pause()
+            except APIError as error:
+                if attempt == FREEZES or "unable to freeze" not in str(error):
+                    raise
+
+    def resume(self) -> None:
+        """Let a paused one go on; nothing happens to one that runs."""
+        if self._state().get("Paused"):
+            self._container.unpause()
+
+    def disconnect(self) -> None:
+        """Cut it off: no packet from or to it gets through, and nobody is told."""
+        if self._containers.network is None:
+            raise NotSupported(f"the broker at {self._address} is alone: there is no network to cut it off from")
+        self._containers.network.disconnect(self._container, force=True)
+
+    def connect(self) -> None:
+        """Let it into the network again."""
+        self._containers.network.connect(self._container, aliases=[self.host])
+
+    def close(self) -> None:
+        """Remove all containers that belong together, and their data; may be called twice."""
+        self._containers.close()
+
+    def _state(self) -> dict[str, Any]:
+        from docker.errors import NotFound
+
+        try:
+            if self._container is None:
+                return {}
+            self._container.reload()
+        except NotFound:
+            return {}
+        return dict(self._container.attrs["State"])
+
+
+class DockerBroker(PlacedBroker):
+    """One KRaft node in a container, which is removed with this process; see `start_broker` for the arguments."""
+
+    _node: ContainerNode
+
+    def __init__(
+        self, *, port: int | None, rack: str, version: str, timeout_s: float, settings: Mapping[str, str]
+    ) -> None:
+        if port is not None:
+            require_free(port)
+        self._node = ContainerNode(Containers(version, network=False), "kafka")
+        try:
+            *behind, chosen = (*free_ports(2), port) if port is not None else free_ports(3)
+            self._take(Route(*behind))
+            super().__init__(f"127.0.0.1:{chosen}", "docker", version)
+            self._timeout_s = timeout_s
+            ours = broker_settings(
+                port=chosen, controller_port=_CONTROLLER_PORT, data=str(self._node.data), rack=rack, route=self._route
+            )
+            self._node.format()
+            placed = self._node.listeners(chosen, _CONTROLLER_PORT, self._route)
+            self._node.configure({**ours, **placed, **settings})
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _silent(self, error: BrokerUnreachable) -> BrokerNotReady:
+        return BrokerNotReady(f"{error} (container {self._node.id[:12]})", self.log_tail())
+
+
+def _container(containers: Containers, name: str, ports: Iterable[int], properties: str, cluster_id: str) -> Any:
+    # Ryuk, Testcontainers' own reaper, is one more image to pull; `_start_reaper` needs none
+    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
+    from docker.types import EndpointConfig
+    from docker.version import __version__ as api
+    from testcontainers.core.config import testcontainers_config
+    from testcontainers.core.container import DockerContainer
+
+    testcontainers_config.ryuk_disabled = True
+    options: dict[str, Any] = {"entrypoint": ["sh"], "labels": {_LABEL: containers.run}}
+    if containers.network is not None:
+        network = containers.network.name
+        options |= {"network": network, "networking_config": {network: EndpointConfig(api, aliases=[name])}}
+    container = DockerContainer(containers.image, command=["-c", _SCRIPT]).with_kwargs(**options)
+    container.with_envs(
+        BROKER_PROPERTIES=properties,
+        BROKER_CLUSTER_ID=cluster_id,
+        BROKER_JVM_FLAGS=" ".join((*JVM_FLAGS, *LOGGER_FLAGS)),
+    )
+    for port in ports:
+        container.ports[f"{port}/tcp"] = ("127.0.0.1", port)
+    return container
+
+
+def _start_reaper(run: str) -> subprocess.Popen[bytes]:
+    """A process that removes what has this label when this process is gone, however it went; see `watchdog` for why."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"{__package__}.containers", run], stdin=subprocess.PIPE, start_new_session=True
+    )
+
+
+def _reap(run: str) -> None:
+    import docker
+
+    sys.stdin.buffer.read()  # until its writer is gone
+    client = docker.from_env()
+    mine = {"label": f"{_LABEL}={run}"}
+    for container in client.containers.list(all=True, filters=mine):
+        with contextlib.suppress(docker.errors.NotFound):
+            container.remove(force=True, v=True)
+    for network in client.networks.list(filters=mine):
+        network.remove()
+
+
+if __name__ == "__main__":
+    # the terminal's Ctrl-C is for the parent, which decides what shall end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _reap(sys.argv[1])

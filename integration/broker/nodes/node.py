@@ -1,0 +1,203 @@
+"""One Kafka node as a child process: its folder, its formatted storage, its JVM, and the watchdog that ends both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kafka_assignors.connection.properties import render
+from kafka_assignors.errors import NotEnoughSpace
+from kafka_assignors.jvm import java, kafka_jars
+
+from ...errors import BrokerNotReady, NotSupported
+from ...processes.watched import Watched
+from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
+from .prepared import class_data, formatted_storage, storage
+
+_KILL_TIMEOUT_S = 10
+_NEEDED_BYTES = 16_000_000  # for the log of a node that starts, its metadata and some topics
+_FULL_BYTES = 100_000
+
+
+class LocalNode:
+    """A `Place` on this machine, but for what runs in it: a folder, a log, no network of its own.
+
+    Args:
+        directory: Its own folder.
+        log_path: Where it logs.
+        checkpoint: What is in a formatted data folder.
+    """
+
+    host = "127.0.0.1"
+
+    def __init__(self, directory: Path, log_path: Path, checkpoint: Path) -> None:
+        self.directory, self.log_path = directory, log_path
+        self._checkpoint = checkpoint
+        self._address = ""
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``."""
+        return self.directory / "data"
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of `log_path`."""
+        return tail(self.log_path, lines)
+
+    def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
+        """Give the node an empty, formatted data folder unless it has one.
+
+        Args:
+            node_id: Its ``node.id``.
+            cluster_id: The nodes of a cluster share one; a new one by default.
+        """
+        if not (self.data / "meta.properties").exists():
+            storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
+
+    def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
+        """What it listens on beside `broker_settings`: nothing."""
+        return {}
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Write the properties that the next `launch` reads."""
+        (self.directory / "server.properties").write_text(render(settings))
+
+    def disconnect(self) -> None:
+        """Refused."""
+        raise NotSupported(f"the broker at {self._address} has no network to be cut off from; use the backend docker")
+
+    def connect(self) -> None:
+        """Nothing: it is never cut off."""
+
+
+class NodeProcess(LocalNode):
+    """A node's folder and the JVM in it, which ends with this process; a `Place`.
+
+    Args:
+        version: Kafka's version; it must be pinned.
+        directory: Where data and log go, kept; None: a temporary folder, removed by `close` or with this process.
+        jvm_flags: Options of the JVM, before the class path.
+
+    Raises:
+        MachineError: Java or jars are missing and cannot be fetched, or the disk is full.
+    """
+
+    def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
+        jars = kafka_jars(version)
+        self.java = java()
+        self.version = version
+        checkpoint = formatted_storage(self.java, jars, version)
+        flags = (*class_data(self.java, jars, version), *jvm_flags, *LOGGER_FLAGS)
+        self._command = [str(self.java.executable), *flags, "-cp", os.pathsep.join(map(str, jars)), "kafka.Kafka"]
+        self._temporary = directory is None
+        require_space(Path(tempfile.gettempdir()) if directory is None else directory)
+        folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
+        super().__init__(folder, folder / "broker.log", checkpoint)
+        self._jvm: Watched | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether the JVM is there, paused or not."""
+        return self._jvm is not None and self._jvm.runs
+
+    def pids(self) -> list[int]:
+        """The watchdog and the JVM; empty when they ended."""
+        return [] if self._jvm is None else self._jvm.pids()
+
+    def launch(self, address: str) -> None:
+        """Start a JVM on the folder and return at once.
+
+        Args:
+            address: What its settings say, for messages.
+        """
+        self._address = address
+        command = [*self._command, str(self.directory / "server.properties")]
+        # the next watchdog first: at no time is the folder left by itself
+        before, self._jvm = self._jvm, Watched(command, self.log_path, folder=self.directory, remove=self._temporary)
+        if before is not None:
+            before.release()
+
+    def check_alive(self) -> None:
+        """Say that it ended.
+
+        Raises:
+            BrokerNotReady: It did; the end of its log is in the message.
+        """
+        if self._jvm is not None and (code := self._jvm.returncode) is not None:
+            said = self.log_tail()
+            if shutil.disk_usage(self.directory).free < _FULL_BYTES:
+                said += f"\nNo space left on device: {self.directory}"  # which its log may have no room to say
+            raise BrokerNotReady(
+                f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})", said
+            )
+
+    def stop(self, timeout_s: float) -> bool:
+        """End it by SIGTERM, on which Kafka hands its leaders over first.
+
+        Returns:
+            False: It had not ended after `timeout_s` seconds, and got SIGKILL.
+        """
+        if self._jvm is None:
+            return True
+        self.resume()  # a paused one would not hear it
+        self._jvm.terminate()
+        try:
+            self._jvm.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        return True
+
+    def kill(self) -> None:
+        """SIGKILL to the JVM; returns when it is gone."""
+        if self._jvm is not None:
+            self._jvm.kill()
+            self._jvm.wait(_KILL_TIMEOUT_S)
+
+    def pause(self) -> None:
+        """SIGSTOP to the JVM: its sockets stay open and nothing answers."""
+        if self._jvm is not None:
+            self._jvm.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to the JVM; nothing happens to one that runs."""
+        if self._jvm is not None:
+            self._jvm.signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """SIGKILL to the JVM, as Kafka recovers its log and nothing needs a clean end; away with a temporary folder."""
+        if self._jvm is not None:
+            self._jvm.close()
+            self._jvm = None
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def tail(log: Path, lines: int) -> str:
+    """The last lines of a log; none of one that is not there yet."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 400 * lines))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return ""
+
+
+def require_space(folder: Path) -> None:
+    """Check that a node's data and log have room in a folder.
+
+    Raises:
+        NotEnoughSpace: They have not.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    if free < _NEEDED_BYTES:
+        raise NotEnoughSpace(
+            f"{folder} has {free} bytes free and a broker needs {_NEEDED_BYTES} to start; make room, or name another "
+            "folder (directory=, or TMPDIR)"
+        )

@@ -1,0 +1,125 @@
+"""What happened between two rests of a group: who came, went or was hit, and the generations that followed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from .ledger import Generation, GroupRecord
+
+_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A group from one rest (``stable`` step) to the next.
+
+    Args:
+        before: The generation in which it rested, None before the first rest.
+        rest: The step that says so.
+        after: The generation in which it rested again.
+        end: The step that says so.
+        generations: Committed after `before`, up to `after`.
+        triggers: What may have caused them.
+    """
+
+    record: GroupRecord
+    before: Generation | None
+    rest: Event | None
+    after: Generation
+    end: Event
+    generations: tuple[Generation, ...]
+    triggers: tuple[Event, ...]
+
+    @cached_property
+    def trigger(self) -> Event | None:
+        """What happened `alone`, to leaders that saw the topics as they are.
+
+        A leader that didn't (a cold start) must assign again, so it counts as one more thing; of a leader that doesn't
+        tell what it saw, the partitions that it assigned, or left to their claimants, tell.
+        """
+        return self.alone if all(self._seen_whole(g) for g in self.generations) else None
+
+    @cached_property
+    def alone(self) -> Event | None:
+        """The one thing that happened; None if there were none or several, or somebody came or went unasked.
+
+        One process's ``fault_begin`` (kill), ``stop`` and ``exit`` are one thing. Generations whose members are
+        neither those before nor those after tell of somebody else, such as a member that missed its session.
+        """
+        if self.before is None:
+            return None
+        of_processes = {(e.member, e.incarnation) for e in self.triggers if e.kind != "admin_change"}
+        if len(of_processes) + sum(e.kind == "admin_change" for e in self.triggers) != 1 or not self.asked:
+            return None
+        return self.triggers[0]
+
+    @cached_property
+    def unclear(self) -> str | None:
+        """Why no one trigger answers for it; None if one does, or if nothing happened that could be judged."""
+        if self.before is None or not (self.triggers or self.generations) or self.trigger is not None:
+            return None
+        if not self.triggers:
+            return "nothing happened to the group that would explain its generations"
+        if not self.asked:
+            return "somebody came or went unasked"
+        if self.alone is None:
+            return "several things happened at once"
+        return "a leader didn't see the topics as they are, or doesn't tell what it saw"
+
+    @cached_property
+    def asked(self) -> bool:
+        """Whether all its generations have the members of one of the two rests: nobody came or went unasked."""
+        rests = [frozenset(g.identities.values()) for g in (self.before, self.after) if g is not None]
+        return all(frozenset(g.identities.values()) in rests for g in self.generations)
+
+    @cached_property
+    def protocol(self) -> str | None:
+        """The assignor of all its generations and of the one before; None if it changed."""
+        names = {g.protocol for g in (self.before, *self.generations) if g is not None}
+        return names.pop() if len(names) == 1 else None
+
+    def _seen_whole(self, generation: Generation) -> bool:
+        topics = self.end.data.get("topics")
+        if topics is None:
+            return False
+        view = self.record.views.get((generation.leader, generation.number))
+        if view is not None:
+            return dict(view.data["topics"]) == dict(topics)
+        if self.record.start_of(generation.leader) is None:
+            return False
+        assigned = set(generation.owners)
+        claimed = {
+            TopicPartition(c["topic"], c["partition"]) for m in generation.event.data["members"] for c in m["owned"]
+        }
+        whole = {TopicPartition(topic, p) for topic, count in topics.items() for p in range(count)}
+        return whole <= assigned | claimed and {tp.topic for tp in assigned} == set(topics)
+
+
+def changes(record: GroupRecord) -> Iterator[Change]:
+    """The changes of a group, in order. Rests in generations that the coordinator log doesn't have bound none.
+
+    A generation that is written again (a static member came back) is none of the change in which that happens.
+    """
+    first_writings = {g.number: g for g in reversed(record.generations)}
+    committed = [g for g in record.generations if first_writings[g.number] is g]
+    index = {g.number: i for i, g in enumerate(committed)}
+    triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
+    rest: Event | None = None
+    before: Generation | None = None
+    for step in record.events["step"]:
+        if step.data["name"] != "stable" or step.data["generation"] not in index:
+            continue
+        after = record.by_number[step.data["generation"]]
+        first = 0 if before is None else index[before.number] + 1
+        since = 0 if rest is None else rest.mono_ns
+        yield Change(
+            record, before, rest, after, step,
+            tuple(committed[first : index[after.number] + 1]),
+            tuple(e for e in triggers if since < e.mono_ns <= step.mono_ns),
+        )  # fmt: skip
+        rest, before = step, after

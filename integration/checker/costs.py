@@ -1,0 +1,212 @@
+"""What a change of a group cost: rounds, time without an owner, moves, needless revokes, records read twice. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.errors import WireError
+from kafka_assignors.history.events import Event
+
+from .changes import Change, changes
+from .ledger import Generation, GroupRecord
+
+STATES = ("stable", "drained", "read_back")
+"""Steps that tell a state; the others begin a named step of a scenario."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time in which nobody owned a subscribed topic-partition.
+
+    Args:
+        until_ns: When it got an owner, or when members began to be told to end.
+        ended: It got an owner.
+    """
+
+    tp: TopicPartition
+    from_ns: int
+    until_ns: int
+    ended: bool
+
+    @property
+    def ms(self) -> float:
+        """How long."""
+        return (self.until_ns - self.from_ns) / 1e6
+
+
+def gaps(record: GroupRecord) -> list[Gap]:
+    """Every time without an owner, by topic-partition and begin.
+
+    Between two owners, as `timeline.intervals` has them; and up to the end, of topic-partitions that nobody owns then
+    and members that still run subscribe to: since the last owner, or, without any, since the first generation that was
+    to give them.
+    """
+    found = [
+        Gap(span.tp, span.interval.start_ns - round(ms * 1e6), span.interval.start_ns, True)
+        for span in record.spans
+        if (ms := span.interval.gap_before_ms)
+    ]
+    end_ns = _watched_until(record)
+    last: dict[TopicPartition, int] = {}
+    for span in record.spans:
+        last[span.tp] = max(last.get(span.tp, 0), span.interval.end_ns)
+    for tp in _due(record, end_ns):
+        from_ns = last[tp] if tp in last else _due_since(record, tp)
+        if from_ns < end_ns:
+            found.append(Gap(tp, from_ns, end_ns, False))
+    return sorted(found, key=lambda gap: (gap.tp, gap.from_ns))
+
+
+def _watched_until(record: GroupRecord) -> int:
+    """When members began to be told to end; of a history without that, the harness's last word of anything else."""
+    closing = record.events["closing"]
+    if closing:
+        return closing[0].mono_ns
+    said = (e.mono_ns for kind, events in record.events.items() if kind != "exit" for e in events if e.src == "harness")
+    return max(said, default=0)
+
+
+def _due(record: GroupRecord, at_ns: int) -> list[TopicPartition]:
+    """The topic-partitions that somebody is to own then."""
+    committed = [e for e in record.events["generation_committed"] if e.mono_ns <= at_ns]
+    generations = [g for g in record.generations if g.event.mono_ns <= at_ns]
+    if not generations or not max(committed, key=lambda e: e.seq).data["members"]:
+        return []
+    ended = {(e.member, e.incarnation) for e in record.events["exit"] if e.mono_ns <= at_ns}
+    running = [m for m in generations[-1].assigned if record.processes.get(m) not in ended]
+    topics = {topic: record.count_of(topic, at_ns) or 0 for topic in _topics(generations[-1], running)}
+    return [TopicPartition(topic, partition) for topic, count in topics.items() for partition in range(count)]
+
+
+def _due_since(record: GroupRecord, tp: TopicPartition) -> int:
+    """When a topic-partition was first there, and a generation to give it."""
+    there = next(ns for ns, topics in record.counts if topics.get(tp.topic, 0) > tp.partition)
+    return max(there, next(g.event.mono_ns for g in record.generations if tp.topic in _topics(g, g.assigned)))
+
+
+def _topics(generation: Generation, members: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for member in members:
+        with suppress(WireError):  # the laws tell
+            found |= generation.topics_of(member)
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One named step, up to the group's next rest. Times are those of the members' own callbacks.
+
+    Args:
+        name: Of the step; empty where the group came to rest without one.
+        generation: In which the group rested again.
+        generations: Different ones that were committed since it rested before.
+        ms: From the step's begin to the last member's adoption; None without a named step.
+        stop_ms: The longest time that a subscribed topic-partition was without an owner, before its first one apart.
+        downtime_ms: The sum of those times over all topic-partitions, in partition·ms.
+        moves: Topic-partitions that another member has now, by the members' names.
+        needless: Topic-partitions taken from a member that has them before and after, once for each time.
+        duplicates: Records consumed that had been consumed before.
+        asked: Nobody came or went unasked, as a member does that misses its session on a busy machine.
+    """
+
+    group: str
+    name: str
+    generation: int
+    generations: int
+    ms: float | None
+    stop_ms: float
+    downtime_ms: float
+    moves: int
+    needless: int
+    duplicates: int
+    asked: bool
+
+
+def costs(record: GroupRecord) -> list[Cost]:
+    """What each change between two rests of a group cost, in order.
+
+    Stops, and records that are read again, count to the last named step before them: some are seen only once the group
+    is at rest.
+
+    Cost: O(n log n) for n intervals and consumed runs, beside `changes`.
+    """
+    found = list(changes(record))
+    named = [_named(record, change) for change in found]
+    begins = [
+        (0 if change.rest is None else change.rest.mono_ns) if step is None else step.mono_ns
+        for change, step in zip(found, named, strict=True)
+    ]
+    # Also those that never came to rest: what happens then isn't the step's before.
+    edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
+
+    def begin_of(at_ns: int) -> int:
+        return edges[max(0, bisect_right(edges, at_ns) - 1)] if edges else 0
+
+    stops: dict[int, list[float]] = defaultdict(list)
+    for gap in gaps(record):
+        stops[begin_of(gap.until_ns)].append(gap.ms)
+    again: dict[int, int] = defaultdict(int)
+    for at_ns, records in _read_again(record):
+        again[begin_of(at_ns)] += records
+    return [
+        Cost(
+            group=record.group,
+            name="" if step is None else step.data["name"],
+            generation=change.after.number,
+            generations=len({g.number for g in change.generations}),
+            ms=None if step is None else max(0.0, (change.end.data["adopted_ns"] - step.mono_ns) / 1e6),
+            stop_ms=max(stops[begin], default=0.0),
+            downtime_ms=sum(stops[begin]),
+            moves=len(moves({} if change.before is None else _owners(change.before), _owners(change.after))),
+            needless=_needless(change, begin),
+            duplicates=again[begin],
+            asked=change.asked,
+        )
+        for change, step, begin in zip(found, named, begins, strict=True)
+    ]
+
+
+def _named(record: GroupRecord, change: Change) -> Event | None:
+    since = 0 if change.rest is None else change.rest.mono_ns
+    steps = [
+        step
+        for step in record.events["step"]
+        if since < step.mono_ns < change.end.mono_ns and step.data["name"] not in STATES
+    ]
+    return steps[-1] if steps else None
+
+
+def _needless(change: Change, begin_ns: int) -> int:
+    """Revoked, or lost, and given back to the same process, which didn't end meanwhile: that one gives up all."""
+    if change.before is None:
+        return 0
+    before, after = _owners(change.before), _owners(change.after)
+    ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in ("stop", "exit")}
+    return sum(
+        1
+        for span in change.record.ended(begin_ns, change.end.mono_ns)
+        if span.interval.end_kind in ("revoked", "lost")
+        and span.owner[1:] not in ended
+        and before.get(span.tp) == after.get(span.tp) == span.interval.member
+    )
+
+
+def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
+    """(when, how many): records that somebody of the group had consumed already."""
+    reached: dict[TopicPartition, int] = {}
+    for event in record.events["consume"]:
+        for run in event.data["offsets"]:
+            tp = TopicPartition(run["topic"], run["partition"])
+            if (known := reached.get(tp, -1)) >= run["first"]:
+                yield event.mono_ns, min(known, run["last"]) - run["first"] + 1
+            reached[tp] = max(known, run["last"])
+
+
+def _owners(generation: Generation) -> Mapping[TopicPartition, str]:
+    return {tp: generation.names[m] for m, tps in generation.assigned.items() for tp in tps}

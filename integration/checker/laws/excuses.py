@@ -1,0 +1,191 @@
+"""When a member couldn't know what it had lost, by the coordinator's word. Pure.
+
+An excuse begins with its reason, a committed generation that a member is out of while something keeps it from hearing
+so, and ends when it hears so. A fault alone excuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from kafka_assignors.history.events import Event
+
+from ..ledger import Generation, GroupRecord, Process
+from ..timeline import Span
+from ..zombies import FENCED_MS, ZOMBIE_MS
+from .findings import MS
+
+_CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
+"""What tells a process what it has."""
+_NEVER = 1 << 63
+
+
+class Excuse(NamedTuple):
+    """From when to when (monotonic ns) a process couldn't know what it had lost.
+
+    Args:
+        evidence: The committed generation that took it away.
+    """
+
+    begin_ns: int
+    end_ns: int
+    evidence: Event
+
+
+Excuses = Mapping[Process, Sequence[Excuse]]
+
+
+def zombie_of(one: Span, other: Span, excused: Excuses) -> Span | None:
+    """Of two intervals of one topic-partition that overlap, the one whose process couldn't know that it had lost it.
+
+    An excuse must cover all the time that they share, and its process must have owned the topic-partition before.
+    """
+    from_ns, to_ns = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
+    for span in (one, other):
+        for excuse in excused.get(span.owner[1:], ()):
+            if span.interval.start_ns <= excuse.begin_ns <= from_ns and to_ns <= excuse.end_ns:
+                return span
+    return None
+
+
+class Fencing(NamedTuple):
+    """A static member whose instance id another process took.
+
+    Args:
+        old, new: Their ``start`` events.
+        at: The committed generation in which the newer one is, or its adoption, whichever came first.
+    """
+
+    old: Event
+    new: Event
+    at: Event
+
+    @property
+    def heard_by_ns(self) -> int:
+        """By when the older one must have heard of it: two of its heartbeats and `FENCED_MS` later."""
+        heartbeat_ms: int = self.old.data.get("config", {}).get("heartbeat_interval_ms", 0)
+        return self.at.mono_ns + (2 * heartbeat_ms + FENCED_MS) * MS
+
+
+@dataclass
+class _Hit:
+    """A process that a fault hits, or that hasn't heard anything since one did.
+
+    Args:
+        faults: How many are in force.
+        by_ns: By when it must have heard what it lost, once they are over.
+        evicted: The generation that went on without it.
+    """
+
+    faults: int = 0
+    by_ns: int = _NEVER
+    evicted: Event | None = None
+
+
+def excuses(record: GroupRecord) -> Excuses:
+    """Per process (member, incarnation) its excuses:
+
+    ======================= ============================================ ==============================================
+    reason                  begins                                       ends
+    ======================= ============================================ ==============================================
+    paused, stalled, or hit the first generation that it is out of, if   its next callback; `ZOMBIE_MS` after the end
+    by a proxy              a fault was in force, or it hadn't heard     of the last fault at the latest
+                            anything since
+    fenced                  the generation that has the newer process    its next callback; two heartbeats and
+                                                                         `FENCED_MS` later at the latest
+    died unseen             the first generation that it is out of       the ``exit`` that the harness wrote
+                            after its last event
+    ======================= ============================================ ==============================================
+
+    Cost: O(n) for n events, times the members that are hit at once for generations.
+    """
+    found: dict[Process, list[Excuse]] = {}
+    for process, excuse in (*_of_faults(record), *_of_fencing(record), *_of_deaths(record)):
+        found.setdefault(process, []).append(excuse)
+    return found
+
+
+def fencings(record: GroupRecord) -> Iterator[Fencing]:
+    """Static members whose instance id another process took, by the coordinator log or that process's own word."""
+    by_instance: dict[str, list[Event]] = {}
+    for start in record.events["start"]:
+        if start.instance_id is not None:
+            by_instance.setdefault(start.instance_id, []).append(start)
+    for starts in by_instance.values():
+        for old, new in pairwise(starts):
+            process = new.member, new.incarnation
+            committed = (g.event for g in record.generations if process in record.present(g))
+            adopted = (e for e in record.events["generation"] if (e.member, e.incarnation) == process)
+            first = min(filter(None, (next(committed, None), next(adopted, None))), key=_at, default=None)
+            if first is not None:
+                yield Fencing(old, new, first)
+
+
+def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
+    faults = [e for kind in ("fault_begin", "fault_end") for e in record.events[kind] if e.member is not None]
+    if not faults:
+        return
+    members = {e.member for e in faults}
+    callbacks = (e for kind in _CALLBACKS for e in record.events[kind] if e.member in members)
+    moments: list[tuple[Event, Generation | None]] = [(e, None) for e in (*faults, *callbacks)]
+    moments += ((g.event, g) for g in record.generations)
+    moments.sort(key=lambda moment: (moment[0].mono_ns, moment[0].src, moment[0].seq))
+    hit: dict[Process, _Hit] = {}
+    before: frozenset[Process] = frozenset()
+    for event, generation in moments:
+        if generation is not None:
+            there = record.present(generation)
+            for process, each in hit.items():
+                if each.evicted is None and process in before and process not in there and event.mono_ns <= each.by_ns:
+                    each.evicted = event
+            before = there
+            continue
+        process = event.member, event.incarnation
+        if event.kind == "fault_begin":
+            each = hit.setdefault(process, _Hit())
+            each.faults, each.by_ns = each.faults + 1, _NEVER
+        elif event.kind == "fault_end":
+            if each_hit := hit.get(process):
+                each_hit.faults = max(0, each_hit.faults - 1)
+                each_hit.by_ns = _NEVER if each_hit.faults else event.mono_ns + ZOMBIE_MS * MS
+        elif each_hit := hit.get(process):
+            if each_hit.evicted is not None:
+                yield process, Excuse(each_hit.evicted.mono_ns, min(each_hit.by_ns, event.mono_ns), each_hit.evicted)
+            each_hit.evicted = None
+            if not each_hit.faults:
+                del hit[process]
+    for process, each in hit.items():
+        if each.evicted is not None:
+            yield process, Excuse(each.evicted.mono_ns, each.by_ns, each.evicted)
+
+
+def _of_fencing(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
+    for fencing in fencings(record):
+        process = fencing.old.member, fencing.old.incarnation
+        told = (e for kind in _CALLBACKS for e in record.events[kind] if (e.member, e.incarnation) == process)
+        heard_ns = min((e.mono_ns for e in told if e.mono_ns > fencing.at.mono_ns), default=_NEVER)
+        yield process, Excuse(fencing.at.mono_ns, min(heard_ns, fencing.heard_by_ns), fencing.at)
+
+
+def _of_deaths(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
+    killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
+    for exit_ in record.events["exit"]:
+        process = exit_.member, exit_.incarnation
+        if not exit_.data["code"] or process in killed:  # the harness knows when it killed it
+            continue
+        last_ns = record.last_told.get(process, 0)
+        before: frozenset[Process] = frozenset()
+        for generation in record.generations:
+            there = record.present(generation)
+            at = generation.event
+            if process in before and process not in there and last_ns < at.mono_ns < exit_.mono_ns:
+                yield process, Excuse(at.mono_ns, exit_.mono_ns, at)
+                break
+            before = there
+
+
+def _at(event: Event) -> int:
+    return event.mono_ns

@@ -1,0 +1,65 @@
+"""The law of members that tell what their application has finished: nothing else is committed. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from ..ledger import GroupRecord, RunRecord
+from .findings import MS, Findings, named
+from .records import SLACK_MS
+
+
+def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Findings) -> None:
+    """C6: every record below a committed offset was finished by an application.
+
+    Judged in groups with a member that tells what it finished (`finishes` in the ``config`` of its ``start``). Of other
+    members a record counts as finished as soon as it was consumed. Records are those that were acknowledged or
+    consumed; an offset that no record has, as after compaction, is nobody's to finish.
+
+    Cost: O(n log n) for n records.
+    """
+    tellers = {process for process, start in record.starts.items() if start.data.get("config", {}).get("finishes")}
+    if not tellers:
+        return
+    finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> who finished it first
+    there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> who knows that there is a record
+    for ack in run.acks:
+        there[TopicPartition(ack.data["topic"], ack.data["partition"])].setdefault(ack.data["offset"], ack)
+    for event in record.events["consume"]:
+        _note(event, there)
+        if (event.member, event.incarnation) not in tellers:
+            _note(event, finished)
+    for event in record.events["finished"]:
+        _note(event, finished)
+    offsets = {tp: sorted(records) for tp, records in there.items()}
+    reached: dict[TopicPartition, int] = defaultdict(int)  # how many of them were looked at
+    for commit in sorted(record.events["offset_committed"], key=lambda e: e.seq):
+        tp = TopicPartition(commit.data["topic"], commit.data["partition"])
+        if any(each.event.mono_ns <= commit.mono_ns for each in record.truncated.get(tp, ())):
+            found.not_judged("C6", "its brokers lost records, so an offset tells of two")
+            continue
+        found.judged("C6")
+        until, known = commit.mono_ns + SLACK_MS * MS, offsets.get(tp, [])
+        while reached[tp] < len(known) and known[reached[tp]] < commit.data["offset"]:
+            offset = known[reached[tp]]
+            reached[tp] += 1
+            end = finished[tp].get(offset)
+            if end is None or end.mono_ns > until:
+                message = (
+                    f"offset {commit.data['offset']} of {named(tp)} was committed when nobody had finished the record "
+                    f"at offset {offset}"
+                )
+                found.broken("C6", message, commit, there[tp][offset], end)
+
+
+def _note(event: Event, into: dict[TopicPartition, dict[int, Event]]) -> None:
+    for row in event.data["offsets"]:
+        offsets: Iterable[int] = range(row["first"], row["last"] + 1)
+        known = into[TopicPartition(row["topic"], row["partition"])]
+        for offset in offsets:
+            if offset not in known or event.mono_ns < known[offset].mono_ns:
+                known[offset] = event

@@ -1,0 +1,264 @@
+"""Laws of committed generations: what the coordinator log says, by itself and against members and leader. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from kafka_assignors import election
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
+from kafka_assignors.core.wire.protocol import by_topic
+from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
+from kafka_assignors.history.events import Event
+
+from ...names import options_of
+from ..ledger import Generation, GroupRecord
+from ..timeline import partitions_of
+from .findings import MS, SHOWN, Findings, all_named, named
+
+SETTLED_MS = 5000
+"""A generation that stood this long, or that the harness found stable, must cover every partition."""
+EPOCHS = {
+    "ConsumerGroupMetadata": "epoch",
+    "ConsumerGroupTargetAssignmentMetadata": "assignmentEpoch",
+    "ConsumerGroupCurrentMemberAssignment": "memberEpoch",
+}
+"""Records of KIP-848 -> their field that never falls."""
+
+
+def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
+    """O2: no committed generation gives a topic-partition to two members."""
+    for generation in record.generations:
+        found.judged("O2")
+        for _, texts in _breaches(generation, {}, {}, ("single-owner",)):
+            found.broken("O2", f"generation {generation.number}: {texts}", generation.event)
+
+
+def coverage(record: GroupRecord, found: Findings) -> None:
+    """O3: a generation that stays gives every partition of the subscribed topics to a subscriber.
+
+    Nor is a partition left out by one generation after the other for as long together as one may stand.
+    """
+    standing = _standing(record)
+    for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
+        generation = record.by_number.get(number)
+        if generation is None:
+            found.unknown.append(f"O3: group {record.group!r} settled in generation {number}, which wasn't committed")
+            continue
+        topics = _subscribed(generation, found)
+        if topics is None:
+            continue
+        counts = {t: record.count_of(t, at_ns) for t in sorted(frozenset().union(*topics.values()))}
+        if missing := [t for t, count in counts.items() if count is None]:
+            found.unknown.append(f"O3: how many partitions {', '.join(missing)} had isn't in the history")
+            continue
+        found.judged("O3")
+        partitions = {t: count or 0 for t, count in counts.items()}
+        for _, texts in _breaches(generation, topics, partitions, ("covered", "subscribed", "exists")):
+            found.broken("O3", f"generation {number} stayed: {texts}", generation.event, witness)
+    _left_out_again(record, standing, found)
+
+
+def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Findings) -> None:
+    """O3 over generations of which none stays, as long as the topics stay what they are."""
+    changed = [e.mono_ns for e in record.events["admin_change"]]
+    left_out: dict[TopicPartition, tuple[int, Generation]] = {}  # for how long, since when
+    told: set[TopicPartition] = set()
+    for at, (generation, until) in enumerate(zip(record.generations, standing, strict=True)):
+        begun = generation.event.mono_ns
+        if at and any(record.generations[at - 1].event.mono_ns < ns <= begun for ns in changed):
+            left_out = {}
+        topics = _subscribed(generation, found)
+        missing: set[TopicPartition] = set()
+        for topic in sorted(frozenset().union(*(topics or {}).values())):
+            count = record.count_of(topic, until) or 0
+            missing.update(tp for p in range(count) if (tp := TopicPartition(topic, p)) not in generation.owners)
+        left_out = {tp: left_out.get(tp, (0, generation)) for tp in missing}
+        left_out = {tp: (ns + max(0, until - begun), first) for tp, (ns, first) in left_out.items()}
+        for tp, (ns, first) in sorted(left_out.items()):
+            # One generation alone is the rule above.
+            if ns >= SETTLED_MS * MS and first is not generation and tp not in told:
+                told.add(tp)
+                message = (
+                    f"generations {first.number} to {generation.number} gave {named(tp)} to nobody, "
+                    f"for {ns / MS:.0f} ms together"
+                )
+                found.broken("O3", message, first.event, generation.event)
+
+
+def _subscribed(generation: Generation, found: Findings) -> dict[str, frozenset[str]] | None:
+    try:
+        return {m: generation.topics_of(m) for m in generation.assigned}
+    except WireError as error:
+        found.unknown.append(f"O3: a subscription of generation {generation.number} can't be read: {error}")
+    return None
+
+
+def generations_grow(record: GroupRecord, found: Findings) -> None:
+    """G1: the coordinator's generations grow. One is written again only as a static member came back to what it had."""
+    for before, after in pairwise(record.generations):
+        found.judged("G1")
+        if after.number < before.number:
+            message = f"generation {after.number} was committed after generation {before.number}"
+            found.broken("G1", message, before.event, after.event)
+        elif after.number == before.number and not after.rewrites(before):
+            message = f"generation {after.number} was committed twice, and no static member came back to what it had"
+            found.broken("G1", message, before.event, after.event)
+
+
+def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
+    """G1 of a KIP-848 group: the epochs of the group, of its target assignment and of each member never fall.
+
+    A record that is deleted (of a member that left, of a group that ended) begins anew; so does a static member that is
+    away, whose epoch the coordinator writes below 0.
+    """
+    before: dict[tuple[str, str | None], Event] = {}
+    for event in sorted(record.events["broker_assigned"], key=lambda e: e.seq):
+        name = EPOCHS.get(event.data["record"])
+        if name is None:
+            continue
+        what, epoch = (event.data["record"], event.member_id), event.data.get("fields", {}).get(name, -1)
+        last = before.pop(what, None)
+        if epoch < 0:
+            continue
+        before[what] = event
+        if last is None:
+            continue
+        found.judged("G1")
+        if epoch < last.data["fields"][name]:
+            whose = "the group" if event.member_id is None else f"member {event.member_id}"
+            message = f"{name} {epoch} of {whose} was committed after {last.data['fields'][name]}"
+            found.broken("G1", message, last, event)
+
+
+def agreement(record: GroupRecord, found: Findings) -> None:
+    """G2: what a member adopted is what the coordinator log gave it in that generation."""
+    for event in record.events["generation"]:
+        number = event.data["generation"]
+        generation = record.generation_of(number, event.member_id)
+        if generation is None:
+            found.unknown.append(
+                f"G2: {event.member} adopted generation {number}, of which the coordinator log has nothing"
+            )
+            continue
+        found.judged("G2")
+        adopted, given = frozenset(partitions_of(event)), generation.assigned.get(event.member_id or "")
+        if given is None:
+            message = f"{event.member} adopted generation {number}, whose committed members don't include it"
+            found.broken("G2", message, event, generation.event)
+        elif adopted != given:
+            message = (
+                f"{event.member} adopted {all_named(sorted(adopted))} in generation {number}, "
+                f"the coordinator committed {all_named(sorted(given))}"
+            )
+            found.broken("G2", message, event, generation.event)
+
+
+def elected_protocol(record: GroupRecord, found: Findings) -> None:
+    """G3: the elected assignor is offered by all members, and is the one that the vote gives."""
+    for generation in record.generations:
+        starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
+        told = {name: start for name, start in starts.items() if start is not None}
+        if len(told) < len(generation.names):
+            found.not_judged("G3", "a member that isn't the harness's doesn't tell what it offers")
+            continue
+        found.judged("G3")
+        offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in told.items()}
+        without = [name for name, names in offers.items() if generation.protocol not in names]
+        if without:
+            message = f"generation {generation.number} elected {generation.protocol!r}, not offered by {without[0]}"
+            found.broken("G3", message, generation.event, told[without[0]])
+            continue
+        try:
+            winner = election.elect(offers).winner
+        except ElectionError as error:
+            winner = f"none ({error})"
+        if winner != generation.protocol:
+            message = f"generation {generation.number} elected {generation.protocol!r}, the vote gives {winner!r}"
+            found.broken("G3", message, generation.event, *told.values())
+
+
+def replay(record: GroupRecord, found: Findings) -> None:
+    """A1: a committed assignment is what our core computes from the same bytes, where the leader ran ours."""
+    for before, generation in pairwise([None, *record.generations]):
+        assert generation is not None
+        # Written again as a static member came back, with its new subscription, which the leader never saw.
+        if before is not None and generation.rewrites(before):
+            continue
+        if not record.led_by_ours(generation):
+            found.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, not ours to replay")
+            continue
+        view = record.views.get((generation.leader, generation.number))
+        if view is None:
+            name = generation.names.get(generation.leader or "", generation.leader)
+            found.unknown.append(f"A1: what {name} saw when it assigned generation {generation.number} is missing")
+            continue
+        rows = generation.event.data["members"]
+        members = [(m["member_id"], m.get("instance_id"), bytes.fromhex(m["subscription"])) for m in rows]
+        try:
+            _, options = options_of(record.strategy_of_leader(generation))
+            seen = view.data["topics"], view.data.get("racks"), view.data.get("leaders")
+            ours = strategies.replay(generation.protocol, members, *seen, **options)
+        except KafkaAssignorsError as error:
+            found.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
+            continue
+        found.judged("A1")
+        for member_id, given in sorted(generation.assigned.items()):
+            computed = {TopicPartition(t, p) for t, ps in ours.get(member_id, {}).items() for p in ps}
+            if computed != given:
+                message = (
+                    f"generation {generation.number} ({generation.protocol}) gives {generation.names[member_id]} "
+                    f"{all_named(sorted(given))}, the replay {all_named(sorted(computed))}"
+                )
+                found.broken("A1", message, generation.event, view)
+
+
+def _standing(record: GroupRecord) -> list[int]:
+    """Until when each committed generation stood, as far as can be told: the next one, or what makes that due."""
+    kinds = ("start", "stop", "exit", "fault_begin", "admin_change", "closing")
+    ends = sorted(e.mono_ns for kind in kinds for e in record.events[kind])
+    last_ns = record.last_ns
+    found = []
+    for generation, after in pairwise([*record.generations, None]):
+        assert generation is not None
+        # Someone who comes or goes makes another generation due, whether or not it ever came.
+        at = bisect_right(ends, generation.event.mono_ns)
+        until = ends[at] - 1 if at < len(ends) else last_ns  # the topics as they were until then
+        found.append(until if after is None else min(until, after.event.mono_ns))
+    return found
+
+
+def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[int, Event | None]]:
+    """Generations that stayed: number -> (when that was known, the event that says so)."""
+    stayed: dict[int, tuple[int, Event | None]] = {
+        generation.number: (until, None)
+        for generation, until in zip(record.generations, standing, strict=True)
+        if until - generation.event.mono_ns >= SETTLED_MS * MS
+    }
+    for step in record.events["step"]:
+        if step.data["name"] == "stable":
+            stayed[step.data["generation"]] = step.mono_ns, step
+    return stayed
+
+
+def _breaches(
+    generation: Generation,
+    topics: Mapping[str, frozenset[str]],
+    partitions: Mapping[str, int],
+    laws: Collection[str],
+) -> Iterator[tuple[str, str]]:
+    """The invariants that a committed assignment breaks, told by members' names: law, first texts."""
+    # Two members with one client id can only be told apart by their member ids.
+    names = generation.names if len(set(generation.names.values())) == len(generation.names) else {}
+    members = [Member(names.get(m, m), topics.get(m, ())) for m in generation.assigned]
+    assignment = {names.get(m, m): by_topic(tps) for m, tps in generation.assigned.items()}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for violation in invariants.violations(Group(members, partitions), assignment):
+        if violation.law in laws:
+            texts[violation.law].append(violation.text)
+    for law, said in texts.items():
+        more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+        yield law, "; ".join(said[:SHOWN]) + more

@@ -1,0 +1,195 @@
+"""Laws of who owns what in time. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from itertools import groupby
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import WireError
+from kafka_assignors.history.events import Event
+
+from ..costs import STATES
+from ..ledger import Generation, GroupRecord
+from ..timeline import Span, partitions_of
+from ..zombies import MemberKey
+from .excuses import excuses, zombie_of
+from .findings import MS, Findings, all_named, named
+
+_TELL_THEIR_IDS = (None, "kafka-python")
+"""Clients of which no member id is taken from the coordinator log."""
+
+
+def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
+    """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign.
+
+    Each interval is held against all that are open as it begins. What a member couldn't know is excused: `excuses`.
+    """
+    excused = excuses(record)
+    for _, rows in groupby(record.spans, key=lambda span: span.tp):
+        open_: list[Span] = []
+        before: Span | None = None  # the one that ended last
+        for span in rows:
+            open_ = [each for each in open_ if each.interval.end_ns > span.interval.start_ns]
+            if before is not None and before.owner != span.owner:
+                found.judged("O1")
+                if before.interval.end_kind == "revoked":
+                    found.judged("R1")
+            for other in open_:
+                if other.owner != span.owner and zombie_of(other, span, excused) is None:
+                    _double(other, span, found)
+            open_.append(span)
+            if before is None or span.interval.end_ns >= before.interval.end_ns:
+                before = span
+
+
+def _double(one: Span, other: Span, found: Findings) -> None:
+    found.broken("O1", _overlap(one, other), one.start, other.start, one.end)
+    if one.interval.end_kind == "revoked":
+        message = (
+            f"{named(other.tp)} was assigned to {other.interval.member} "
+            f"{(one.interval.end_ns - other.interval.start_ns) / MS:.1f} ms before "
+            f"{one.interval.member} had given it up"
+        )
+        found.broken("R1", message, other.start, one.end)
+
+
+def gap(record: GroupRecord, found: Findings) -> None:
+    """O4: no topic-partition is without an owner for longer than the named step allows that ends the gap."""
+    steps = [step for step in record.events["step"] if step.data["name"] not in STATES]
+    begins = [step.mono_ns for step in steps]
+    for span in record.spans:
+        gap_ms = span.interval.gap_before_ms
+        at = bisect_right(begins, span.interval.start_ns) - 1
+        if gap_ms is None:
+            continue
+        if at < 0 or "gap_ms" not in steps[at].data:
+            found.not_judged("O4", "the step, if there was one, allows any time (gap_ms)")
+            continue
+        step = steps[at]
+        found.judged("O4")
+        if gap_ms > step.data["gap_ms"]:
+            message = (
+                f"nobody owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
+                f"the step {step.data['name']!r} allows {step.data['gap_ms']} ms"
+            )
+            found.broken("O4", message, step, span.start)
+
+
+def handed_over(record: GroupRecord, found: Findings) -> None:
+    """R2: what a cooperative member says it owns, and does own, is given to nobody else in that generation.
+
+    A claim that isn't true (the member lost it) or whose topic the member left protects nothing.
+    """
+    held: dict[TopicPartition, list[Span]] = defaultdict(list)
+    for span in record.spans:
+        held[span.tp].append(span)
+    for generation in record.generations:
+        if generation.protocol not in record.cooperative_protocols:
+            continue
+        owners = {tp: m for m, tps in generation.assigned.items() for tp in tps}
+        for member_id, tp in _claims(generation, found):
+            process = record.processes.get(member_id)
+            at_ns = generation.event.mono_ns
+            true = next((s for s in held[tp] if s.owner[1:] == process and _covers(s, at_ns)), None)
+            if true is None:
+                continue
+            found.judged("R2")
+            other = owners.get(tp, member_id)
+            if other != member_id:
+                message = (
+                    f"generation {generation.number} gives {named(tp)} to {generation.names[other]} "
+                    f"while {generation.names[member_id]} says that it owns it, and does"
+                )
+                found.broken("R2", message, generation.event, true.start)
+
+
+def true_claims(record: GroupRecord, found: Findings) -> None:
+    """R6: what a member says it owns as it joins is what it owns: nothing once it was fenced, nothing if it is eager.
+
+    A claim that isn't true keeps a partition from everybody else. A member's first word of a generation, whatever it
+    is, comes before anything has changed since it joined.
+    """
+    kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
+    held: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
+    heard: dict[tuple[str | None, int], int] = {}
+    for event in sorted((e for kind in kinds for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq)):
+        process, number = (event.member, event.incarnation), event.data["generation"]
+        if heard.get(process) != number:
+            heard[process] = number
+            _compare_claims(record, event, held[process], found)
+        if event.kind == "assigned_begin":
+            held[process].update(partitions_of(event))
+        elif event.kind != "generation":
+            held[process].difference_update(partitions_of(event))
+
+
+def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition], found: Findings) -> None:
+    generation = record.generation_of(event.data["generation"], event.member_id)
+    if generation is None or event.member_id not in generation.assigned:
+        return  # law G2's business
+    try:
+        claims = set(generation.subscription_of(event.member_id or "").owned)
+    except WireError as error:
+        found.unknown.append(f"R6: a subscription of generation {generation.number} can't be read: {error}")
+        return
+    found.judged("R6")
+    if claims != held:
+        message = (
+            f"{event.member} joined generation {generation.number} saying that it owns {all_named(sorted(claims))}, "
+            f"and owned {all_named(sorted(held))}"
+        )
+        found.broken("R6", message, generation.event, event)
+
+
+def told_as_lost(record: GroupRecord, found: Findings) -> None:
+    """R7: what a member lost, it is told as lost: one that was thrown out and joined anew has nothing to revoke.
+
+    It has another member id then. Others may own its partitions by that time, and what it commits in the callback is
+    refused, or worse, isn't. Judged of members that tell their ids by themselves.
+    """
+    for span in record.spans:
+        if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
+            continue
+        if span.start.client not in _TELL_THEIR_IDS:
+            found.not_judged("R7", "the coordinator log, not the member, tells its id")
+            continue
+        if span.start.instance_id is not None:
+            continue
+        found.judged("R7")
+        if span.interval.end_kind == "revoked" and span.end.member_id != span.start.member_id:
+            message = (
+                f"{span.interval.member} was told to revoke {named(span.tp)}, which it had lost: it got that as "
+                f"{span.start.member_id} and joined anew as {span.end.member_id}"
+            )
+            found.broken("R7", message, span.start, span.end)
+
+
+def own_intervals(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition], list[Span]]:
+    """(process, topic-partition) -> its intervals, in order."""
+    found: dict[tuple[MemberKey, TopicPartition], list[Span]] = defaultdict(list)
+    for span in record.spans:
+        found[span.owner, span.tp].append(span)
+    return found
+
+
+def _claims(generation: Generation, found: Findings) -> list[tuple[str, TopicPartition]]:
+    claims = []
+    for member_id in generation.assigned:
+        try:
+            subscription = generation.subscription_of(member_id)
+        except WireError as error:
+            found.unknown.append(f"R2: a subscription of generation {generation.number} can't be read: {error}")
+            continue
+        claims += [(member_id, tp) for tp in subscription.owned if tp.topic in subscription.topics]
+    return claims
+
+
+def _covers(span: Span, at_ns: int) -> bool:
+    return span.interval.start_ns < at_ns < span.interval.end_ns
+
+
+def _overlap(one: Span, other: Span) -> str:
+    shared = min(one.interval.end_ns, other.interval.end_ns) - other.interval.start_ns
+    return f"{named(one.tp)} was owned by {one.interval.member} and {other.interval.member} for {shared / MS:.1f} ms"

@@ -1,0 +1,399 @@
+"""Laws of a group that must go on: who runs takes part, what is given is adopted and held, who ended was told to."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from signal import SIGKILL
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import WireError
+from kafka_assignors.history.events import Event
+
+from ..ledger import GroupRecord, Process
+from ..timeline import Span, partitions_of
+from .excuses import fencings
+from .findings import MS, Findings, all_named
+from .records import SLACK_MS
+
+STANDSTILL_MS = 30_000
+"""Beside the session: how long a group in which nothing happens may take for what is due."""
+SESSION_MS, POLL_MS = 45_000, 300_000
+"""Kafka's own session timeout and poll interval, of members that don't tell theirs."""
+_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
+_STALLS = ("stall", "assign_stall")
+_ENDS = ("stop", "exit", "fault_begin")
+_CALLBACKS = tuple(f"{what}_{edge}" for what in ("assigned", "revoke", "lost") for edge in ("begin", "end"))
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A time in which nothing happened to a group, longer than what was due before may take.
+
+    Args:
+        begin_ns, end_ns: From one trigger to the next, or to the end of what the harness saw.
+        bound_ms: How long anything that was due may take.
+        began: The trigger; None at the begin of the history.
+        alive: Processes that run and are hit by nothing.
+        gone: Processes that ended, were killed or stand still -> the event that says so.
+    """
+
+    begin_ns: int
+    end_ns: int
+    bound_ms: int
+    began: Event | None
+    alive: Mapping[Process, Event]
+    gone: Mapping[Process, Event]
+
+
+def progress(record: GroupRecord, found: Findings) -> None:
+    """P1, T1 and G4 where a group is left alone for longer than its session (or, with one that doesn't poll, its poll
+    interval) and `STANDSTILL_MS`:
+
+    P1: no subscribed partition is without an owner that lives for as long as that, and who runs is in the group.
+    T1: who died or stands still isn't in it. G4: who is in it has adopted its last generation.
+    """
+    if not record.generations or record.events["broker_assigned"]:
+        return
+    owned = _by_partition(record)
+    adopted = _adoptions(record)
+    for quiet in quiet_times(record):
+        found.judged("P1")
+        _owners_live(record, quiet, owned, found)
+        last = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
+        if last < 0 or quiet.end_ns - record.generations[last].event.mono_ns <= quiet.bound_ms * MS:
+            continue  # the group is at work
+        generation = record.generations[last]
+        there = record.present(generation)
+        for process, start in quiet.alive.items():
+            if process not in there:
+                message = (
+                    f"{process[0]} has run for {(quiet.end_ns - start.mono_ns) / MS:.0f} ms and is in no generation"
+                )
+                found.broken("P1", message, start, generation.event)
+            elif process in record.processes.values() or start.client in (None, "kafka-python"):
+                found.judged("G4")
+                number = _adopted_by(adopted[process], quiet.end_ns)
+                if number != generation.number:
+                    message = (
+                        f"{process[0]} never adopted generation {generation.number}, "
+                        f"{(quiet.end_ns - generation.event.mono_ns) / MS:.0f} ms after it was committed"
+                    )
+                    found.broken("G4", message, start, generation.event)
+        for process, end in quiet.gone.items():
+            found.judged("T1")
+            if process in there:
+                since_ms = (quiet.end_ns - end.mono_ns) / MS
+                message = f"{process[0]} is still in the group {since_ms:.0f} ms after its {end.kind}"
+                found.broken("T1", message, end, generation.event)
+
+
+def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
+    """The times in which a group was left alone, nothing hit it, and what was due before must be over."""
+    triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq))
+    last_ns = record.last_ns
+    configs = [s.data.get("config", {}) for s in record.events["start"]]
+    if not configs:
+        return  # nobody tells what it owns
+    session_ms = max(c.get("session_timeout_ms", SESSION_MS) for c in configs)
+    poll_ms = max(c.get("max_poll_interval_ms", POLL_MS) for c in configs)
+    taken = {(f.old.member, f.old.incarnation): f.at.mono_ns for f in fencings(record)}
+    alive: dict[Process, Event] = {}
+    gone: dict[Process, Event] = {}
+    hits: dict[tuple[str, str | None], int] = defaultdict(int)  # fault, target -> how many are in force
+    for event, after in pairwise([*triggers, None]):
+        assert event is not None
+        _take(event, alive, gone, hits)
+        if event.kind == "closing":
+            return
+        stalls = any(count and fault in _STALLS for (fault, _), count in hits.items())
+        bound_ms = session_ms + STANDSTILL_MS + (poll_ms if stalls else 0)
+        end_ns = last_ns if after is None else after.mono_ns
+        away = any(count and fault not in (*_STALLS, "pause") for (fault, _), count in hits.items())
+        if away or end_ns - event.mono_ns <= bound_ms * MS:
+            continue
+        present = {p: start for p, start in alive.items() if taken.get(p, end_ns) >= end_ns}
+        yield Quiet(event.mono_ns, end_ns, bound_ms, event, present, dict(gone))
+
+
+def adoption(record: GroupRecord, found: Findings) -> None:
+    """G4: a member never goes back to an older generation, and adopts none before it is committed."""
+    for rows in _adoptions(record).values():
+        for before, event in pairwise([None, *rows]):
+            assert event is not None
+            found.judged("G4")
+            number = event.data["generation"]
+            if before is not None and number < before.data["generation"]:
+                message = f"{event.member} adopted generation {number} after generation {before.data['generation']}"
+                found.broken("G4", message, before, event)
+            generation = record.first_writing(number)
+            if generation is not None and event.mono_ns < generation.event.mono_ns - SLACK_MS * MS:
+                early_ms = (generation.event.mono_ns - event.mono_ns) / MS
+                message = f"{event.member} adopted generation {number} {early_ms:.0f} ms before it was committed"
+                found.broken("G4", message, event, generation.event)
+
+
+def held_as_given(record: GroupRecord, found: Findings) -> None:
+    """R8 and P1: what callbacks give a member is what the generation gave it, all of that and nothing else.
+
+    Callbacks of a process come one after the other: each ends, with what it began with, before the next one begins.
+
+    All of it: judged when the member hears of its next generation, at each rest, and where the group is left alone. P1:
+    at a rest each partition that was given is owned, by callback, by the process that it was given to.
+    """
+    events = [e for kind in ("generation", *_CALLBACKS, "stop", "exit") for e in record.events[kind]]
+    events += (e for e in record.events["fault_begin"] if e.data.get("fault") == "kill")
+    rests = [e for e in record.events["step"] if e.data["name"] == "stable"]
+    held: dict[Process, set[TopicPartition]] = defaultdict(set)
+    got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since it adopted
+    adopted: dict[Process, tuple[Event, frozenset[TopicPartition]]] = {}
+    under_way: dict[Process, Event] = {}
+    quiet = list(quiet_times(record))
+    for event in sorted([*events, *rests], key=lambda e: (e.mono_ns, e.src, e.seq)):
+        process = event.member, event.incarnation
+        while quiet and event.mono_ns > quiet[0].end_ns:
+            _left_alone(quiet.pop(0), adopted, got, found)
+        if event.kind == "step":
+            _at_rest(record, event, held, adopted, found)
+        elif event.kind in _ENDS:
+            adopted.pop(process, None)
+            held.pop(process, None)
+            continue
+        elif event.kind == "generation":
+            if process in adopted and adopted[process][0].data["generation"] != event.data["generation"]:
+                _all_got(*adopted[process], got[process], event, found)
+            adopted[process] = event, frozenset(partitions_of(event))
+            got[process] = set(held[process])
+            continue
+        elif event.kind != "step":
+            _one_by_one(under_way, event, found)
+        if event.kind == "assigned_begin":
+            _nothing_else(record, event, found)
+            _as_adopted(adopted.get(process), event, found)
+            held[process].update(partitions_of(event))
+            got[process].update(partitions_of(event))
+        elif event.kind in ("revoke_begin", "lost_begin"):
+            if more := set(partitions_of(event)) - held[process]:
+                message = f"{event.member} was told to give up {all_named(sorted(more))}, which it didn't own"
+                found.broken("R8", message, event)
+            held[process].difference_update(partitions_of(event))
+    for each in quiet:
+        _left_alone(each, adopted, got, found)
+
+
+def _one_by_one(under_way: dict[Process, Event], event: Event, found: Findings) -> None:
+    process = event.member, event.incarnation
+    before = under_way.pop(process, None)
+    what, _, edge = event.kind.partition("_")
+    if edge == "begin":
+        under_way[process] = event
+        if before is not None:
+            found.broken("R8", f"{event.member}: {event.kind} came before its {before.kind} had ended", before, event)
+    elif before is None:
+        found.broken("R8", f"{event.member}: {event.kind} came without its begin", event)
+    elif before.kind != f"{what}_begin" or set(partitions_of(before)) != set(partitions_of(event)):
+        message = f"{event.member}: {before.kind} of {all_named(partitions_of(before))} was ended by {event.kind} of "
+        found.broken("R8", message + all_named(partitions_of(event)), before, event)
+
+
+def asked_to_end(record: GroupRecord, found: Findings) -> None:
+    """E1: a process ends because the harness told it to, or waited for that; a fenced one may end at any time.
+
+    The harness says so in ``asked``. Where it says nothing, an exit code other than 0 needs a ``stop`` or a kill. Nor
+    does a process tell anything before its ``start`` or after its ``exit``, give or take `SLACK_MS`; ``stop`` is the
+    last thing that it tells.
+    """
+    for stop in record.events["stop"]:
+        later_ms = (record.last_told[stop.member, stop.incarnation] - stop.mono_ns) / MS
+        if later_ms > 0:
+            found.broken("E1", f"{stop.member} told of something {later_ms:.0f} ms after its stop", stop)
+    for process, start in record.starts.items():
+        first = record.first_told[process]
+        if first.mono_ns < start.mono_ns - SLACK_MS * MS:
+            early_ms = (start.mono_ns - first.mono_ns) / MS
+            found.broken("E1", f"{start.member} told of {first.kind} {early_ms:.0f} ms before its start", first, start)
+    told = {(e.member, e.incarnation) for e in record.events["stop"]}
+    killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
+    fenced = {(f.old.member, f.old.incarnation) for f in fencings(record)}
+    for event in record.events["exit"]:
+        process, code = (event.member, event.incarnation), event.data["code"]
+        found.judged("E1")
+        late_ms = (record.last_told.get(process, 0) - event.mono_ns) / MS
+        if late_ms > SLACK_MS:
+            found.broken("E1", f"{event.member} told of something {late_ms:.0f} ms after its end", event)
+        if process in killed | fenced:
+            continue
+        asked = event.data.get("asked", process in told or not code)
+        if asked and code == -SIGKILL:
+            found.unknown.append(
+                f"E1: {event.member} didn't end in time and was killed; what it would have said is missing"
+            )
+        elif not asked:
+            errors = [e for e in record.events["error"] if (e.member, e.incarnation) == process]
+            how = event.data.get("signal") or f"exit code {code}"
+            why = f": {errors[-1].data.get('message')}" if errors else ""
+            found.broken("E1", f"{event.member} ended unasked, by {how}{why}", event, *errors[-1:])
+
+
+def _take(
+    event: Event, alive: dict[Process, Event], gone: dict[Process, Event], hits: dict[tuple[str, str | None], int]
+) -> None:
+    process = event.member, event.incarnation
+    fault = str(event.data.get("fault", ""))
+    if event.kind == "start":
+        alive[process] = event
+    elif event.kind in ("stop", "exit") or (event.kind == "fault_begin" and fault == "kill"):
+        alive.pop(process, None)
+        gone.setdefault(process, event)
+    elif event.kind == "fault_begin":
+        hits[fault, event.member or event.data.get("target")] += 1
+        if fault == "pause" and process in alive:
+            gone[process] = event
+    elif event.kind == "fault_end" and fault != "kill":
+        key = fault, event.member or event.data.get("target")
+        hits[key] = max(0, hits[key] - 1)
+        if fault == "pause":
+            gone.pop(process, None)
+
+
+def _owners_live(
+    record: GroupRecord, quiet: Quiet, owned: Mapping[TopicPartition, Sequence[Span]], found: Findings
+) -> None:
+    """P1: the longest time within a quiet one in which nobody that lives owns a partition."""
+    at = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
+    if at < 0:
+        return
+    generation = record.generations[at]
+    due: set[TopicPartition] = set(generation.owners)
+    for member_id in generation.assigned:
+        with suppress(WireError):  # law O3 tells
+            for topic in generation.topics_of(member_id):
+                due |= {TopicPartition(topic, p) for p in range(record.count_of(topic, quiet.end_ns) or 0)}
+    if not all(member_id in record.processes for member_id in generation.assigned) and not quiet.alive:
+        return
+    untold = {tp for m, tps in generation.assigned.items() if record.start_of(m) is None for tp in tps}
+    orphans: list[tuple[TopicPartition, int]] = []
+    for tp in sorted(due - untold):
+        free_ns, longest = quiet.begin_ns, 0
+        for span in owned.get(tp, ()):
+            begin, end = span.interval.start_ns, span.interval.end_ns
+            if end <= free_ns or span.owner[1:] in quiet.gone:
+                continue
+            longest = max(longest, min(begin, quiet.end_ns) - free_ns)
+            free_ns = max(free_ns, end)
+        longest = max(longest, quiet.end_ns - free_ns)
+        if longest > quiet.bound_ms * MS:
+            orphans.append((tp, longest))
+    if orphans:
+        message = (
+            f"nobody that lives owned {all_named([tp for tp, _ in orphans])} for "
+            f"{max(ns for _, ns in orphans) / MS:.0f} ms, though nothing happened to the group"
+        )
+        found.broken("P1", message, quiet.began, generation.event)
+
+
+def _at_rest(
+    record: GroupRecord,
+    rest: Event,
+    held: Mapping[Process, set[TopicPartition]],
+    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    found: Findings,
+) -> None:
+    generation = record.written_by(rest.data["generation"], rest.mono_ns)
+    if generation is None:
+        return  # law O3 tells
+    for member_id, process in sorted(record.members_of(generation).items()):
+        if process not in record.starts:
+            continue  # none of the harness's
+        given = generation.assigned[member_id]
+        ended = [e for kind in _ENDS for e in record.events[kind] if (e.member, e.incarnation) == process]
+        dead = [e for e in ended if e.mono_ns < rest.mono_ns and e.data.get("fault", "kill") == "kill"]
+        if dead:
+            found.judged("P1")
+            message = f"the group rested in generation {generation.number}, of which {process[0]} had ended"
+            found.broken("P1", message, dead[0], rest)
+            continue
+        for law in ("G4", "P1", "R8"):
+            found.judged(law)
+        if process not in adopted or adopted[process][0].data["generation"] != generation.number:
+            message = f"the group rested in generation {generation.number}, which {process[0]} hadn't adopted"
+            found.broken("G4", message, generation.event, rest)
+        if missing := given - held.get(process, set()):
+            parts = all_named(sorted(missing))
+            message = f"the group rested in generation {generation.number}, and {process[0]} was never told of {parts}"
+            found.broken("R8", message, generation.event, rest)
+            found.broken("P1", f"the group rested while nobody owned {parts}", generation.event, rest)
+        if more := held.get(process, set()) - given:
+            message = (
+                f"the group rested in generation {generation.number}, and {process[0]} still owned "
+                f"{all_named(sorted(more))}, which that didn't give it"
+            )
+            found.broken("R8", message, generation.event, rest)
+
+
+def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: Event, found: Findings) -> None:
+    number = event.data["generation"]
+    if number >= 0 and (adopted is None or adopted[0].data["generation"] != number):
+        found.judged("G4")
+        message = f"{event.member} was assigned partitions in generation {number}, which it hadn't adopted"
+        found.broken("G4", message, event, None if adopted is None else adopted[0])
+
+
+def _left_alone(
+    quiet: Quiet,
+    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    got: Mapping[Process, set[TopicPartition]],
+    found: Findings,
+) -> None:
+    for process in quiet.alive:
+        if process in adopted and quiet.end_ns - adopted[process][0].mono_ns > quiet.bound_ms * MS:
+            _all_got(*adopted[process], got[process], quiet.began, found)
+
+
+def _all_got(
+    adopted: Event, given: frozenset[TopicPartition], got: set[TopicPartition], heard: Event | None, found: Findings
+) -> None:
+    found.judged("R8")
+    if missing := given - got:
+        message = (
+            f"{adopted.member} adopted generation {adopted.data['generation']} and was never told of "
+            f"{all_named(sorted(missing))}, which that gave it"
+        )
+        found.broken("R8", message, adopted, heard)
+
+
+def _nothing_else(record: GroupRecord, event: Event, found: Findings) -> None:
+    generation = record.generation_of(event.data["generation"], event.member_id)
+    given = None if generation is None else generation.assigned.get(event.member_id or "")
+    if generation is None or given is None:
+        return  # law G2 tells
+    found.judged("R8")
+    if more := set(partitions_of(event)) - given:
+        message = (
+            f"{event.member} was assigned {all_named(sorted(more))} in generation {generation.number}, "
+            "which gave it no such partition"
+        )
+        found.broken("R8", message, generation.event, event)
+
+
+def _adoptions(record: GroupRecord) -> dict[Process, list[Event]]:
+    found: dict[Process, list[Event]] = defaultdict(list)
+    for event in record.events["generation"]:
+        found[event.member, event.incarnation].append(event)
+    return found
+
+
+def _adopted_by(rows: Sequence[Event], at_ns: int) -> int | None:
+    known = [e.data["generation"] for e in rows if e.mono_ns <= at_ns]
+    return known[-1] if known else None
+
+
+def _by_partition(record: GroupRecord) -> dict[TopicPartition, list[Span]]:
+    found: dict[TopicPartition, list[Span]] = defaultdict(list)
+    for span in record.spans:
+        found[span.tp].append(span)
+    return found

@@ -1,0 +1,474 @@
+"""Laws of records: what was sent, where it lies, who consumed it, how far was committed. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
+from ..timeline import Span
+from ..zombies import MemberKey
+from .findings import MS, SHOWN, Findings, named
+from .ownership import own_intervals
+
+SLACK_MS = 100
+"""The coordinator log has whole milliseconds of the broker's clock; and what a poll has returned may be told just after
+a callback on the client's own thread."""
+_SLACK_NS = SLACK_MS * MS
+
+
+class _Run(NamedTuple):
+    """Contiguous offsets that one process consumed at once."""
+
+    first: int
+    last: int
+    event: Event
+
+
+RunsOfSpans = Mapping[tuple[MemberKey, TopicPartition, int], Sequence[_Run]]
+"""(process, topic-partition, start of its interval) -> what it consumed in that interval, in order."""
+
+
+class _Reread(NamedTuple):
+    """A group hears that a partition's log was truncated: for the first time it reads from there again.
+
+    Args:
+        event: The ``consume`` that tells of that read.
+    """
+
+    truncation: Truncation
+    event: Event
+
+    def excuses(self, run: _Run, behind: int) -> bool:
+        """Whether `run` is that read, and what was consumed or committed before, up to `behind`, was lost."""
+        truncation = self.truncation
+        return (
+            run.event is self.event and run.first == truncation.offset and truncation.offset < behind <= truncation.end
+        )
+
+
+class _Commit(NamedTuple):
+    """A committed offset, by the coordinator log."""
+
+    mono_ns: int
+    offset: int
+    event: Event
+
+
+def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
+    """C1: a member consumes what it owns, and nothing `SLACK_MS` after that, or once another has got it."""
+    own = own_intervals(record)
+    starts: dict[TopicPartition, list[Span]] = defaultdict(list)
+    for each in record.spans:
+        starts[each.tp].append(each)
+    for owner, tp, run in _consumed(record):
+        found.judged("C1")
+        at_ns = run.event.mono_ns
+        span = _own_at(own[owner, tp], at_ns)
+        if span is not None:
+            if at_ns <= span.interval.end_ns:
+                continue
+            taken = any(span.interval.end_ns <= other.interval.start_ns <= at_ns for other in starts[tp])
+            if at_ns <= span.interval.end_ns + _SLACK_NS and not taken:
+                continue
+        message = f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it doesn't own" + (
+            "" if span is None else f" since {(at_ns - span.interval.end_ns) / MS:.0f} ms"
+        )
+        found.broken("C1", message, run.event, None if span is None else span.end)
+
+
+def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
+    """C2 and C4: an owner begins at the committed offset and goes on without going back or leaving a record out; what
+    is read twice is only what was read and not yet committed when the topic-partition changed hands.
+
+    Where the brokers lost records (``truncated``), the first read from where the log then ended is no going back,
+    neither behind what was consumed nor behind what was committed of the lost ones.
+
+    Where nothing was committed before, the reset policy decides, which isn't known. An offset that no acknowledged
+    record has may be left out: control records and compaction do that. A member whose transaction was aborted goes back
+    to the committed offset, and says so (``rewound``).
+    """
+    known = _Offsets(acks)
+    rewound = _rewound(record)
+    commits, rereads = _commits(record), _rereads(record)
+    read: dict[TopicPartition, int] = {}  # highest offset that earlier intervals consumed
+    for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
+        mine = runs.get((span.owner, span.tp, span.interval.start_ns))
+        if not mine:
+            continue
+        found.judged("C2")
+        lost = rereads.get(span.tp, ())
+        allowed = _committed(commits[span.tp], span.interval.start_ns, mine[0].event.mono_ns)
+        if allowed:
+            if mine[0].first not in {c.offset for c in allowed} and not _excused(lost, mine[0], allowed[-1].offset):
+                message = (
+                    f"{span.interval.member} began to consume {named(span.tp)} at offset {mine[0].first}, "
+                    f"{allowed[-1].offset} was committed"
+                )
+                found.broken("C2", message, mine[0].event, allowed[-1].event)
+            if span.tp in read and mine[0].first <= read[span.tp]:
+                found.judged("C4")
+                floor = min(allowed, key=lambda c: c.offset)
+                if mine[0].first < floor.offset and not _excused(lost, mine[0], floor.offset):
+                    message = (
+                        f"{span.interval.member} consumed {named(span.tp)} again from offset {mine[0].first}, "
+                        f"though all below {floor.offset} was committed"
+                    )
+                    found.broken("C4", message, mine[0].event, floor.event)
+        for before, after in pairwise(mine):
+            back = rewound.get((span.owner, span.tp, after.first), ())
+            if any(before.event.mono_ns <= ns <= after.event.mono_ns for ns in back):
+                continue
+            if _excused(lost, after, before.last + 1):
+                continue
+            if after.first <= before.last:
+                message = (
+                    f"{span.interval.member} went back in {named(span.tp)} from offset {before.last} to {after.first} "
+                    "while it owned it"
+                )
+                found.broken("C2", message, before.event, after.event)
+            elif ack := known.between(span.tp, before.last + 1, after.first):
+                message = (
+                    f"{span.interval.member} left out offset {ack.data['offset']} of {named(span.tp)} between "
+                    f"{before.last} and {after.first}"
+                )
+                found.broken("C2", message, before.event, after.event, ack)
+        read[span.tp] = max(read.get(span.tp, -1), *(run.last for run in mine))
+
+
+def commits(record: GroupRecord, found: Findings) -> None:
+    """C5: committed offsets never fall, aren't ahead of what was consumed, and are accepted from owners only.
+
+    Where a member of a generation tells nothing, what was consumed isn't known, and the position isn't judged. Where
+    the brokers lost records (``truncated``), the commit that follows the first read from where the log then ended may
+    be below what was committed of the lost ones; from that read on what was consumed counts anew.
+    """
+    rereads = _rereads(record)
+    all_told = all(m in record.processes for g in record.generations for m in g.assigned)
+    reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
+    for _, tp, run in _consumed(record):
+        so_far = reached[tp][-1][1] if reached[tp] else 0
+        if any(each.excuses(run, so_far) for each in rereads.get(tp, ())):
+            so_far = 0
+        reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
+    for tp, rows in sorted(_commits(record).items()):
+        for before, after in pairwise([None, *rows]):
+            assert after is not None
+            found.judged("C5")
+            if (
+                before is not None
+                and after.offset < before.offset
+                and not _may_fall(rereads.get(tp, ()), before, after)
+            ):
+                message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
+                found.broken("C5", message, before.event, after.event)
+            position = _reached(reached[tp], after.mono_ns, tp in rereads)
+            if not all_told:
+                found.not_judged("C5", "a member of the group tells nothing, so how far was consumed isn't known")
+            elif after.offset > position:
+                message = f"offset {after.offset} of {named(tp)} was committed when only {position} had been consumed"
+                found.broken("C5", message, after.event)
+    _accepted_from_owners(record, found)
+
+
+def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
+    """How far was consumed at a time, give or take; of rows that may fall the highest of that while."""
+    end = bisect_right(rows, at_ns + _SLACK_NS, key=lambda row: row[0])
+    if not falls:
+        return rows[end - 1][1] if end else 0
+    begin = bisect_left(rows, at_ns - _SLACK_NS, key=lambda row: row[0])
+    return max((offset for _, offset in rows[max(0, begin - 1) : end]), default=0)
+
+
+def _rereads(record: GroupRecord) -> dict[TopicPartition, list[_Reread]]:
+    """Of each truncation the first read of the group, at that time or later, that begins where the log then ended."""
+    left = {tp: list(each) for tp, each in record.truncated.items()}
+    found: dict[TopicPartition, list[_Reread]] = {}
+    if not left:
+        return found
+    for _, tp, run in _consumed(record):
+        for each in tuple(left.get(tp, ())):
+            if run.first == each.offset and run.event.mono_ns >= each.event.mono_ns:
+                found.setdefault(tp, []).append(_Reread(each, run.event))
+                left[tp].remove(each)
+    return found
+
+
+def _excused(rereads: Sequence[_Reread], run: _Run, behind: int) -> bool:
+    return any(each.excuses(run, behind) for each in rereads)
+
+
+def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bool:
+    """Whether a commit of what was lost is followed by one of what was read again: in between the group heard of it."""
+    return any(
+        truncation.offset < before.offset <= truncation.end
+        and truncation.offset <= after.offset
+        and truncation.event.mono_ns <= after.mono_ns
+        and before.mono_ns <= event.mono_ns + _SLACK_NS
+        for truncation, event in rereads
+    )
+
+
+def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
+    own = own_intervals(record)
+    begun: dict[Process, Event] = {}
+    for event in sorted(record.events["commit_begin"] + record.events["commit_ok"], key=lambda e: (e.mono_ns, e.seq)):
+        process = event.member, event.incarnation
+        if event.kind == "commit_begin":
+            begun[process] = event
+            continue
+        begin = begun.get(process, event)
+        if (without := _out_of(record, process, begin, event)) is not None:
+            found.judged("C5")
+            message = (
+                f"a commit of {event.member} was accepted, which it began "
+                f"{(begin.mono_ns - without.event.mono_ns) / MS:.0f} ms after generation {without.number} was "
+                "committed without it"
+            )
+            found.broken("C5", message, without.event, begin, event)
+        for row in event.data["offsets"]:
+            tp = TopicPartition(row["topic"], row["partition"])
+            found.judged("C5")
+            spans = own[(record.group, event.member or "", event.incarnation), tp]
+            span = _own_at(spans, event.mono_ns)
+            if span is None or span.interval.end_ns + _SLACK_NS < begin.mono_ns:
+                message = f"a commit of {event.member} for {named(tp)} was accepted, though it doesn't own it"
+                found.broken("C5", message, begin, event, None if span is None else span.end)
+
+
+def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event) -> Generation | None:
+    """The generation without a process that stood all the time from before its commit began until it was accepted."""
+    generations = record.generations
+    at = bisect_left(generations, begin.mono_ns - _SLACK_NS, key=lambda g: g.event.mono_ns) - 1
+    end = bisect_right(generations, accepted.mono_ns + _SLACK_NS, key=lambda g: g.event.mono_ns)
+    if at < 0 or any(process in record.present(g) for g in generations[at:end]):
+        return None
+    return generations[at]
+
+
+def in_order(run: RunRecord, found: Findings) -> None:
+    """K2: records of one key that one producer sent lie in the order in which it sent them, in each partition.
+
+    Records that the brokers lost together (``truncated``) lay in a log of their own.
+    """
+    last: dict[tuple[str, str, int, str, Truncation | None], tuple[int, Event]] = {}
+    for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
+        producer, _, number = ack.data["value_id"].rpartition("-")
+        if not number.isdigit():
+            found.not_judged("K2", "its producer didn't number its records")
+            continue
+        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost_with(ack, run.truncated)
+        before = last.get(place)
+        last[place] = int(number), ack
+        if before is None:
+            continue
+        found.judged("K2")
+        if int(number) < before[0]:
+            message = (
+                f"two records of one key lie in {place[1]}-{place[2]} in the wrong order: number {number} at offset "
+                f"{ack.data['offset']}, after number {before[0]} at offset {before[1].data['offset']}"
+            )
+            found.broken("K2", message, before[1], ack)
+
+
+def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
+    """C3: once the group is drained, every acknowledged record below its end offsets was consumed, by an owner.
+
+    What the brokers lost (``truncated``) nobody must consume; what was sent in its place must be consumed after that.
+    """
+    due, ends = due_records(record, acks)
+    if not ends:
+        found.not_judged("C3", "the group was never drained")
+        return
+    if gone := sum(1 for ack in acks if lost_with(ack, record.truncated)):
+        found.not_judged("C3", "its brokers lost the record", gone)
+    consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
+    for (_, tp, _), mine in runs.items():
+        consumed[tp].extend(mine)
+    for place, waiting in sorted(due.items()):
+        found.judged("C3", len(waiting))
+        if lost := list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ()))):
+            offsets = ", ".join(str(a.data["offset"]) for a in lost[:SHOWN])
+            message = (
+                f"{len(lost)} acknowledged record(s) of {place[0]}-{place[1]} never reached group {record.group!r}: "
+                f"offset {offsets}{', …' if len(lost) > SHOWN else ''}"
+            )
+            found.broken("C3", message, *lost[:SHOWN], ends[place][1])
+
+
+def due_records(
+    record: GroupRecord, acks: Iterable[Event]
+) -> tuple[dict[TopicPartition, list[Event]], dict[TopicPartition, tuple[int, Event]]]:
+    """What a drained group must have consumed, but for what its brokers lost.
+
+    Returns:
+        Topic-partition -> acknowledged records below its end, and topic-partition -> that end, and the step that tells
+        it; both are empty where the group was never drained.
+    """
+    ends: dict[TopicPartition, tuple[int, Event]] = {}
+    for step in record.events["step"]:
+        if step.data["name"] == "drained":
+            ends.update({TopicPartition(r["topic"], r["partition"]): (r["offset"], step) for r in step.data["offsets"]})
+    due: dict[TopicPartition, list[Event]] = defaultdict(list)
+    for ack in acks:
+        tp = TopicPartition(ack.data["topic"], ack.data["partition"])
+        if tp in ends and ack.data["offset"] < ends[tp][0] and lost_with(ack, record.truncated) is None:
+            due[tp].append(ack)
+    return due, ends
+
+
+def placement(run: RunRecord, found: Findings) -> None:
+    """K1: promised = chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back.
+
+    Where an end fell (``truncated``) the brokers lost what was there; a read-back tells of records that were sent on
+    the same side of that.
+    """
+    lost: dict[Truncation, list[Event]] = {each: [] for rows in run.truncated.values() for each in rows}
+    wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
+    ends = [
+        (step, seen, {(r["topic"], r["partition"]): r["offset"] for r in step.data["offsets"]})
+        for step, seen in run.passes
+    ]
+    for ack in run.acks:
+        data = ack.data
+        partitioner, topic = data["partitioner"], data["topic"]
+        truncations = run.truncated.get(TopicPartition(topic, data["partition"]), ())
+        judged = "predicted" in data or "expected" in data
+        if (truncation := lost_with(ack, run.truncated)) is not None:
+            lost[truncation].append(ack)
+            judged = True
+        if data.get("predicted", data["partition"]) != data["partition"]:
+            wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
+        if data.get("expected", data["partition"]) != data["partition"]:
+            wrong["lie on another partition than the partitioner's rule demands", partitioner, topic].append((ack,))
+        for step, seen, end in ends:
+            if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
+                continue
+            if any(each.covers(data["offset"]) and each.between(ack, step) for each in truncations):
+                continue
+            judged = True
+            there = seen.get((data["topic"], data["partition"], data["offset"]))
+            if there is None:
+                wrong["were acknowledged, and are missing from the read-back", partitioner, topic].append((ack, step))
+            elif there.data.get("value_id") != data["value_id"]:
+                wrong["were acknowledged where another record was read back", partitioner, topic].append((ack, there))
+        if judged:
+            found.judged("K1")
+        else:
+            found.not_judged("K1", "neither foretold nor read back")
+    for each, acks in lost.items():
+        message = (
+            f"the brokers lost offsets {each.offset}-{each.end - 1} of {named(each.tp)}, {len(acks)} of which were "
+            f"acknowledged: its log ended at {each.end}, and at {each.offset} under the next leader"
+        )
+        found.broken("K1", message, each.event, *acks[:SHOWN])
+    for (what, partitioner, topic), cases in wrong.items():
+        message = f"{len(cases)} record(s) of {topic} sent through {partitioner!r} {what}"
+        found.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))
+
+
+def _not_consumed(acks: Iterable[Event], runs: Sequence[_Run], truncations: Sequence[Truncation]) -> Iterator[Event]:
+    """Acknowledged records that nobody consumed, or only those that lay there before they were sent."""
+    if not truncations:
+        yield from _outside(acks, [(run.first, run.last) for run in runs])
+        return
+    by_log: dict[int, list[Event]] = defaultdict(list)  # when its log began, at the offsets that had been lost
+    for ack in acks:
+        before = (
+            t.event.mono_ns for t in truncations if t.covers(ack.data["offset"]) and t.event.mono_ns <= ack.mono_ns
+        )
+        by_log[max(before, default=0)].append(ack)
+    for since_ns, mine in sorted(by_log.items()):
+        yield from _outside(mine, [(run.first, run.last) for run in runs if run.event.mono_ns >= since_ns])
+
+
+def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterator[Event]:
+    """Records in none of the ranges of offsets."""
+    ranges = sorted(ranges)
+    at, reached = 0, -1  # all ranges before `at` end at `reached` at most
+    for ack in sorted(acks, key=lambda a: a.data["offset"]):
+        offset = ack.data["offset"]
+        while at < len(ranges) and ranges[at][0] <= offset:
+            reached = max(reached, ranges[at][1])
+            at += 1
+        if offset > reached:
+            yield ack
+
+
+class _Offsets:
+    """Offsets of acknowledged records, looked up rarely: sorted when first asked for."""
+
+    def __init__(self, acks: Sequence[Event]) -> None:
+        self._acks = acks
+        self._by_place: dict[tuple[str, int], list[Event]] | None = None
+
+    def between(self, tp: TopicPartition, first: int, end: int) -> Event | None:
+        """An acknowledged record of the topic-partition with an offset from `first` to before `end`."""
+        if first >= end:
+            return None
+        if self._by_place is None:
+            self._by_place = defaultdict(list)
+            for ack in sorted(self._acks, key=lambda a: a.data["offset"]):
+                self._by_place[ack.data["topic"], ack.data["partition"]].append(ack)
+        acks = self._by_place.get((tp.topic, tp.partition), [])
+        at = bisect_left(acks, first, key=lambda a: a.data["offset"])
+        return acks[at] if at < len(acks) and acks[at].data["offset"] < end else None
+
+
+def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, _Run]]:
+    for event in record.events["consume"]:
+        owner = record.group, event.member or "", event.incarnation
+        for row in event.data["offsets"]:
+            yield owner, TopicPartition(row["topic"], row["partition"]), _Run(row["first"], row["last"], event)
+
+
+def _rewound(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[int]]:
+    """(process, topic-partition, offset) -> when it went back to that, monotonic ns."""
+    found: dict[tuple[MemberKey, TopicPartition, int], list[int]] = defaultdict(list)
+    for event in record.events["rewound"]:
+        owner = record.group, event.member or "", event.incarnation
+        for row in event.data["offsets"]:
+            found[owner, TopicPartition(row["topic"], row["partition"]), row["offset"]].append(event.mono_ns)
+    return found
+
+
+def runs_of_spans(record: GroupRecord) -> RunsOfSpans:
+    """What each interval's process consumed in it, in order."""
+    own = own_intervals(record)
+    runs: dict[tuple[MemberKey, TopicPartition, int], list[_Run]] = defaultdict(list)
+    for owner, tp, run in _consumed(record):
+        span = _own_at(own[owner, tp], run.event.mono_ns)
+        if span is not None and run.event.mono_ns <= span.interval.end_ns + _SLACK_NS:
+            runs[owner, tp, span.interval.start_ns].append(run)
+    return runs
+
+
+def _own_at(spans: Sequence[Span], at_ns: int) -> Span | None:
+    """The interval that began last before a time, if it was over for no longer than the slack."""
+    at = bisect_right(spans, at_ns, key=lambda s: s.interval.start_ns) - 1
+    return spans[at] if at >= 0 else None
+
+
+def _commits(record: GroupRecord) -> dict[TopicPartition, list[_Commit]]:
+    found: dict[TopicPartition, list[_Commit]] = defaultdict(list)
+    for event in sorted(record.events["offset_committed"], key=lambda e: e.seq):
+        tp = TopicPartition(event.data["topic"], event.data["partition"])
+        found[tp].append(_Commit(event.mono_ns, event.data["offset"], event))
+    return found
+
+
+def _committed(rows: Sequence[_Commit], start_ns: int, read_ns: int) -> list[_Commit]:
+    """What an owner may have found committed: the last before its interval, and all until it read, give or take.
+
+    Empty when nothing was known to be committed before.
+    """
+    known = bisect_left(rows, start_ns - _SLACK_NS, key=lambda c: c.mono_ns)
+    return (
+        [] if known == 0 else list(rows[known - 1 : bisect_right(rows, read_ns + _SLACK_NS, key=lambda c: c.mono_ns)])
+    )

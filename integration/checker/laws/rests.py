@@ -1,0 +1,285 @@
+"""Laws of one change between two rests of a group: moves, rounds, needless revokes, and time. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.errors import WireError
+from kafka_assignors.history.events import Event
+
+from ...names import COOPERATIVE
+from ..changes import Change
+from ..ledger import Generation
+from .findings import MS, Findings, all_named, named
+
+EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
+"""Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
+_OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
+EARLY_MS, LATE_MS = 500, 3000
+"""Beside the session: a busy member's last heartbeat may be late, and all others must join again."""
+_INTERRUPTED = "a proxy hit single requests of a member, which doesn't tell when it has to join again"
+NOTICED_MS, BEAT_MS = 1000, 300
+"""Beside the metadata's age: what a group with heartbeats of `BEAT_MS` may take to join and assign anew."""
+
+
+def needless_revokes(change: Change, found: Findings) -> None:
+    """R3: under a cooperative assignor, what a member has before and after one trigger isn't revoked in between.
+
+    Members that offer an eager assignor as well, in the middle of a rolling change, revoke all they have (KIP-429).
+    """
+    if change.protocol not in change.record.cooperative_protocols or _unclear("R3", change, found):
+        return
+    if change.before is None or change.rest is None or change.trigger is None:
+        return
+    after = change.after.owners
+    names = {change.after.identities[m]: name for m, name in change.after.names.items()}
+    kept = {tp: names[owner] for tp, owner in change.before.owners.items() if after.get(tp) == owner}
+    found.judged("R3", len(kept))
+    for span in change.record.ended(change.rest.mono_ns + 1, change.end.mono_ns):
+        if span.interval.end_kind != "revoked" or kept.get(span.tp) != span.interval.member:
+            continue
+        if change.record.cooperative(span.owner[1:]):
+            message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
+            found.broken("R3", message, span.start, span.end, change.trigger, change.after.event)
+
+
+def fewest_moves(change: Change, found: Findings) -> None:
+    """R4: our sticky assignors move no more than a balanced assignment needs.
+
+    Judged where all members subscribe alike and none has a rack (racks go before moves), for one trigger.
+    """
+    if change.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", change, found):
+        return
+    if change.before is None or change.trigger is None:
+        return
+    if not change.record.led_by_ours(change.after):
+        ran = change.record.strategy_of_leader(change.after)
+        found.not_judged("R4", f"the leader ran {ran}, which promises no fewest moves")
+        return
+    if not _alike(change.before, change.after, found):
+        found.not_judged("R4", "members subscribe differently, or have racks, which go before moves")
+        return
+    before, after = change.before.owners, change.after.owners
+    moved = moves(before, after)
+    staying = [o for o in change.before.identities.values() if o in set(change.after.identities.values())]
+    # Where topics came, went or grew, what is there before and after: the rest neither moves nor stays.
+    held = Counter(owner for tp, owner in before.items() if tp in after)
+    needed = held.total() - most_kept([held[o] for o in staying], len(change.after.assigned), len(after))
+    found.judged("R4")
+    if len(moved) > needed:
+        message = (
+            f"{len(moved)} partitions changed hands between generation {change.before.number} and "
+            f"{change.after.number}, {needed} had to: {all_named(sorted(moved))}"
+        )
+        found.broken("R4", message, change.before.event, change.trigger, change.after.event)
+
+
+def most_kept(held: Collection[int], members: int, partitions: int) -> int:
+    """The most partitions that may stay where they are, when `partitions` are spread evenly over `members`.
+
+    Args:
+        held: Partitions that each staying member has.
+        members: Members in all, staying and new.
+        partitions: Partitions in all.
+
+    >>> most_kept([4, 4], 3, 8)  # quotas 3, 3, 2
+    6
+    """
+    quota, extra = divmod(partitions, members)
+    return sum(min(count, quota) for count in held) + min(extra, sum(count > quota for count in held))
+
+
+def few_rounds(change: Change, found: Findings) -> None:
+    """R5: one trigger takes one generation, two under a cooperative assignor; brokers that are back soon, none.
+
+    Soon: within the shortest session of the group's members. A coordinator's successor gives each a whole session anew.
+
+    A member may rejoin (it gave something up) before another has learned its assignment, which then joins again with
+    what it had before. A generation that a member has so never adopted was no round; nor was one in which a member that
+    subscribes anew still came with what it subscribed to before (a leader that joins again as it met new topics).
+    Each member may rejoin so once a round: more generations than that, whoever adopted them, are a storm.
+    """
+    if _unclear("R5", change, found) or change.trigger is None:
+        return
+    if change.protocol is None:
+        found.not_judged("R5", "the assignor changed")
+        return
+    if _interrupts(change.trigger):
+        found.not_judged("R5", _INTERRUPTED)
+        return
+    cooperative = change.protocol in change.record.cooperative_protocols
+    limit = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
+    limit = 0 if _back_soon(change) else limit
+    found.judged("R5")
+    adopted = {(e.member_id, e.data["generation"]) for e in change.record.events["generation"]}
+    telling = change.record.processes
+    rounds = [
+        g
+        for g in change.generations
+        if _heard(change.trigger, g) and all((m, g.number) in adopted for m in g.assigned if m in telling)
+    ]
+    if len(rounds) > limit:
+        message = (
+            f"one {_told(change.trigger)} took {len(rounds)} generations, {limit} would do: "
+            f"{', '.join(str(g.number) for g in rounds)}"
+        )
+        found.broken("R5", message, change.trigger, *(g.event for g in rounds))
+    most = max(1, limit) * (1 + len(change.after.assigned))
+    if len(change.generations) > most:
+        message = (
+            f"one {_told(change.trigger)} made {len(change.generations)} generations, most of which somebody never "
+            f"adopted: {len(change.after.assigned)} members may make {most}"
+        )
+        found.broken("R5", message, change.trigger, change.generations[0].event, change.after.event)
+
+
+def noticed_in_time(change: Change, found: Findings) -> None:
+    """T1: a dead member is missed when its session ends, not before; one that leaves, within two heartbeats.
+
+    T2: one that doesn't poll is missed when its poll interval ends, and learns that it lost what it had.
+    """
+    dying = [e for e in change.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
+    if not dying:
+        return
+    law, bound = (
+        ("T2", "max_poll_interval_ms") if dying[0].data.get("fault") == "stall" else ("T1", "session_timeout_ms")
+    )
+    trigger = change.trigger
+    if _unclear(law, change, found) or trigger is None or change.before is None or trigger not in dying:
+        return
+    if _interrupts(trigger):
+        found.not_judged(law, _INTERRUPTED)
+        return
+    start = change.record.starts.get((trigger.member, trigger.incarnation))
+    config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
+    session, heartbeat = config.get(bound), config.get("heartbeat_interval_ms")
+    if trigger.member not in change.before.names.values():
+        return
+    if session is None or heartbeat is None:
+        found.not_judged(law, f"a member doesn't tell its {bound} and heartbeat interval")
+        return
+    without = next((g for g in change.generations if trigger.member not in g.names.values()), None)
+    if without is None:
+        found.not_judged(law, "it was back, or the group at rest, before it could be missed")
+        return
+    stops = trigger.kind == "stop" and start is not None and start.instance_id is None
+    after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
+    latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
+    earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
+    found.judged(law)
+    if after_ms > latest or (earliest is not None and after_ms < earliest):
+        bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
+        message = (
+            f"the group went on without {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
+        )
+        found.broken(law, message, trigger, without.event)
+
+
+def topics_noticed(change: Change, found: Findings) -> None:
+    """T3: a topic that came, grew or went is in the assignment once metadata may be that old, and a second later.
+
+    Time runs from the ``admin_change``, which is written before the brokers are asked for the change, to the broker's
+    own stamp of the generation. Judged where every member tells how long it believes its metadata. Two things are
+    granted beside that second, as members learn at a heartbeat that they must join: what the slowest heartbeat has
+    beyond `BEAT_MS`; and, with a pattern, one heartbeat more, as its member joins for a topic that the leader has yet
+    to ask for, and that one then joins again.
+    """
+    of_topics = [e for e in change.triggers if e.data.get("change") in _OF_TOPICS]
+    trigger = change.alone
+    if not of_topics or change.before is None:
+        return
+    if trigger is None:
+        found.not_judged("T3", change.unclear or "several things happened at once")
+        return
+    starts = [change.record.start_of(m) for m in change.after.assigned]
+    configs = [s.data.get("config", {}) for s in starts if s is not None]
+    ages = [config.get("metadata_max_age_ms") for config in configs]
+    if len(ages) < len(starts) or None in ages:
+        found.not_judged("T3", "a member doesn't tell how long it believes its metadata")
+        return
+    found.judged("T3")
+    beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
+    again = beat if any("pattern" in config for config in configs) else 0
+    latest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
+    topics: Mapping[str, int] = trigger.data["topics"]
+    try:
+        wanted = {topic for m in change.after.assigned for topic in change.after.topics_of(m)}
+    except WireError as error:
+        found.unknown.append(f"T3: a subscription of generation {change.after.number} can't be read: {error}")
+        return
+    for topic, count in ((t, n) for t, n in topics.items() if t in wanted or not n):
+        seen = next((g for g in change.generations if sum(tp.topic == topic for tp in g.owners) == count), None)
+        after_ms = None if seen is None else (seen.event.mono_ns - trigger.mono_ns) / MS
+        if after_ms is None or after_ms > latest:
+            message = (
+                f"{topic} had {count} partitions after its {_told(trigger)}, and the group assigned them "
+                + ("never" if after_ms is None else f"{after_ms:.0f} ms later")
+                + f", not within {latest} ms"
+            )
+            found.broken("T3", message, trigger, None if seen is None else seen.event)
+
+
+def _unclear(law: str, change: Change, found: Findings) -> bool:
+    """Whether no one trigger answers for a change; says so."""
+    if change.unclear is not None:
+        found.not_judged(law, change.unclear)
+    return change.unclear is not None
+
+
+def _alike(before: Generation, after: Generation, found: Findings) -> bool:
+    for generation in (before, after):
+        seen = set()
+        for member_id in generation.assigned:
+            try:
+                subscription = generation.subscription_of(member_id)
+            except WireError as error:
+                found.unknown.append(f"R4: a subscription of generation {generation.number} can't be read: {error}")
+                return False
+            seen.add((frozenset(subscription.topics), subscription.rack))
+        if len(seen) != 1 or next(iter(seen))[1] is not None:
+            return False
+    return True
+
+
+def _back_soon(change: Change) -> bool:
+    """Whether only brokers were hit, and each was back within the shortest session."""
+    if not all(str(e.data.get("fault", "")).startswith("broker_") for e in change.triggers):
+        return False
+    begun: dict[str, int] = {}
+    longest = 0
+    for event in change.triggers:
+        if event.kind == "fault_begin":
+            begun[event.data["target"]] = event.mono_ns
+        else:
+            longest = max(longest, event.mono_ns - begun.pop(event.data["target"], 0))
+    sessions = [
+        start.data.get("config", {}).get("session_timeout_ms", 0)
+        for start in (change.record.start_of(m) for m in change.after.assigned)
+        if start is not None
+    ]
+    return not begun and len(sessions) == len(change.after.assigned) and longest < min(sessions) * MS
+
+
+def _heard(trigger: Event, generation: Generation) -> bool:
+    """Whether a generation may come of what happened: a member that subscribes anew has told so."""
+    topics = trigger.data.get("subscription", {}).get("topics")
+    if topics is None:
+        return True
+    with suppress(WireError):  # bytes that can't be read excuse nothing
+        joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
+        return all(each == frozenset(topics) for each in joined)
+    return True
+
+
+def _interrupts(trigger: Event) -> bool:
+    """Whether a proxy hit single requests of a member: how often it has to join again, and when, isn't the group's
+    doing. One that is cut off altogether is missed, and comes back, as one that stands still.
+    """
+    return trigger.src == "proxy" and trigger.data["fault"] != "cut"
+
+
+def _told(trigger: Event) -> str:
+    return str(trigger.data.get("fault") or trigger.data.get("change") or trigger.kind).replace("_", " ")

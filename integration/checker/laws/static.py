@@ -1,0 +1,135 @@
+"""Laws of static members (KIP-345): a restart that nobody notices, and a fenced member that stops. Pure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from ..ledger import GroupRecord
+from ..timeline import partitions_of
+from .excuses import fencings
+from .findings import MS, Findings, all_named
+
+MARGIN_MS = 300
+"""A restart that comes back closer to the end of its session than this may be late: the coordinator counts from the
+last heartbeat it got."""
+_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
+_CALLBACKS = ("assigned_begin", "revoke_begin", "lost_begin")
+
+
+def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
+    """S1: a static member that is back within its session gets its partitions; the others hear nothing of it.
+
+    Judged where the group was at rest and nothing else happened meanwhile.
+    """
+    for old, new in _successors(record):
+        left, back = _end_of(record, old), _first(record, "generation", new)
+        rest = _last_rest(record, left)
+        if left is None or back is None or left.mono_ns > back.mono_ns:
+            continue  # it never came back, or took the id of one that ran
+        if rest is None:
+            found.not_judged("S1", "the group wasn't at rest before")
+            continue
+        if not _in_session(old, left, back):
+            found.not_judged("S1", "it wasn't back within its session, or doesn't tell that")
+            continue
+        generation = record.generation_of(rest.data["generation"], _id_of(record, old))
+        processes = {_process(old), _process(new)}
+        others = [e for kind in _TRIGGERS for e in record.events[kind] if _process(e) not in processes]
+        if generation is None or any(rest.mono_ns < e.mono_ns < back.mono_ns for e in others):
+            found.not_judged("S1", "something else happened meanwhile")
+            continue
+        found.judged("S1")
+        if back.data["generation"] != generation.number:
+            message = (
+                f"{new.member} was back {(back.mono_ns - left.mono_ns) / MS:.0f} ms after it had gone, within its "
+                f"session, yet generation {back.data['generation']} was made of {generation.number}"
+            )
+            found.broken("S1", message, left, back)
+        for event in (e for kind in _CALLBACKS for e in record.events[kind] if _process(e) not in processes):
+            if left.mono_ns < event.mono_ns < back.mono_ns:
+                found.broken("S1", f"{event.member} was bothered by the restart of {new.member}", left, event, back)
+        had = {tp for m, tps in generation.assigned.items() if m == _id_of(record, old) for tp in tps}
+        got = set(partitions_of(back))
+        if had != got:
+            message = f"{new.member} had {_list(had)} and came back to {_list(got)}"
+            found.broken("S1", message, generation.event, back)
+
+
+def fenced(record: GroupRecord, found: Findings) -> None:
+    """S2: a static member whose instance id another process took consumes and commits nothing more.
+
+    Taken is it once the coordinator has committed it, whether or not the newer process ever hears of that.
+    """
+    for fencing in fencings(record):
+        old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
+        if "heartbeat_interval_ms" not in old.data.get("config", {}):
+            found.not_judged("S2", "the fenced member doesn't tell its heartbeat interval")
+            continue
+        if ended is not None and ended.mono_ns <= taken.mono_ns:
+            continue
+        found.judged("S2")
+        for kind, what in (("consume", "consumed"), ("commit_ok", "committed")):
+            told = (e for e in record.events[kind] if _process(e) == _process(old))
+            late = [e for e in told if e.mono_ns > fencing.heard_by_ns]
+            if late:
+                message = (
+                    f"{old.member} still {what} {(late[-1].mono_ns - taken.mono_ns) / MS:.0f} ms after "
+                    f"{fencing.new.member} had taken its instance id {old.instance_id!r}"
+                )
+                found.broken("S2", message, taken, late[0], late[-1])
+
+
+def _successors(record: GroupRecord) -> list[tuple[Event, Event]]:
+    """``start`` events of processes that followed each other under one instance id."""
+    by_instance: dict[str, list[Event]] = {}
+    for event in record.events["start"]:
+        if event.instance_id is not None:
+            by_instance.setdefault(event.instance_id, []).append(event)
+    return [pair for starts in by_instance.values() for pair in pairwise(starts)]
+
+
+def _in_session(old: Event, left: Event, back: Event) -> bool:
+    config = old.data.get("config", {})
+    session, heartbeat = config.get("session_timeout_ms"), config.get("heartbeat_interval_ms")
+    if session is None or heartbeat is None:
+        return False
+    return bool(0 < back.mono_ns - left.mono_ns < (session - heartbeat - MARGIN_MS) * MS)
+
+
+def _last_rest(record: GroupRecord, before: Event | None) -> Event | None:
+    """The rest of the group that an event ended: nothing else happened in between."""
+    if before is None:
+        return None
+    rests = [e for e in record.events["step"] if e.data["name"] == "stable" and e.mono_ns < before.mono_ns]
+    if not rests:
+        return None
+    triggers = (e for kind in _TRIGGERS for e in record.events[kind])
+    return None if any(rests[-1].mono_ns < e.mono_ns < before.mono_ns for e in triggers) else rests[-1]
+
+
+def _end_of(record: GroupRecord, start: Event) -> Event | None:
+    """The event that ended a process first."""
+    kinds = ("stop", "exit", "fault_begin")
+    ends = [e for kind in kinds for e in record.events[kind] if _process(e) == _process(start)]
+    return min((e for e in ends if e.data.get("fault", "kill") == "kill"), key=lambda e: e.mono_ns, default=None)
+
+
+def _first(record: GroupRecord, kind: str, start: Event) -> Event | None:
+    return next((e for e in record.events[kind] if _process(e) == _process(start)), None)
+
+
+def _id_of(record: GroupRecord, start: Event) -> str | None:
+    """The member id that a process had last."""
+    ids = [e.member_id for e in record.events["generation"] if _process(e) == _process(start)]
+    return ids[-1] if ids else None
+
+
+def _process(event: Event) -> tuple[str | None, int]:
+    return event.member, event.incarnation
+
+
+def _list(tps: set[TopicPartition]) -> str:
+    return all_named(sorted(tps))

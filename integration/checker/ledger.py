@@ -1,0 +1,396 @@
+"""A history sorted for the laws: per group its generations, processes and intervals; per run its records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.strategies import STRATEGIES
+from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
+from kafka_assignors.errors import WireError
+from kafka_assignors.history.events import Event
+
+from ..history import History
+from ..names import COOPERATIVE, is_ours
+from .timeline import Span, spans
+
+_COUNTING = ("admin_change", "step", "topics", "not_stable")
+"""Events that tell partition counts."""
+
+
+Process = tuple[str | None, int]
+"""Member name, incarnation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truncation:
+    """A partition's log ended at `end`, and under its next leader at `offset`: what was between them is lost.
+
+    Args:
+        event: The ``truncated`` event that tells so, written before anything was sent to the new leader.
+    """
+
+    tp: TopicPartition
+    offset: int
+    end: int
+    event: Event
+
+    def covers(self, offset: int) -> bool:
+        """Whether an offset is among those that were lost."""
+        return self.offset <= offset < self.end
+
+    def between(self, one: Event, other: Event) -> bool:
+        """Whether it came after one of two events and not after both: they tell of different logs."""
+        first, last = sorted((one.mono_ns, other.mono_ns))
+        return first < self.event.mono_ns <= last
+
+
+Truncations = Mapping[TopicPartition, Sequence[Truncation]]
+"""Topic-partition -> what its brokers lost, by time."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A committed generation with at least one member, decoded.
+
+    Args:
+        assigned: member id -> topic-partitions.
+        names: member id -> the member's name, which is its client id.
+    """
+
+    event: Event
+    number: int
+    protocol: str
+    leader: str
+    assigned: Mapping[str, frozenset[TopicPartition]]
+    names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, event: Event, told: Mapping[str, str | None] | None = None) -> Generation:
+        """Read a ``generation_committed`` event.
+
+        Args:
+            event: The event.
+            told: member id -> name, as members say; a coordinator keeps the client id of a static member whose
+                instance id another has taken.
+        """
+        members = event.data["members"]
+        return cls(
+            event,
+            event.data["generation"],
+            event.data.get("protocol", ""),
+            event.data.get("leader", ""),
+            {m["member_id"]: frozenset(_tps(m["assigned"])) for m in members},
+            {m["member_id"]: (told or {}).get(m["member_id"]) or m["client_id"] for m in members},
+        )
+
+    def topics_of(self, member_id: str) -> frozenset[str]:
+        """A member's subscription.
+
+        Raises:
+            WireError: Its bytes aren't a subscription.
+        """
+        return frozenset(self.subscription_of(member_id).topics)
+
+    def subscription_of(self, member_id: str) -> Subscription:
+        """What a member said when it joined.
+
+        Raises:
+            WireError: Its bytes aren't a subscription.
+        """
+        row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
+        return decode_subscription(bytes.fromhex(row["subscription"]))
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether a member's raw assignment isn't what its row says; bytes that can't be read give nothing."""
+        for row in self.event.data["members"]:
+            raw: frozenset[TopicPartition] = frozenset()
+            with suppress(WireError, ValueError):
+                decoded = decode_assignment(bytes.fromhex(row["assignment"])).partitions
+                raw = frozenset(TopicPartition(t, p) for t, ps in decoded.items() for p in ps)
+            if raw != self.assigned[row["member_id"]]:
+                return True
+        return False
+
+    def rewrites(self, before: Generation) -> bool:
+        """Whether it is `before` written again as static members came back: each under a new id, to what it had."""
+        news = set(self.assigned) - set(before.assigned)
+        return (
+            self.number == before.number
+            and self.protocol == before.protocol
+            and bool(news)
+            and all(self.identities[m] != m for m in news)
+            and sorted(self.identities.values()) == sorted(before.identities.values())
+            and {self.identities[m]: tps for m, tps in self.assigned.items()}
+            == {before.identities[m]: tps for m, tps in before.assigned.items()}
+        )
+
+    @cached_property
+    def identities(self) -> Mapping[str, str]:
+        """Member id -> what stays while a member stays: its instance id if it is static, else its member id."""
+        return {m["member_id"]: m.get("instance_id") or m["member_id"] for m in self.event.data["members"]}
+
+    @cached_property
+    def owners(self) -> dict[TopicPartition, str]:
+        """Topic-partition -> identity of the member that it was given to."""
+        return {tp: self.identities[m] for m, tps in self.assigned.items() for tp in tps}
+
+
+class GroupRecord:
+    """The events of one group, sorted for the laws."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.events: dict[str, list[Event]] = defaultdict(list)  # kind -> events
+        self.spans: list[Span] = []
+        self.counts: list[tuple[int, Mapping[str, int]]] = []  # mono_ns, topic -> partition count
+        self.truncated: Truncations = {}
+        self._members: dict[int, Mapping[str, Process]] = {}  # by the generation's identity
+        self._present: dict[int, frozenset[Process]] = {}
+
+    @cached_property
+    def generations(self) -> list[Generation]:
+        """Committed generations with members, in the order of the log."""
+        committed = sorted(self.events["generation_committed"], key=lambda e: e.seq)
+        told = {member_id: name for member_id, (name, _) in self.processes.items()}
+        return [Generation.of(e, told) for e in committed if e.data["members"]]
+
+    @cached_property
+    def by_number(self) -> dict[int, Generation]:
+        """Committed generations by number; of one that was written again (a static member came back) the last."""
+        return {g.number: g for g in self.generations}
+
+    def generation_of(self, number: int, member_id: str | None) -> Generation | None:
+        """The committed generation of a number; of one that was written again, the writing that has this member.
+
+        A static member that comes back gets a new member id in the same generation.
+        """
+        written = [g for g in self._writings.get(number, ()) if member_id in g.assigned]
+        return written[-1] if written else self.by_number.get(number)
+
+    def first_writing(self, number: int) -> Generation | None:
+        """The committed generation of a number, as it was written first."""
+        return self._writings[number][0] if number in self._writings else None
+
+    def written_by(self, number: int, at_ns: int) -> Generation | None:
+        """The committed generation of a number, as it was written last by a time, else as it was written first."""
+        written = [g for g in self._writings.get(number, ()) if g.event.mono_ns <= at_ns]
+        return written[-1] if written else self.first_writing(number)
+
+    @cached_property
+    def _writings(self) -> dict[int, list[Generation]]:
+        found: dict[int, list[Generation]] = defaultdict(list)
+        for generation in self.generations:
+            found[generation.number].append(generation)
+        return dict(found)
+
+    @cached_property
+    def processes(self) -> dict[str, Process]:
+        """Member id -> (member name, incarnation), as the members themselves say."""
+        return {e.member_id: (e.member, e.incarnation) for e in self.events["generation"] if e.member_id}
+
+    def members_of(self, generation: Generation) -> Mapping[str, Process]:
+        """Member id -> process, of all that are in a generation.
+
+        A member id that no process has told yet is that of the one that was started last, by then, under the member's
+        instance id, or else its name.
+        """
+        known = self._members.get(id(generation))
+        if known is None:
+            rows = generation.event.data["members"]
+            known = {m["member_id"]: self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows}
+            self._members[id(generation)] = known
+        return known
+
+    def present(self, generation: Generation) -> frozenset[Process]:
+        """The processes that are in a generation."""
+        known = self._present.get(id(generation))
+        if known is None:
+            known = self._present[id(generation)] = frozenset(self.members_of(generation).values())
+        return known
+
+    def _latest(self, generation: Generation, row: Mapping[str, Any]) -> Process:
+        instance, name = row.get("instance_id"), row["client_id"]
+        started = [
+            start
+            for start in self.events["start"]
+            if start.mono_ns <= generation.event.mono_ns
+            and (start.member == name if instance is None else start.instance_id == instance)
+        ]
+        return (started[-1].member, started[-1].incarnation) if started else (name, 0)
+
+    @cached_property
+    def last_ns(self) -> int:
+        """Time of its last event, monotonic ns; 0 without any."""
+        return max((e.mono_ns for events in self.events.values() for e in events), default=0)
+
+    @cached_property
+    def first_told(self) -> dict[Process, Event]:
+        """Process -> the first event that it wrote, by time."""
+        found: dict[Process, Event] = {}
+        for events in self.events.values():
+            for event in events:
+                if event.src == "member":
+                    process = event.member, event.incarnation
+                    if process not in found or event.mono_ns < found[process].mono_ns:
+                        found[process] = event
+        return found
+
+    @cached_property
+    def last_told(self) -> dict[Process, int]:
+        """Process -> time of the last event that it wrote, monotonic ns."""
+        found: dict[Process, int] = {}
+        for events in self.events.values():
+            for event in events:
+                if event.src == "member":
+                    process = event.member, event.incarnation
+                    found[process] = max(found.get(process, 0), event.mono_ns)
+        return found
+
+    @cached_property
+    def starts(self) -> dict[Process, Event]:
+        """(member name, incarnation) -> its ``start`` event."""
+        return {(e.member, e.incarnation): e for e in self.events["start"]}
+
+    def cooperative(self, process: Process) -> bool:
+        """Whether a process rebalances incrementally: by what it offers, or by what it kept as it joined.
+
+        One eager assignor in its list, and it revokes all (KIP-429).
+        """
+        start = self.starts.get(process)
+        return process in self._kept or (start is not None and set(start.data["assignors"]) == {COOPERATIVE})
+
+    @cached_property
+    def cooperative_protocols(self) -> frozenset[str]:
+        """The assignors under which members keep what they have while they rebalance.
+
+        Whatever its name: one is cooperative if under it somebody says that it owns something as it joins.
+        """
+        return frozenset({COOPERATIVE, *self._kept.values()})
+
+    @cached_property
+    def _kept(self) -> dict[Process | None, str]:
+        """Processes that joined saying that they own something -> the assignor, of those whose names tell nothing."""
+        found: dict[Process | None, str] = {}
+        for generation in self.generations:
+            if generation.protocol in STRATEGIES:
+                continue
+            for member_id in generation.assigned:
+                with suppress(WireError):  # the laws tell
+                    if generation.subscription_of(member_id).owned:
+                        found[self.processes.get(member_id)] = generation.protocol
+        return found
+
+    def start_of(self, member_id: str) -> Event | None:
+        """The ``start`` event of the process that had this member id; None for members that tell nothing."""
+        process = self.processes.get(member_id)
+        return None if process is None else self.starts.get(process)
+
+    def strategy_of_leader(self, generation: Generation) -> str:
+        """What the leader of a generation ran, as the harness names it; ``an assignor:?`` if that isn't known."""
+        start = self.start_of(generation.leader)
+        if start is None:
+            return "an assignor:?"
+        asked = start.data.get("config", {}).get("assignors", ())
+        offered = dict(zip(start.data["assignors"], asked, strict=False))
+        return str(offered.get(generation.protocol, "an assignor:?"))
+
+    def led_by_ours(self, generation: Generation) -> bool:
+        """Whether the leader of a generation ran this distribution's strategy of the elected name."""
+        return is_ours(self.strategy_of_leader(generation))
+
+    @cached_property
+    def views(self) -> dict[tuple[str | None, int], Event]:
+        """(leader's member id, generation) -> its ``assign_begin`` event."""
+        return {(e.member_id, e.data["generation"]): e for e in self.events["assign_begin"]}
+
+    def count_of(self, topic: str, at_ns: int) -> int | None:
+        """Partitions of a topic at a time: the last count known by then, else the first known later."""
+        known = self._counts_of.get(topic)
+        if known is None:
+            return None
+        return known[max(0, bisect_right(known, at_ns, key=lambda each: each[0]) - 1)][1]
+
+    @cached_property
+    def _counts_of(self) -> dict[str, list[tuple[int, int]]]:
+        """Topic -> when each count of it was told, and the count, by time."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for ns, topics in self.counts:
+            for topic, count in topics.items():
+                found[topic].append((ns, count))
+        return dict(found)
+
+    def ended(self, from_ns: int, until_ns: int) -> list[Span]:
+        """The intervals that an event ended from one time to another, both included, by that time."""
+        begin = bisect_left(self._by_end, from_ns, key=lambda span: span.interval.end_ns)
+        return self._by_end[begin : bisect_right(self._by_end, until_ns, key=lambda span: span.interval.end_ns)]
+
+    @cached_property
+    def _by_end(self) -> list[Span]:
+        return sorted((s for s in self.spans if s.end is not None), key=lambda span: span.interval.end_ns)
+
+
+@dataclass
+class RunRecord:
+    """A whole run, sorted for the laws."""
+
+    groups: dict[str, GroupRecord]
+    acks: list[Event]
+    passes: list[tuple[Event, dict[tuple[str, int, int], Event]]]  # read_back step, (topic, partition, offset) -> event
+    nacks: int
+    truncated: Truncations
+
+    @classmethod
+    def of(cls, history: History) -> RunRecord:
+        """Sort a history's events."""
+        groups: dict[str, GroupRecord] = {}
+        acks, passes, nacks = [], [], 0
+        reading: dict[tuple[str, int, int], Event] = {}
+        counts: list[tuple[int, Mapping[str, int]]] = []
+        truncated: dict[TopicPartition, list[Truncation]] = defaultdict(list)
+        for event in history.events:
+            if event.group is not None:
+                if event.group not in groups:
+                    groups[event.group] = GroupRecord(event.group)
+                groups[event.group].events[event.kind].append(event)
+            if event.kind == "ack":
+                acks.append(event)
+            elif event.kind == "nack":
+                nacks += 1
+            elif event.kind == "read_back":
+                data = event.data
+                reading[data["topic"], data["partition"], data["offset"]] = event
+            elif event.kind == "step" and event.data["name"] == "read_back":
+                passes.append((event, reading))
+                reading = {}
+            elif event.kind == "truncated":
+                for row in event.data["offsets"]:
+                    tp = TopicPartition(row["topic"], row["partition"])
+                    truncated[tp].append(Truncation(tp, row["offset"], row["end"], event))
+            if event.kind in _COUNTING and "topics" in event.data:
+                counts.append((event.mono_ns, event.data["topics"]))
+        for span in spans(history):
+            groups[span.interval.group].spans.append(span)
+        for record in groups.values():
+            record.counts = counts
+            record.truncated = dict(truncated)
+        return cls(groups, acks, passes, nacks, dict(truncated))
+
+
+def lost_with(ack: Event, truncated: Truncations) -> Truncation | None:
+    """The truncation in which an acknowledged record was lost; None: it wasn't."""
+    for each in truncated.get(TopicPartition(ack.data["topic"], ack.data["partition"]), ()):
+        if ack.mono_ns < each.event.mono_ns and each.covers(ack.data["offset"]):
+            return each
+    return None
+
+
+def _tps(rows: Iterable[Mapping[str, Any]]) -> Iterator[TopicPartition]:
+    return (TopicPartition(row["topic"], row["partition"]) for row in rows)

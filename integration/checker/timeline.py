@@ -1,0 +1,184 @@
+"""Who owned what from when to when, by the members' own callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from ..history import History
+from .zombies import MemberKey, zombies
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One member owned one topic-partition from `start_ns` to `end_ns` (monotonic clock).
+
+    Args:
+        generation_start: Of the ``assigned_begin`` event.
+        generation_end: Of the ending event; None when that has none (killed, stop, exit, open).
+        start_kind: Always ``assigned``.
+        end_kind: ``revoked``, ``lost``, ``killed``, ``stop``, ``exit``, or ``open``: still owned at the end.
+        gap_before_ms: Time without an owner before; None for the first interval of the topic-partition.
+        overlap_prev_ms: Time shared with earlier intervals; 0 when lawful.
+        moved: The interval before was another process's.
+        zombie_ms: Time of it that its process was paused, or had not yet noticed what happened meanwhile.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    member: str
+    member_id: str | None
+    incarnation: int
+    generation_start: int
+    generation_end: int | None
+    start_ns: int
+    end_ns: int
+    start_kind: str
+    end_kind: str
+    gap_before_ms: float | None = None
+    overlap_prev_ms: float = 0.0
+    moved: bool = False
+    zombie_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Span:
+    """An interval with the events that bound it; `end` is None while it is open.
+
+    Args:
+        zombie: From when to when (monotonic ns) its process stood still, or had not yet noticed what happened: what
+            `zombie_ms` measures. What that excuses is told by `laws.excuses`.
+    """
+
+    interval: Interval
+    start: Event
+    end: Event | None
+    zombie: tuple[int, int] | None = None
+
+    @property
+    def owner(self) -> MemberKey:
+        """The process that owned it."""
+        return self.interval.group, self.interval.member, self.interval.incarnation
+
+    @property
+    def tp(self) -> TopicPartition:
+        """What it owned."""
+        return TopicPartition(self.interval.topic, self.interval.partition)
+
+
+def intervals(history: History) -> list[Interval]:
+    """The ownership intervals of a history, by (group, topic, partition, start_ns, member, incarnation).
+
+    The rule, for each process, that is (group, member, incarnation), and each topic-partition, over the events in order
+    of (mono_ns, src, seq):
+
+    1. An ``assigned_begin`` that lists the topic-partition opens an interval, unless one is open already.
+    2. The open interval ends at the first event after that which is one of: ``revoke_end`` that lists it (``revoked``);
+       ``lost_begin`` that lists it (``lost``); ``fault_begin`` with ``fault`` = kill and the process's ``member`` and
+       ``incarnation`` (``killed``); the process's ``stop`` (``stop``); its ``exit`` (``exit``).
+    3. Without such an event it is ``open`` and ends at the greatest mono_ns of the group's events.
+    4. Per (group, topic, partition), in order of (start_ns, member, incarnation), with E the greatest end_ns of the
+       rows before: ``gap_before_ms`` = max(0, start_ns - E) / 10⁶, None in the first row; ``overlap_prev_ms`` =
+       max(0, E - start_ns) / 10⁶, 0 in the first row; ``moved`` = (member, incarnation) differs from the row before.
+    5. ``zombie_ms`` is the part of its process's time as a zombie (`zombies.zombies`) in the interval; of several such
+       times, of the last one that begins in it.
+
+    The Spark job computes the same table from the same events.
+
+    Cost: O(n log n) for n events and listed topic-partitions.
+    """
+    return [span.interval for span in spans(history)]
+
+
+def spans(history: History) -> list[Span]:
+    """`intervals` with their events, in the same order."""
+    found: list[Span] = []
+    open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
+    last_ns: dict[str, int] = {}
+    windows = zombies(history)
+    for event in history.events:
+        if event.group is None:
+            continue
+        last_ns[event.group] = event.mono_ns
+        if event.member is None:
+            continue
+        key = event.group, event.member, event.incarnation
+        held = open_.setdefault(key, {})
+        if event.kind == "assigned_begin":
+            for tp in partitions_of(event):
+                held.setdefault(tp, event)
+        elif event.kind in ("revoke_end", "lost_begin"):
+            kind = "revoked" if event.kind == "revoke_end" else "lost"
+            found += (_span(tp, held.pop(tp), event, kind) for tp in partitions_of(event) if tp in held)
+        elif ending := _ends_all(event):
+            found += (_span(tp, start, event, ending) for tp, start in held.items())
+            held.clear()
+    for (group, _, _), held in open_.items():
+        found += (_span(tp, start, None, "open", last_ns[group]) for tp, start in held.items())
+    if windows:
+        found = [_with_zombie(span, windows.get(span.owner, ())) for span in found]
+    found.sort(key=lambda s: (*_place(s), s.interval.start_ns, s.interval.member, s.interval.incarnation))
+    return [span for _, rows in groupby(found, _place) for span in _with_neighbours(rows)]
+
+
+def partitions_of(event: Event) -> list[TopicPartition]:
+    """The topic-partitions that an event lists."""
+    return [TopicPartition(row["topic"], row["partition"]) for row in event.data.get("partitions", ())]
+
+
+def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
+    interval = span.interval
+    for begin, end in sorted(pauses, reverse=True):  # what was lost ended the interval, so the last one counts
+        if interval.start_ns <= begin < interval.end_ns:
+            zombie_ms = (min(end, interval.end_ns) - begin) / 1e6
+            return replace(span, interval=replace(interval, zombie_ms=zombie_ms), zombie=(begin, end))
+    return span
+
+
+def _ends_all(event: Event) -> str | None:
+    if event.kind == "fault_begin":
+        return "killed" if event.data.get("fault") == "kill" else None
+    return event.kind if event.kind in ("stop", "exit") else None
+
+
+def _span(tp: TopicPartition, start: Event, end: Event | None, kind: str, end_ns: int = 0) -> Span:
+    interval = Interval(
+        group=start.group or "",
+        topic=tp.topic,
+        partition=tp.partition,
+        member=start.member or "",
+        member_id=start.member_id,
+        incarnation=start.incarnation,
+        generation_start=start.data["generation"],
+        generation_end=None if end is None else end.data.get("generation"),
+        start_ns=start.mono_ns,
+        end_ns=end_ns if end is None else end.mono_ns,
+        start_kind="assigned",
+        end_kind=kind,
+    )
+    return Span(interval, start, end)
+
+
+def _place(span: Span) -> tuple[str, str, int]:
+    return span.interval.group, span.interval.topic, span.interval.partition
+
+
+def _with_neighbours(rows: Iterable[Span]) -> Iterator[Span]:
+    before: Span | None = None
+    latest_ns = 0
+    for span in rows:
+        interval = span.interval
+        if before is not None:
+            interval = replace(
+                interval,
+                gap_before_ms=max(0, interval.start_ns - latest_ns) / 1e6,
+                overlap_prev_ms=max(0, latest_ns - interval.start_ns) / 1e6,
+                moved=span.owner != before.owner,
+            )
+        yield replace(span, interval=interval)
+        before, latest_ns = span, max(latest_ns, interval.end_ns)

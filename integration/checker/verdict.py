@@ -1,0 +1,207 @@
+"""History -> verdict. Pure: the same events give the same answer, with or without a broker. The laws are in `laws`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.errors import UnknownName
+
+from ..history import History
+from .costs import costs, gaps
+from .laws import LAWS, Findings, Violation, judge_group, judge_records
+from .laws.findings import SHOWN, all_named, named
+from .ledger import Generation, GroupRecord, RunRecord
+from .timeline import Interval, intervals
+
+__all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a history proves.
+
+    Args:
+        value: True: every law that applies holds. False: one is broken. None: unknown, as events are missing.
+        violations: Each with its witnesses.
+        unknown: What couldn't be judged that should have been.
+        checked: law -> how often it was judged; 0: it says nothing.
+        skipped: law -> why -> how often it applied and couldn't be judged.
+        facts: What a reader should know and no verdict depends on, such as a torn last line.
+        measures: ``steps`` (what each step cost: the fields of `costs.Cost`), ``generations`` (per
+            committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
+            (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a paused member
+            couldn't know what it had lost), ``assign_us`` (longest), ``acked``, ``nacked``.
+        intervals: See `timeline.intervals`.
+    """
+
+    value: bool | None
+    violations: tuple[Violation, ...]
+    unknown: tuple[str, ...]
+    checked: Mapping[str, int]
+    skipped: Mapping[str, Mapping[str, int]]
+    facts: tuple[str, ...]
+    measures: Mapping[str, Any]
+    intervals: tuple[Interval, ...]
+
+    @property
+    def laws(self) -> str:
+        """Which laws were judged, and how often."""
+        return ", ".join(f"{law} ×{times}" for law, times in self.checked.items() if times) or "none"
+
+
+def check(history: History, require: Collection[str] = ()) -> Verdict:
+    """Judge a history.
+
+    Args:
+        history: What happened.
+        require: Laws that must have been judged: if one wasn't, not once, the verdict is unknown.
+
+    Raises:
+        UnknownName: A required law doesn't exist.
+
+    Returns:
+        The verdict. A history with problems is unknown whatever else is in it: the missing event may explain
+        everything. A broken law outweighs what couldn't be judged otherwise.
+
+    Cost: O(n log n) for n events and listed topic-partitions, beside the replays (A1).
+    """
+    known_laws(require)
+    run = RunRecord.of(history)
+    found = Findings(checked=dict.fromkeys(LAWS, 0))
+    for record in run.groups.values():
+        found.unknown += [*_unread(record), *_given_up(record)]
+        if (record.events["generation"] or record.events["start"]) and not record.generations:
+            found.unknown.append(
+                f"group {record.group!r} has no generation from the coordinator log: it never came into being, or what "
+                "would tell is missing"
+            )
+            continue
+        judge_group(record, run, found)
+    judge_records(run, found)
+    if not any(found.checked.values()) and not found.unknown:
+        found.unknown.append("nothing to judge: no generation, and no record that was sent")
+    for law in require:
+        if not found.checked[law]:
+            why = "; ".join(found.skipped.get(law, ())) or "nothing happened that it judges"
+            found.unknown.append(f"law {law} is required and was never judged: {why}")
+    found.unknown = list(dict.fromkeys(found.unknown))
+    value: bool | None
+    if history.problems:
+        value = None
+    elif found.violations:
+        value = False
+    else:
+        value = None if found.unknown else True
+    return Verdict(
+        value,
+        tuple(found.violations),
+        (*history.problems, *found.unknown),
+        found.checked,
+        {law: dict(found.skipped[law]) for law in LAWS if law in found.skipped},
+        history.facts,
+        _measures(run),
+        tuple(span.interval for record in run.groups.values() for span in record.spans),
+    )
+
+
+def known_laws(names: Collection[str]) -> None:
+    """Refuse names that no law has.
+
+    Raises:
+        UnknownName: There is one; the message lists the laws.
+    """
+    for name in names:
+        if name not in LAWS:
+            raise UnknownName("law", name, LAWS)
+
+
+def _unread(record: GroupRecord) -> list[str]:
+    """What the coordinator log has of a group and no law can judge, each reason once."""
+    torn = [g.number for g in record.generations if g.contradicts_itself]
+    reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
+    unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
+    for name, _ in sorted(set(record.processes.values()) - set(record.starts), key=str):
+        unread.append(f"member {name!r} of group {record.group!r} has no start: what it was told to do isn't known")
+    if torn:
+        unread.append(
+            f"in group {record.group!r} raw assignments contradict what was decoded from them, in generation "
+            + ", ".join(map(str, torn))
+        )
+    if record.events["broker_assigned"]:
+        unread.append(
+            f"group {record.group!r} is one of KIP-848: its broker assigns, and of the laws only G1 judges that"
+        )
+    return unread
+
+
+def _given_up(record: GroupRecord) -> list[str]:
+    """What the harness waited for in vain: the run ended, or went on, without it."""
+    group = f"group {record.group!r}"
+    found = []
+    for event in record.events["not_stable"]:
+        due = "; ".join(event.data["due"][:SHOWN])
+        found.append(f"{group} wasn't at rest after {event.data['waited_s']:g} s; due: {due}")
+    for event in record.events["not_drained"]:
+        left = sum(row["end"] - row["offset"] for row in event.data["left"])
+        places = all_named([TopicPartition(row["topic"], row["partition"]) for row in event.data["left"]])
+        found.append(f"{group} had {left} records left after {event.data['waited_s']:g} s, in {places}")
+    for event in record.events["not_over"]:
+        found.append(f"the harness waited {event.data['waited_s']:g} s in vain: {event.data['awaited']}")
+    for event in record.events["error"]:
+        if event.src == "harness" and event.data.get("fatal"):
+            first_line, *_ = event.data["message"].splitlines() or [""]
+            found.append(f"the harness gave up: {event.data['error']}: {first_line}")
+    return found
+
+
+def _measures(run: RunRecord) -> dict[str, Any]:
+    downtime: dict[str, float] = defaultdict(float)
+    overlap: dict[str, float] = defaultdict(float)
+    longest = 0.0
+    for record in run.groups.values():
+        for gap in gaps(record):
+            downtime[f"{record.group}/{named(gap.tp)}"] += gap.ms
+            longest = max(longest, gap.ms)
+        for interval in (span.interval for span in record.spans):
+            if interval.overlap_prev_ms:
+                overlap[f"{interval.group}/{interval.topic}-{interval.partition}"] += interval.overlap_prev_ms
+    assigned = [e.data["duration_us"] for r in run.groups.values() for e in r.events["assign_end"]]
+    return {
+        "steps": [asdict(cost) for record in run.groups.values() for cost in costs(record)],
+        "generations": [row for record in run.groups.values() for row in _generations(record)],
+        "downtime_ms": dict(downtime),
+        "overlap_ms": dict(overlap),
+        "longest_gap_ms": longest,
+        "zombie_ms": max((s.interval.zombie_ms for r in run.groups.values() for s in r.spans), default=0.0),
+        "assign_us": max(assigned, default=0),
+        "acked": len(run.acks),
+        "nacked": run.nacks,
+    }
+
+
+def _generations(record: GroupRecord) -> list[dict[str, Any]]:
+    rows = []
+    before: dict[TopicPartition, str] = {}
+    for generation in record.generations:
+        owners = _owners(generation)
+        rows.append(
+            {
+                "group": record.group,
+                "generation": generation.number,
+                "protocol": generation.protocol,
+                "members": len(generation.assigned),
+                "moves": len(moves(before, owners)),
+            }
+        )
+        # Under a cooperative assignor a moving partition is nobody's for one generation: its last owner is kept.
+        before = {**before, **owners}
+    return rows
+
+
+def _owners(generation: Generation) -> dict[TopicPartition, str]:
+    return {tp: generation.names[m] for m, tps in generation.assigned.items() for tp in tps}

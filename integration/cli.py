@@ -1,0 +1,536 @@
+"""The command line: ``python -m kafka_assignors.integration demo | run | judge | watch | up``.
+
+Exit codes: 0 verdict true, 1 false, 2 unknown, 3 could not run, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import psutil
+import typer
+from kafka.errors import KafkaError
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from kafka_assignors.connection import Connection, read_connection
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+
+from .broker import KAFKA_VERSION, Broker, start_broker
+from .broker.cluster import Cluster, start_cluster
+from .broker.secured import Certificates
+from .checker import Verdict, check, known_laws
+from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
+from .history import History
+from .members.group import CLIENTS
+from .names import assignor_named
+from .report import draw
+from .report.report import GroupResult, Report, StepRow, render_html, step_table, told_groups, verdict_lines
+from .scenario import DEMO_TOPICS, SCENARIOS, Scenario
+from .scenario.chaos import DRAWN, named, of_client
+from .scenario.file import read_scenario
+from .scenario.play import STEP_S, play, require_fit
+from .scenario.prefix import prefixed
+from .seeds import Row, drawn, play_seeds, seeds_of, summary, together
+from .topics import Topics
+from .topics.consent import Intent
+from .topics.publish import publish
+from .topics.sandbox import Sandbox, make_new, new_prefix
+from .watch import GroupView, GroupWatcher
+
+COULD_NOT_RUN, INTERRUPTED = 3, 130
+_SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+    help="A real broker, real members, a kept history, a verdict with witnesses.",
+)  # fmt: skip
+
+Backend = Annotated[
+    str, typer.Option(help="jvm (a child process), shared (one for all nodes), docker, or external (with --bootstrap).")
+]
+KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Of the broker that is started.")]
+Bootstrap = Annotated[
+    str | None, typer.Option(help="host:port of a broker that runs already, several with commas; implies external.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach that broker.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
+]
+Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
+Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
+Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
+EventsTopic = Annotated[
+    str | None, typer.Option(help="Make this topic and publish the history to it, an event a record; with --bootstrap.")
+]
+Require = Annotated[
+    list[str] | None, typer.Option(help="A law that must have been judged, or the verdict is unknown; repeat for more.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Agree to what is made, and removed, on the broker of --bootstrap.")]
+Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
+
+
+def _console() -> Console:
+    # In a pipe rich would fold tables at 80 columns; a log has no such edge.
+    return Console() if sys.stdout.isatty() else Console(width=160, force_terminal=False)
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Expected failures become one sentence on stderr and exit code 3; Ctrl-C and SIGTERM close what was started."""
+
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except (KafkaAssignorsError, KafkaError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(COULD_NOT_RUN) from error
+    except KeyboardInterrupt as error:
+        print("interrupted; everything that was started is closed", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _rerun(
+    name: str, seed: int | None, assignors: Sequence[str], minutes: float | None, client: str | None = None
+) -> Iterator[None]:
+    """Of a drawn scenario that fails, or whose verdict isn't true, tell how to draw it again."""
+    try:
+        yield
+    except BaseException as error:
+        if seed is not None and not (isinstance(error, typer.Exit) and error.exit_code == 0):
+            given = [word for each in assignors for word in ("--assignor", each)]
+            given += [] if client is None else ["--client", client]
+            given += [] if minutes is None else ["--minutes", f"{minutes:g}"]
+            again = shlex.join(
+                ["python", "-m", "kafka_assignors.integration", "run", name, "--seed", str(seed), *given]
+            )
+            print(f"run it again: {again}", file=sys.stderr)
+        raise
+
+
+def _reached(
+    bootstrap: str | None, config: Path | None, settings: Sequence[str] | None, *, needed: bool = False
+) -> Connection | None:
+    """The broker that was named; None: one is to be started."""
+    if bootstrap is None and config is None and not settings and not needed:
+        return None
+    connection = read_connection(bootstrap, config, settings or ())
+    if connection.ignored:
+        ignored = ", ".join(connection.ignored)
+        print(f"note: {ignored}: no setting of a connection; the command decides it itself", file=sys.stderr)
+    return connection
+
+
+def _broker(
+    backend: str, bootstrap: Connection | None, port: int | None = None, version: str = KAFKA_VERSION
+) -> Broker:
+    return start_broker("external" if bootstrap else backend, bootstrap=bootstrap, port=port, version=version)
+
+
+def _brokers(what: Scenario, backend: str, bootstrap: Connection | None, version: str) -> Broker | Cluster:
+    if what.nodes == 1:
+        return _broker(backend, bootstrap, version=version)
+    if bootstrap or backend == "external":
+        raise ConfigError(
+            f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave out --bootstrap and --backend external"
+        )
+    return start_cluster(what.nodes, backend=backend, version=version)
+
+
+def _exit_code(value: bool | None) -> int:
+    return {True: 0, False: 1, None: 2}[value]
+
+
+def _folder(out: Path | None) -> Path:
+    folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"--out {folder} is not empty; a run's history must not mix with another's")
+    return folder
+
+
+@app.command()
+def demo(
+    backend: Backend = "jvm",
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
+    kafka_version: KafkaVersion = KAFKA_VERSION,
+    port: Port = None,
+    out: Out = None,
+    spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
+    seed: Annotated[int, typer.Option(help="Decides the records' keys.")] = 7,
+    events_topic: EventsTopic = None,
+    yes: Yes = False,
+) -> None:
+    """Everything once, on a real broker: partitioners, assignors, vote, worked examples, Spark; one HTML page."""
+    with _clear_errors():
+        reached = _reached(bootstrap, config, settings)
+        _require_lasting(events_topic, reached)
+        console, folder = _console(), _folder(out)
+        began = time.monotonic()
+        console.rule("Broker", align="left")
+        with _broker(backend, reached, port, kafka_version) as broker:
+            console.print(
+                f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
+                f"ready in {time.monotonic() - began:.1f} s"
+            )
+            with Sandbox.on(broker) as sandbox:
+                topics, groups = made_on(sandbox)
+                sent = RECORDS_PER_TOPIC * len(PARTITIONERS) * len(DEMO_TOPICS)
+                records = f"{sent} records, and 100 a second while groups change,"
+                _require_consent(
+                    broker, Intent(broker.bootstrap, sandbox.prefix, topics, groups, records, events_topic), yes
+                )
+                played = Demo(broker, sandbox, folder, uuid.uuid4().hex, console, spark=spark, seed=seed)
+                report = played.run()
+            _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
+        word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
+        console.print(f"Every verdict together: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+        console.print(f"Page: {(folder / 'report.html').resolve()}", soft_wrap=True, highlight=False)
+        raise typer.Exit(_exit_code(report.value))
+
+
+@app.command()
+def run(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="SCENARIO", help=f"{', '.join((*SCENARIOS, *DRAWN))}; or a scenario file, NAME.json."),
+    ],
+    assignor: Annotated[
+        list[str] | None, typer.Option(help="Ours by name, kafka-python:NAME, or module:Class; repeat for a list.")
+    ] = None,
+    client: Annotated[
+        str | None, typer.Option(help=f"What all members run: {', '.join(CLIENTS)}; default: what the scenario says.")
+    ] = None,
+    backend: Backend = "jvm",
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
+    kafka_version: KafkaVersion = KAFKA_VERSION,
+    out: Out = None,
+    seed: Seed = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="A..B: play each of these seeds, on one broker; goes on where --out has some.")
+    ] = None,
+    events_topic: EventsTopic = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, help="No step, or with --seeds no seed, begins later; for a soak 10.")
+    ] = None,
+    timeout_s: Annotated[
+        float | None,
+        typer.Option(min=0.1, help=f"Seconds for the group to come to rest after a step; {STEP_S:g} unless said."),
+    ] = None,
+    yes: Yes = False,
+    png: Png = None,
+    require: Require = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Play one scenario on a real broker and judge it; or many seeds of it."""
+    if seeds is not None:
+        with _clear_errors():
+            for option, given_too in (("--seed", seed), ("--events-topic", events_topic), ("--png", png)):
+                if given_too is not None:
+                    raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many; leave one of them out")
+            known_laws(require or ())
+            what_of = {n: drawn(name, n, client, assignor or (), require or ()) for n in seeds_of(seeds)}
+            reached = _reached(bootstrap, config, settings)
+            with _brokers(what_of[min(what_of)], backend, reached, kafka_version) as broker:
+                _run_seeds(what_of, broker, out, minutes, timeout_s, yes, as_json)
+    if seed is None and name in DRAWN:
+        seed = random.SystemRandom().randrange(1_000_000)
+    with _clear_errors(), _rerun(name, seed, assignor or (), minutes, client):
+        reached = _reached(bootstrap, config, settings)
+        _require_lasting(events_topic, reached)
+        console = Console(stderr=True, quiet=True) if as_json else _console()
+        what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
+        if minutes is None and name == "soak":
+            minutes = _SOAK_MINUTES
+        for given in assignor or ():
+            assignor_named(given)
+        known_laws(require or ())
+        what = replace(what, require=(*what.require, *(require or ())))
+        if client is not None:
+            what = of_client(what, client)
+        if assignor:
+            what = replace(what, assignors=tuple(assignor))
+        folder = _folder(out)
+        console.print(f"{what.name}: {what.about}")
+        memory_mb: list[float] = []
+
+        def on_step(step: StepRow) -> None:
+            memory_mb.append(psutil.Process().memory_info().rss / 1e6)
+            console.print(
+                f"{step.name}: generation {step.generation}, elected {step.protocol}, "
+                f"{step.moves} moved, stable in {step.seconds:.2f} s"
+            )
+            console.print(step_table(step))
+
+        with _brokers(what, backend, reached, kafka_version) as broker, console.status("playing"):
+            # A long run isn't given up for one step that a busy machine makes slow.
+            waits_s = timeout_s or (STEP_S if minutes is None else _PATIENT_S)
+            for_s = None if minutes is None else 60 * minutes
+            with Sandbox.on(broker) as sandbox:
+                topics = prefixed(what, sandbox.prefix).made_topics
+                records = f"{what.rate_per_s} records a second" if what.rate_per_s else ""
+                intent = Intent(
+                    broker.bootstrap, sandbox.prefix, topics, [sandbox.name(what.name)], records, events_topic
+                )
+                require_fit(what, broker)
+                _require_consent(broker, intent, yes)
+                result = play(
+                    what, broker, folder / "history", uuid.uuid4().hex,
+                    sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
+                )  # fmt: skip
+            if result.gave_up:
+                print(f"not played to its end: {result.gave_up}", file=sys.stderr)
+            where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
+            facts = (("broker", f"{where}, Kafka {broker.version}"),)
+            _publish(console, broker.connection, events_topic, [folder / "history"])
+        grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
+        told = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
+        _keep(result, folder, facts)
+        _draw(png, (result,))
+        _tell(result.verdict, folder, as_json, told)
+
+
+def _run_seeds(
+    what: Mapping[int, Scenario],
+    broker: Broker | Cluster,
+    out: Path | None,
+    minutes: float | None,
+    timeout_s: float | None,
+    yes: bool,
+    as_json: bool,
+) -> NoReturn:
+    console, prefix = Console(stderr=True, quiet=True) if as_json else _console(), new_prefix()
+    folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    first, scenario = next(iter(what.items()))
+    require_fit(scenario, broker)
+    topics = prefixed(scenario, f"{prefix}{first}-").made_topics
+    records = f"{scenario.rate_per_s} records a second" if scenario.rate_per_s else ""
+    _require_consent(
+        broker, Intent(broker.bootstrap, prefix, topics, [f"{prefix}{first}-{scenario.name}"], records), yes
+    )
+
+    def on_row(row: Row, kept: bool) -> None:
+        console.print(row.words() + (" (kept)" if kept else ""), highlight=False)
+
+    until = None if minutes is None else time.monotonic() + 60 * minutes
+    rows = play_seeds(what, broker, folder, on_row, prefix=prefix, timeout_s=timeout_s or STEP_S, until=until)
+    value = together(rows, len(what))
+    if as_json:
+        print(json.dumps({"value": value, "seeds": [asdict(row) for row in rows], "folder": str(folder)}))
+    else:
+        print(summary(rows, len(what)))
+        print(f"kept in {folder}")
+    raise typer.Exit(_exit_code(value))
+
+
+@app.command()
+def judge(
+    folder: Annotated[Path, typer.Argument(help="A kept history: a folder of *.jsonl files.")],
+    page: Annotated[Path | None, typer.Option(help="Draw the page anew into this file.")] = None,
+    png: Png = None,
+    require: Require = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Judge a kept history again; needs no broker."""
+    with _clear_errors():
+        if not folder.is_dir():
+            raise ConfigError(f"{folder} is not a folder; name the history folder of a run")
+        inside = folder / "history" if (folder / "history").is_dir() else folder
+        if not any(inside.glob("*.jsonl")):
+            kept = sorted(str(p.relative_to(folder)) for p in {f.parent for f in folder.rglob("*.jsonl")})
+            hint = f"; histories below it: {', '.join(kept)}" if kept else ""
+            raise ConfigError(f"{folder} holds no *.jsonl history{hint}")
+        history = History.load(inside)
+        verdict = check(history, require or ())
+        groups = told_groups(history, verdict)
+        if page is not None:
+            report = Report(f"judged: {folder.name}", str(folder), verdict.value, (), groups=groups)
+            page.write_text(render_html(report), "utf-8")
+        _draw(png, groups)
+        _tell(verdict, inside, as_json)
+
+
+@app.command()
+def watch(
+    group: Annotated[str, typer.Argument(help="Group id.")],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
+    once: Annotated[bool, typer.Option(help="Show the group once and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON line per look.")] = False,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 1.0,
+) -> None:
+    """Owners, elected assignor and lag of a live group; Ctrl-C ends it."""
+    with (
+        _clear_errors(),
+        _broker("external", _reached(bootstrap, config, settings, needed=True)) as broker,
+        GroupWatcher(broker.connection, group) as watcher,
+    ):
+        if once or as_json or not sys.stdout.isatty():
+            while True:
+                view = watcher.view()
+                if as_json:
+                    print(json.dumps(view.as_json()), flush=True)
+                else:
+                    _console().print(_view_table(view))
+                if once:
+                    return
+                time.sleep(every_s)
+        with Live(_view_table(watcher.view()), refresh_per_second=4) as live:
+            while True:
+                time.sleep(every_s)
+                live.update(_view_table(watcher.view()))
+
+
+@app.command()
+def up(
+    backend: Backend = "jvm",
+    kafka_version: KafkaVersion = KAFKA_VERSION,
+    port: Port = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Brokers; several form a cluster over the racks a, b, c.")] = 1,
+    secure: Annotated[
+        bool,
+        typer.Option("--secure", help="With a listener of TLS, SCRAM-SHA-512 and ACLs too; names a client's file."),
+    ] = False,
+) -> None:
+    """A broker to play with, or a cluster of them, until Ctrl-C."""
+    with _clear_errors(), ExitStack() as kept:
+        certificates = Certificates() if secure else None
+        started: Broker | Cluster
+        if nodes > 1:
+            if backend == "external" or port is not None:
+                raise ConfigError(f"--nodes {nodes} is for brokers that are started, on free ports; leave --port out")
+            started = kept.enter_context(
+                start_cluster(nodes, backend=backend, version=kafka_version, certificates=certificates)
+            )
+            racks = ", ".join(node.rack for node in started.nodes)
+            what = f"cluster of {nodes} brokers in racks {racks}"
+        else:
+            started = kept.enter_context(
+                start_broker(backend, port=port, version=kafka_version, certificates=certificates)
+            )
+            what = f"{started.backend} broker"
+        if started.secured is not None:
+            file = kept.enter_context(started.secured.admin.file())
+            print(f"secured listener: {started.secured.bootstrap}; until it ends, clients get in by --config {file}")
+        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C ends it", flush=True)
+        signal.pause()
+
+
+def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> None:
+    if events_topic and not bootstrap:
+        raise ConfigError(
+            f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
+            "and its topics with it"
+        )
+
+
+def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> None:
+    """Of a broker that this run didn't start: it must be agreed to, and a topic that is to last must be new."""
+    if not (isinstance(broker, Broker) and broker.backend == "external"):
+        return
+    if intent.lasting is not None:
+        with closing(Topics(broker.connection)) as there:
+            if there.counts([intent.lasting], may="Write"):
+                raise ConfigError(
+                    f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, and only new topics are "
+                    "written to; take another name"
+                )
+    intent.require(yes)
+
+
+def _publish(console: Console, bootstrap: Connection, topic: str | None, histories: Iterable[Path]) -> None:
+    if topic:
+        make_new(bootstrap, {topic: 1})
+        sent = sum(publish(bootstrap, topic, history) for history in histories)
+        console.print(f"{sent} events are in topic {topic}", highlight=False)
+
+
+def _figures(verdict: Verdict) -> dict[str, Any]:
+    """What all steps together cost, and those that never came to rest."""
+    steps = verdict.measures["steps"]
+    return {
+        "steps": len(steps),
+        "generations": len(verdict.measures["generations"]),
+        "longest_stop_ms": round(verdict.measures["longest_gap_ms"]),
+        "downtime_ms": round(sum(verdict.measures["downtime_ms"].values())),
+        **{name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")},
+        "records": verdict.measures["acked"],
+    }
+
+
+def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:
+    report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,))
+    (folder / "report.html").write_text(render_html(report), "utf-8")
+
+
+def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
+    """The timeline of the first group that has one."""
+    if file is None:
+        return
+    drawn = next((group for group in groups if group.picture is not None), None)
+    if drawn is None or drawn.picture is None:
+        raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
+    word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(drawn.verdict.value)]
+    draw.png(drawn.picture, file, f"{drawn.title}: verdict {word}")
+
+
+def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:
+    if as_json:
+        answer = {
+            "value": verdict.value,
+            "laws": dict(verdict.checked),
+            "skipped": {law: dict(reasons) for law, reasons in verdict.skipped.items()},
+            "violations": [
+                {"law": v.law, "message": v.message, "witnesses": [json.loads(w.to_json()) for w in v.witnesses]}
+                for v in verdict.violations
+            ],
+            "unknown": list(verdict.unknown),
+            "folder": str(folder),
+            **(told or {}),
+        }
+        print(json.dumps(answer))
+    else:
+        print("\n".join(verdict_lines(verdict)))
+        if told is not None:
+            print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
+        print(f"kept in {folder}")
+    raise typer.Exit(_exit_code(verdict.value))
+
+
+def _view_table(view: GroupView) -> Table:
+    table = Table("member", "partitions", "lag", "owns", title=f"{view.group}: {view.state}, {view.protocol or '-'}")
+    for member in view.members:
+        mine = [o for o in view.owned if o.member == member]
+        lags = [o.lag for o in mine if o.lag is not None]
+        owns = "  ".join(f"{o.topic}-{o.partition}" for o in mine)
+        table.add_row(member, str(len(mine)), str(sum(lags)) if lags else "-", owns or "-")
+    return table
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="python -m kafka_assignors.integration")

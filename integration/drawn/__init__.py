@@ -1,1 +1,0 @@
-"""What is drawn from seeds, and played one after the other."""

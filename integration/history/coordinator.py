@@ -1,0 +1,244 @@
+"""Follows one group in the coordinator log, and writes what it reads to the history."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing, suppress
+from typing import Any, NamedTuple
+
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
+
+from kafka_assignors.connection import Connection, Right, needing
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.coordinator_log import (
+    COORDINATOR_TOPIC,
+    Decoded,
+    GroupCommitted,
+    OffsetCommitted,
+    Tombstone,
+    Unknown,
+    decode,
+    partition_of,
+)
+from kafka_assignors.history.events import EventWriter, committed
+
+from ..errors import BrokerUnreachable
+from ..topics.reach import require_broker
+
+_CLOSE_S = 10
+"""For what is in the log already."""
+
+
+class Joined(NamedTuple):
+    """The generation that a client was in at a time, as far as the coordinator log tells.
+
+    Args:
+        gone: A newer one was committed by then without it.
+    """
+
+    generation: int
+    protocol: str
+    member_id: str
+    gone: bool
+
+
+class CoordinatorLog:
+    """Reads one group's part of the coordinator log in a thread and writes it to the history.
+
+    Every completed generation becomes a ``generation_committed`` event, every commit an ``offset_committed`` one, a
+    record of a KIP-848 group ``broker_assigned``, one of this group that can't be read ``unread``, from the moment this
+    object exists. Their time is the broker's own (record timestamp), put on this machine's monotonic clock, not the
+    time of reading.
+
+    Args:
+        bootstrap: ``host:port``, several with commas; or a connection.
+        group: The group to follow.
+        writer: Where the events go; closed by `close`.
+        timeout_s: For the broker to have its offsets topic.
+
+    Raises:
+        BrokerUnreachable: No broker answers, or the offsets topic doesn't come, within `timeout_s`.
+    """
+
+    def __init__(self, bootstrap: str | Connection, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
+        self._group, self._writer = group, writer
+        self._consumer, self._asker = _open(bootstrap, group, timeout_s)
+        self._changed = threading.Condition()
+        self._generations: list[tuple[int, GroupCommitted]] = []  # ms of the broker's clock
+        self._offsets: dict[TopicPartition, int] = {}
+        self._error: BaseException | None = None
+        self._closing = False
+        self._asked = self._caught_up = 0  # calls of `catch_up`, and how many of them are answered
+        self._wall_minus_mono_ns = time.time_ns() - time.monotonic_ns()
+        self._thread = threading.Thread(target=self._follow, name=f"coordinator-log-{group}", daemon=True)
+        self._thread.start()
+
+    @property
+    def generation(self) -> GroupCommitted | None:
+        """The last committed generation, None before the first.
+
+        Raises:
+            RuntimeError: The reader has failed; its cause is chained.
+        """
+        with self._changed:
+            if self._error is not None:
+                raise RuntimeError(f"the reader of the coordinator log failed: {self._error}") from self._error
+            return self._generations[-1][1] if self._generations else None
+
+    @property
+    def offsets(self) -> dict[TopicPartition, int]:
+        """The last committed offset per topic-partition."""
+        with self._changed:
+            return dict(self._offsets)
+
+    def joined(self, client_id: str, at_ms: int) -> Joined | None:
+        """The last generation with a client that was committed by a time (wall clock, ms); None before its first."""
+        with self._changed:
+            committed = [generation for ms, generation in self._generations if ms <= at_ms]
+        for generation in reversed(committed):
+            for member in generation.members:
+                if member.client_id == client_id:
+                    gone = committed[-1] is not generation
+                    return Joined(generation.generation, generation.protocol or "", member.member_id, gone)
+        return None
+
+    def mono_ns(self, ts_ns: int) -> int:
+        """A time of the wall clock on the monotonic clock."""
+        return ts_ns - self._wall_minus_mono_ns
+
+    def catch_up(self, timeout_s: float = 5) -> bool:
+        """Read all that is in the log when this is called; False: that didn't succeed in time."""
+        with self._changed:
+            self._asked += 1
+            mine = self._asked
+            done = self._changed.wait_for(lambda: self._caught_up >= mine or self._error is not None, timeout_s)
+            return done and self._error is None
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when something new was read, or after `timeout_s`."""
+        with self._changed:
+            self._changed.wait(timeout_s)
+
+    def close(self) -> None:
+        """Read to the end of what is there, end the thread, close the file. May be called twice.
+
+        A file that isn't known to have all of it, as the reader failed or the broker is gone, gets no seal.
+        """
+        if self._closing:
+            return
+        whole = self.catch_up(_CLOSE_S)
+        self._closing = True
+        self._thread.join(timeout=10)
+        if whole and not self._thread.is_alive():
+            self._writer.close()
+        else:
+            self._writer.abandon()
+
+    def _follow(self) -> None:
+        try:
+            while True:
+                asked = self._asked
+                end = self._end() if asked > self._caught_up else None
+                polled = self._consumer.poll(timeout_ms=100) if end is None or self._position() < end else {}
+                for records in polled.values():
+                    for record in records:
+                        self._take(decode(record.key, record.value), record.timestamp)
+                if end is not None and self._position() >= end:
+                    with self._changed:
+                        self._caught_up = asked
+                        self._changed.notify_all()
+                if self._closing:
+                    return
+        except BaseException as error:  # told to whoever asks for the generation
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+        finally:
+            self._consumer.close()
+            self._asker.close()
+
+    def _end(self) -> int | None:
+        """The end offset of the log, behind open transactions too; None if the broker doesn't tell it now."""
+        (at,) = self._consumer.assignment()
+        with suppress(KafkaError):
+            return int(self._asker.end_offsets([at], timeout_ms=1000)[at])
+        return None
+
+    def _position(self) -> int:
+        (at,) = self._consumer.assignment()
+        return int(self._consumer.position(at))
+
+    def _take(self, decoded: Decoded, record_ms: int) -> None:
+        if isinstance(decoded, Tombstone) or decoded.group != self._group:
+            return
+        ts_ns = record_ms * 1_000_000
+        stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": self.mono_ns(ts_ns)}
+        if isinstance(decoded, Unknown):
+            self._writer.write("unread", **stamp, reason=decoded.reason)
+            return
+        kind, fields = committed(decoded)
+        self._writer.write(kind, **stamp, **fields)
+        with self._changed:
+            if isinstance(decoded, GroupCommitted):
+                self._generations.append((record_ms, decoded))
+            elif isinstance(decoded, OffsetCommitted):
+                self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
+            self._changed.notify_all()
+
+
+def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[KafkaConsumer, KafkaConsumer]:
+    """A consumer at the end of the group's partition of the coordinator log, and one that may be asked for its end."""
+    require_broker(bootstrap)
+    deadline = time.monotonic() + timeout_s
+    user = Connection.of(bootstrap)
+    config = {**user.kafka_python(), "allow_auto_create_topics": False, "metrics_enabled": False}
+    # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
+    consumer = KafkaConsumer(
+        group_id=None,
+        exclude_internal_topics=False,
+        fetch_max_wait_ms=100,
+        isolation_level="read_committed",  # what a transaction commits counts once it is committed
+        **config,
+    )
+    try:
+        while not (partitions := consumer.partitions_for_topic(COORDINATOR_TOPIC)):
+            if time.monotonic() > deadline:
+                raise BrokerUnreachable(f"{bootstrap} has no {COORDINATOR_TOPIC} after {timeout_s:g} s")
+            _require_seen(user)
+            with needing(user, Right("Read", "Group", group)):
+                _make_offsets_topic(config, group, deadline)
+        at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+        consumer.assign([at])
+        with needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)):
+            end = consumer.end_offsets([at])[at]
+            # a look at what is there already: who may not read learns it now, not in a thread of its own
+            consumer.seek(at, max(0, end - 1))
+            consumer.poll(timeout_ms=1000 if end else 0)
+        consumer.seek(at, end)
+        return consumer, KafkaConsumer(group_id=None, **config)
+    except BaseException:
+        consumer.close()
+        raise
+
+
+def _require_seen(user: Connection) -> None:
+    """To a consumer, a topic that the user may not see is one that isn't there."""
+    with (
+        needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)),
+        closing(KafkaAdminClient(**user.kafka_python())) as admin,
+        suppress(UnknownTopicOrPartitionError),  # nobody has looked for a coordinator yet
+    ):
+        if admin.describe_topics([COORDINATOR_TOPIC])[0]["error_code"] == TopicAuthorizationFailedError.errno:
+            raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
+
+
+def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:
+    # The broker makes the topic when somebody first looks for a group's coordinator; a fetch of commits does.
+    with KafkaConsumer(group_id=group, enable_auto_commit=False, **config) as asker:
+        left_ms = max(1, int((deadline - time.monotonic()) * 1000))
+        # by the time that it refuses to tell of that topic, the coordinator has been looked for
+        with suppress(KafkaTimeoutError, TopicAuthorizationFailedError):
+            asker.committed(KafkaTopicPartition("any", 0), timeout_ms=left_ms)

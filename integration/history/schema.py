@@ -1,0 +1,53 @@
+"""Lines of a history against its JSON Schema, compiled: a verdict reads no field that may be missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import fastjsonschema
+
+
+def fault_of(row: Any) -> str | None:
+    """What is wrong with a line's object; None if nothing is.
+
+    >>> fault_of({"v": 1, "kind": "exit"})
+    "data must contain ['v', 'run', 'src', 'seq', 'ts_ns', 'mono_ns', 'kind'] properties"
+    """
+    kind = row.get("kind") if isinstance(row, dict) else None
+    try:
+        _validator(kind if isinstance(kind, str) else "")(row)
+    except fastjsonschema.JsonSchemaValueException as error:
+        return str(error.message)[:200]
+    return None
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(
+        files("kafka_assignors.integration").joinpath("history.schema.json").read_text("utf-8")
+    )
+    return found
+
+
+@cache
+def _validator(kind: str) -> Callable[[Any], Any]:
+    """Of one kind alone, which takes a tenth of the time: what all events have, narrowed by what this kind has."""
+    schema = _schema()
+    own: Mapping[str, Any] = next(
+        (rule["then"] for rule in schema["allOf"] if rule["if"]["properties"]["kind"]["const"] == kind), {}
+    )
+    properties = {**schema["properties"], **own.get("properties", {})}
+    if own:
+        properties["kind"] = {"const": kind}
+    one = {
+        "$defs": schema.get("$defs", {}),
+        "type": "object",
+        "required": [*schema["required"], *own.get("required", ())],
+        "properties": properties,
+    }
+    made: Callable[[Any], Any] = fastjsonschema.compile(one, use_default=False)
+    return made

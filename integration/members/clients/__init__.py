@@ -1,0 +1,1 @@
+"""The member processes, one client per file."""

@@ -1,0 +1,256 @@
+"""aiokafka's consumer in one process: ``python -m kafka_assignors.integration.members.clients.aiokafka CONFIG.json``. It writes events.
+
+As `member`, which it follows in all but the client. aiokafka rebalances in a task of its own, also while a batch is
+being worked on: its revoked callback waits here for the batch's commit, as every careful member's must. aiokafka has no
+callback for partitions that are lost: it revokes them.
+
+Exit codes: as `member`; 2 without aiokafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import KafkaError
+
+from kafka_assignors.aiokafka import Assignor, partition_counts, racks
+from kafka_assignors.errors import UnknownName
+from kafka_assignors.history.events import EventWriter, partitions_json
+
+from ...names import is_ours, options_of
+from ..orders import Orders
+from .kafka_python import CLOSE_MS, MemberConfig, Writing, record_size, runs
+
+PEER = "aiokafka"
+_PEER_ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
+_POLL_MS, _TICK_S = 200, 0.02
+
+
+def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
+    """A new assignor for aiokafka: ours by name, or aiokafka's own as ``aiokafka:NAME``.
+
+    Raises:
+        UnknownName: Neither has one of this name.
+        ConfigError: aiokafka can't do it, as ``cooperative-sticky``, or it has no such options.
+    """
+    if is_ours(name):
+        bare, options = options_of(name)
+        return Assignor(bare, rack=rack, **options)
+    place, _, bare = name.partition(":")
+    if place != PEER or bare not in _PEER_ASSIGNORS:
+        raise UnknownName("assignor for aiokafka", name, [f"{PEER}:{each}" for each in _PEER_ASSIGNORS])
+    return _PEER_ASSIGNORS[bare]
+
+
+class _Tap:
+    """An assignor of aiokafka's, with its calls told to the member."""
+
+    def __init__(self, inner: Any, member: AioMember) -> None:
+        self._inner, self._member = inner, member
+        self.name = str(inner.name)
+
+    def metadata(self, topics: Iterable[str]) -> Any:
+        return self._inner.metadata(topics)
+
+    def assign(self, cluster: Any, members: Mapping[str, Any]) -> Any:
+        counts = partition_counts(cluster, {topic for each in members.values() for topic in each.subscription})
+        replicas, leaders = racks(cluster, counts)
+        told = {"generation": self._member.joined_generation, "protocol": self.name}
+        self._member.write(
+            "assign_begin", **told, members=[*members], topics=counts, leaders=leaders,
+            racks={topic: [sorted(each) for each in rows] for topic, rows in replicas.items()},
+        )  # fmt: skip
+        begun = time.monotonic_ns()
+        self._member.in_assign()
+        assignment = self._inner.assign(cluster, members)
+        self._member.write("assign_end", **told, duration_us=(time.monotonic_ns() - begun) // 1000)
+        return assignment
+
+    def on_assignment(self, assignment: Any) -> None:
+        self._member.adopted(self.name, assignment.partitions())
+        self._inner.on_assignment(assignment)
+
+
+class AioMember(ConsumerRebalanceListener):
+    """A consumer that tells what happens to it.
+
+    Args:
+        config: What to do.
+        writer: Where events go; not closed here.
+        orders: What it is told while it runs.
+
+    Raises:
+        UnknownName, ConfigError: As `aiokafka_assignor`.
+    """
+
+    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+        self._config, self._writer, self._orders = config, writer, orders
+        self._generation, self._member_id = -1, ""
+        self._ending = False
+        self._consumer: Any = None
+        self._busy = asyncio.Lock()  # nothing is given up between a batch and its commit
+        self._taps = [_Tap(aiokafka_assignor(name, config.rack), self) for name in config.assignors]
+
+    async def run(self) -> None:
+        """Consume until SIGTERM, then leave the group.
+
+        Raises:
+            KafkaError: What the client couldn't recover from.
+        """
+        config = self._config
+        self.write("start", **config.start([tap.name for tap in self._taps], config.assignors))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
+        self._consumer = AIOKafkaConsumer(**self._settings())
+        try:
+            self._consumer.subscribe(topics=list(config.topics), listener=self)
+            await self._consumer.start()
+            await self._consume()
+            # aiokafka leaves the group without a callback, so that a successor may begin before `stop` returns; from
+            # here on this member touches no record.
+            self.write("stop")
+        finally:
+            try:
+                await asyncio.wait_for(self._consumer.stop(), CLOSE_MS / 1000)
+            except asyncio.TimeoutError:
+                logging.warning("member %s: aiokafka didn't stop within %d ms", self._config.member, CLOSE_MS)
+
+    @property
+    def joined_generation(self) -> int:
+        """The generation that this member is joining, as the coordinator numbered it."""
+        return int(self._consumer._coordinator.generation)
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Write an event under this member's id."""
+        coordinator = getattr(self._consumer, "_coordinator", None)
+        # Empty after the membership is lost: the events of that loss still belong to the old id.
+        self._member_id = getattr(coordinator, "member_id", "") or self._member_id
+        self._writer.write(kind, member_id=self._member_id or None, **data)
+
+    def adopted(self, protocol: str, partitions: Collection[tuple[str, int]]) -> None:
+        """The client has taken over an assignment."""
+        self._generation = self.joined_generation
+        rows = partitions_json(partitions)
+        self.write("generation", generation=self._generation, protocol=protocol, partitions=rows)
+
+    def in_assign(self) -> None:
+        """This member is in the middle of assigning, where it may be told to stand still, its heartbeats with it."""
+        if self._orders.stalls_assign:
+            named = {"fault": "assign_stall", "target": self._config.member}
+            self.write("fault_begin", **named)
+            while not self._orders.wait_to_assign(_TICK_S):
+                pass
+            self.write("fault_end", **named)
+
+    async def on_partitions_revoked(self, revoked: Collection[tuple[str, int]]) -> None:
+        """As aiokafka calls it, also for what was lost."""
+        async with self._busy:
+            self._callback("revoke", revoked)
+
+    async def on_partitions_assigned(self, assigned: Collection[tuple[str, int]]) -> None:
+        """As aiokafka calls it."""
+        self._callback("assigned", assigned)
+
+    def _callback(self, name: str, partitions: Collection[tuple[str, int]]) -> None:
+        for edge in ("begin", "end"):
+            self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
+
+    def _end(self) -> None:
+        self._ending = True
+
+    def _settings(self) -> dict[str, Any]:
+        config = self._config
+        settings = {
+            **config.connection().aiokafka(),
+            "client_id": config.member,
+            "group_id": config.group,
+            "group_instance_id": config.instance_id,
+            "session_timeout_ms": config.session_timeout_ms,
+            "heartbeat_interval_ms": config.heartbeat_interval_ms,
+            "partition_assignment_strategy": self._taps,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "retry_backoff_ms": 50,
+            "fetch_max_wait_ms": 200,
+        }
+        return {**settings, **config.consumer}
+
+    async def _consume(self) -> None:
+        while not self._ending:
+            if self._orders.stalls:
+                await self._stand_still()
+                continue
+            if (wanted := self._orders.subscription()) is not None:
+                self._consumer.subscribe(wanted.get("topics", ()), wanted.get("pattern"), self)
+            polled = await self._consumer.getmany(timeout_ms=_POLL_MS)
+            async with self._busy:
+                if polled:
+                    await self._take(polled)
+
+    async def _stand_still(self) -> None:
+        named = {"fault": "stall", "target": self._config.member}
+        self.write("fault_begin", **named)
+        while self._orders.stalls and not self._ending:
+            await asyncio.sleep(_TICK_S)
+        self.write("fault_end", **named)
+
+    async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records, and commit behind them."""
+        self.consumed(polled)
+        ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
+        self.write("commit_begin", offsets=rows)
+        try:
+            await asyncio.wait_for(self._consumer.commit(ends), self._config.session_timeout_ms / 1000)
+        except (KafkaError, asyncio.TimeoutError) as error:
+            # Not fatal: the generation is over, or the broker slow. The next owner reads these records again.
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
+        else:
+            self.write("commit_ok", offsets=rows)
+
+    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records."""
+        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
+        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+
+
+def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:
+    """Run one member; see the module for the exit codes.
+
+    Args:
+        argv: The path of its configuration.
+        make: What it is.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if len(argv) != 1:
+        print("usage: python -m kafka_assignors.integration.members.clients.aiokafka CONFIG.json", file=sys.stderr)
+        return 2
+    config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
+    orders = Orders()
+    orders.listen()
+    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
+        try:
+            asyncio.run(make(config, writer, orders).run())
+        except Exception as error:
+            logging.exception("member %s ends", config.member)
+            writer.write("error", error=type(error).__name__, fatal=True, message=f"{type(error).__name__}: {error}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

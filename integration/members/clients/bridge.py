@@ -1,0 +1,265 @@
+"""A bridged confluent-kafka consumer in one process: ``python -m kafka_assignors.integration.members.clients.bridge CONFIG.json``.
+
+It is an application that works: it tells what `BridgedConsumer` returned to it (``consume``) and what it has finished
+working on (``finished``), which law C6 holds against what is committed. Further settings of its consumer are
+librdkafka's, ``_`` for ``.``; those of the application are:
+
+=================  ==================================================================================================
+``app_batch``      how many messages it asks for; 1: `poll`, more: `consume` (default 20)
+``app_work_ms``    how long it works on a message (default 0)
+``app_commits``    ``auto``; ``batch``: `commit()` behind each batch; ``message``: `commit(message)` behind each
+``app_interrupt``  what SIGINT does, as KeyboardInterrupt. ``ends``: it comes amid `consume` or work, and ends the
+                   process by the end of ``with``. ``goes-on``: it comes amid `consume`, which is called again
+``app_fails_at``   its work on the message of this number, from 1, raises, which ends the process (default 0: none)
+=================  ==================================================================================================
+
+Exit codes: 0 after SIGTERM, an interrupt or a failure that was asked for; 1 after any other error; 2 without a
+configuration.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka.errors import KafkaError
+
+from kafka_assignors.confluent import BridgedConsumer
+from kafka_assignors.history.events import EventWriter, partitions_json
+from kafka_assignors.kafka_python.consumer import keep_rejoining
+
+from ...names import assignor_named
+from ..orders import Orders
+from .kafka_python import MemberConfig, runs
+from .tap import AssignorTap
+
+_POLL_S, _TICK_S = 0.2, 0.02
+_DEFAULTS = {"app_batch": 20, "app_work_ms": 0, "app_commits": "auto", "app_interrupt": "ends", "app_fails_at": 0}
+
+
+class Failure(Exception):
+    """The work on a message failed, as it was asked to."""
+
+
+class _Interrupts:
+    """SIGINT as KeyboardInterrupt where the application's own code runs, and not while it writes history."""
+
+    def __init__(self) -> None:
+        self._open = self._pending = False
+        signal.signal(signal.SIGINT, self._handle)
+
+    def __enter__(self) -> None:
+        self._open = True
+        if self._pending:
+            self._raise()
+
+    def __exit__(self, *_: object) -> None:
+        self._open = False
+
+    def _handle(self, *_: object) -> None:
+        self._pending = True
+        if self._open:
+            self._raise()
+
+    def _raise(self) -> None:
+        self._open = self._pending = False
+        raise KeyboardInterrupt
+
+
+class BridgeMember:
+    """An application with a bridged consumer, and what it tells.
+
+    Args:
+        config: What to do.
+        writer: Where events go; not closed here.
+        orders: What it is told while it runs.
+
+    Raises:
+        UnknownName: An assignor that nobody has.
+    """
+
+    def __init__(self, config: MemberConfig, writer: EventWriter, orders: Orders) -> None:
+        self._config, self._writer, self._orders = config, writer, orders
+        given = dict(config.consumer)
+        self._app: dict[str, Any] = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
+        self._settings = {name.replace("_", "."): value for name, value in given.items()}
+        self._generation, self._member_id = -1, ""
+        self._ending, self._worked = False, 0
+        self._bridge: Any = None
+        self._lock = threading.Lock()  # the client calls back on a thread of its own
+        self._interrupts = _Interrupts()
+        signal.signal(signal.SIGTERM, self._end)
+        self._taps = [AssignorTap(assignor_named(name, config.rack), self) for name in config.assignors]
+
+    def run(self) -> None:
+        """Work until SIGTERM, an interrupt or a failure, then leave the group.
+
+        Raises:
+            KafkaError: What the client couldn't recover from.
+            KeyboardInterrupt, Failure: As asked for.
+        """
+        config = self._config
+        told = config.start([tap.name for tap in self._taps], config.assignors)
+        told["config"] |= {"finishes": True, **self._app}
+        told["config"]["max_poll_interval_ms"] = self._settings.get("max.poll.interval.ms", 300_000)
+        self.write("start", **told)
+        with BridgedConsumer(self._consumer_config(), self._taps, control={"retry_backoff_ms": 50}) as self._bridge:
+            for tap in self._taps:
+                if hasattr(tap, "attach"):
+                    tap.attach(self._bridge._control)
+            self._bridge.subscribe(list(config.topics), *map(self._callback, ("assigned", "revoke", "lost")))
+            while not self._ending:
+                if self._orders.stalls:
+                    self._stand_still("stall", self._orders.wait_to_poll)
+                elif batch := self._receive():
+                    self._work_on(batch)
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Write an event under this member's id."""
+        if self._bridge is not None:
+            # Empty after the membership is lost: the events of that loss still belong to the old id.
+            self._member_id = self._bridge.memberid() or self._member_id
+        with self._lock:
+            self._writer.write(kind, member_id=self._member_id or None, **data)
+
+    def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """As `AssignorTap` tells it."""
+        self._generation = generation
+        self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
+
+    def joined_generation(self) -> int:
+        """As `AssignorTap` asks for it."""
+        return int(self._bridge._control.group_metadata().generation_id)
+
+    def assigning(self) -> None:
+        """As `AssignorTap` tells it."""
+        keep_rejoining(self._bridge._control)
+
+    def in_assign(self) -> None:
+        """As `AssignorTap` tells it: where it may be told to stand still."""
+        if self._orders.stalls_assign:
+            self._stand_still("assign_stall", self._orders.wait_to_assign)
+
+    def _callback(self, name: str) -> Callable[[Any, Iterable[Any]], None]:
+        def tell(_bridge: Any, partitions: Iterable[Any]) -> None:
+            rows = partitions_json((each.topic, each.partition) for each in partitions)
+            for edge in ("begin", "end"):
+                self.write(f"{name}_{edge}", generation=self._generation, partitions=rows)
+
+        return tell
+
+    def _consumer_config(self) -> dict[str, Any]:
+        config = self._config
+        return {
+            **config.connection().librdkafka(),
+            "client.id": config.member,
+            "group.id": config.group,
+            "session.timeout.ms": config.session_timeout_ms,
+            "heartbeat.interval.ms": config.heartbeat_interval_ms,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": self._app["app_commits"] == "auto",
+            "auto.commit.interval.ms": 200,
+            "fetch.wait.max.ms": 200,
+            **({} if config.instance_id is None else {"group.instance.id": config.instance_id}),
+            **({} if config.rack is None else {"client.rack": config.rack}),
+            **self._settings,
+        }
+
+    def _receive(self) -> list[Any]:
+        batch: list[Any] = []
+        try:
+            with self._interrupts:
+                if self._app["app_batch"] == 1:
+                    batch = [each for each in [self._bridge.poll(_POLL_S)] if each is not None]
+                else:
+                    batch = self._bridge.consume(self._app["app_batch"], _POLL_S)
+        except KeyboardInterrupt:
+            if self._app["app_interrupt"] != "goes-on":
+                raise
+        batch = [each for each in batch if each.error() is None]
+        if batch:
+            self._tell("consume", batch)
+        return batch
+
+    def _work_on(self, batch: Sequence[Any]) -> None:
+        for message in batch:
+            self._worked += 1
+            if self._worked == self._app["app_fails_at"]:
+                raise Failure(f"message {self._worked}")
+            if self._app["app_interrupt"] == "ends":
+                with self._interrupts:
+                    time.sleep(self._app["app_work_ms"] / 1000)
+            else:
+                time.sleep(self._app["app_work_ms"] / 1000)
+            self._tell("finished", [message])
+            if self._app["app_commits"] == "message":
+                self._commit([message], message)
+        if self._app["app_commits"] == "batch":
+            self._commit(batch)
+
+    def _tell(self, kind: str, messages: Iterable[Any]) -> None:
+        read: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for each in messages:
+            size = len(each.key() or b"") + len(each.value() or b"")
+            read.setdefault((each.topic(), each.partition()), []).append((each.offset(), size))
+        self.write(kind, offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+
+    def _commit(self, batch: Sequence[Any], message: Any = None) -> None:
+        ends = {(each.topic(), each.partition()): each.offset() + 1 for each in batch}
+        rows = [{"topic": topic, "partition": p, "offset": end} for (topic, p), end in sorted(ends.items())]
+        self.write("commit_begin", offsets=rows)
+        try:
+            self._bridge.commit(message)
+        except KafkaError as error:
+            # Not fatal: the generation is over. The next owner reads these records again.
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
+        else:
+            self.write("commit_ok", offsets=rows)
+
+    def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
+        named = {"fault": fault, "target": self._config.member}
+        self.write("fault_begin", **named)
+        while not told_to_go_on(_TICK_S) and not self._ending:
+            pass  # told to go on, or to end
+        self._orders.go()
+        self.write("fault_end", **named)
+
+    def _end(self, *_: object) -> None:
+        self._ending = True
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one member; see the module for the exit codes."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if len(argv) != 1:
+        print("usage: python -m kafka_assignors.integration.members.clients.bridge CONFIG.json", file=sys.stderr)
+        return 2
+    try:
+        config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
+    except (OSError, ValueError, TypeError) as error:
+        print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
+        return 2
+    orders = Orders()
+    orders.listen()
+    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
+        try:
+            BridgeMember(config, writer, orders).run()
+        except (KeyboardInterrupt, Failure) as end:
+            writer.write("stop", reason=f"{type(end).__name__}: {end}")
+        except Exception as error:
+            logging.exception("member %s ends", config.member)
+            writer.write("error", error=type(error).__name__, fatal=True, message=f"{type(error).__name__}: {error}")
+            return 1
+        else:
+            writer.write("stop")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,429 @@
+"""One consumer in one process: ``python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json``. It writes events and judges nothing.
+
+Each event is in the file before the member acts on it, so a killed member leaves a true history, up to a torn last
+line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has lost the
+partitions already when it calls ``on_partitions_revoked`` (Java's still has them).
+
+One thread polls, half a minute at a time, and never pauses between polls while a join is in flight: kafka-python 3.0.12
+throws away a join that completes between two polls, and sends another or even forgets that it has to
+(`kafka_assignors.kafka_python.consumer.keep_rejoining`).
+
+The process ends when its standard input closes: the harness holds the other end, so no member outlives it. What it may
+be told there, see `orders`.
+
+Exit codes: 0 after SIGTERM, 1 after an error (told by its ``error`` event), 2 when the configuration can't be read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
+from kafka.errors import InconsistentGroupProtocolError, KafkaError
+from kafka.structs import MemberState
+
+from kafka_assignors.connection import Connection, Right, denied, from_file
+from kafka_assignors.history.events import EventWriter, partitions_json
+from kafka_assignors.kafka_python.consumer import coordinator_of, keep_rejoining
+from kafka_assignors.kafka_python.guard import guard
+
+from ...names import assignor_named
+from ...topics.reach import make_no_topics
+from ..orders import Orders
+from .tap import AssignorTap
+
+CLIENT, AIOKAFKA, BRIDGE = "kafka-python", "aiokafka", "bridge"
+MAX_POLL_INTERVAL_MS = 300_000
+"""Kafka's default, in every client."""
+METADATA_MAX_AGE_MS = 300_000
+"""Kafka's default: how long a client believes what it knows of topics."""
+POLL_MS = 30_000
+CLOSE_MS = 5000
+JOIN_S = 8
+_RECHECK_S = 0.02
+
+
+@dataclass(frozen=True)
+class MemberConfig:
+    """Everything a member process needs to know.
+
+    Args:
+        member: Its name in the run; also its client id, by which the coordinator log tells members apart.
+        assignors: Names, most wanted first; see `names.assignor_named`.
+        history: The file it writes.
+        incarnation: 0 for the first process of that name, then counted up.
+        client: Which client it runs; every client has its own process, and all take this configuration.
+        pattern: It subscribes to the topics whose name matches this regular expression, instead of `topics`.
+        guarded: `kafka_assignors.guard` its consumer, also where no assignor of ours does that by itself.
+        output: It transforms: this topic gets an output for each record, in transactions; see `members.transformers`.
+        consumer: Further settings, passed to the client as they are.
+        access: A ``client.properties`` that says how to get in; None: in plain text. It holds secrets, this doesn't.
+    """
+
+    bootstrap: str
+    group: str
+    member: str
+    topics: tuple[str, ...]
+    assignors: tuple[str, ...]
+    history: str
+    run: str
+    incarnation: int = 0
+    instance_id: str | None = None
+    rack: str | None = None
+    session_timeout_ms: int = 2000
+    heartbeat_interval_ms: int = 300
+    client: str = CLIENT
+    pattern: str | None = None
+    guarded: bool = False
+    output: str | None = None
+    consumer: Mapping[str, Any] = field(default_factory=dict)
+    access: str | None = None
+
+    def to_json(self) -> str:
+        """The configuration as the file that a member process reads."""
+        return json.dumps(asdict(self))
+
+    def connection(self) -> Connection:
+        """How its clients reach the cluster.
+
+        Raises:
+            ConfigError: `access` can't be read.
+        """
+        return Connection(self.bootstrap) if self.access is None else from_file(Path(self.access), self.bootstrap)
+
+    def private(self, path: Path) -> Path:
+        """Where a file goes that may hold secrets: beside `access`, which ends with the group; else `path`."""
+        return path if self.access is None else Path(self.access).with_name(path.name)
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Fields of every event of this member."""
+        names = ("group", "member", "incarnation", "instance_id", "client")
+        return {name: getattr(self, name) for name in names}
+
+    def start(self, offered: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+        """Fields of its ``start`` event: the protocol names that it offers, and what stands for each."""
+        config = {
+            "assignors": list(given),
+            "session_timeout_ms": self.session_timeout_ms,
+            "heartbeat_interval_ms": self.heartbeat_interval_ms,
+            "max_poll_interval_ms": self.consumer.get("max_poll_interval_ms", MAX_POLL_INTERVAL_MS),
+            "metadata_max_age_ms": self.consumer.get("metadata_max_age_ms", METADATA_MAX_AGE_MS),
+            **({} if self.pattern is None else {"pattern": self.pattern}),
+            **({} if self.output is None else {"output": self.output}),
+        }
+        return {"assignors": list(offered), "topics": list(self.topics), "config": config}
+
+    @classmethod
+    def from_json(cls, text: str) -> MemberConfig:
+        """Read a configuration.
+
+        Raises:
+            ValueError: Not a JSON object.
+            TypeError: A missing or unknown setting.
+        """
+        row = json.loads(text)
+        if not isinstance(row, dict):
+            raise ValueError(f"a member's configuration is a JSON object, not {type(row).__name__}")
+        return cls(**{**row, "topics": tuple(row.get("topics", ())), "assignors": tuple(row.get("assignors", ()))})
+
+
+class Writing(Protocol):
+    """Where a member's events go, such as an `EventWriter`."""
+
+    def write(self, kind: str, **data: Any) -> object:
+        """Take one event."""
+
+
+class Stop(BaseException):
+    """Leaves a poll; BaseException so that no handler of the client swallows it."""
+
+
+class _Listener(ConsumerRebalanceListener):
+    """Callback arguments -> events."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def on_partitions_revoked(self, revoked: Sequence[tuple[str, int]]) -> None:
+        self._member.callback("revoke", revoked)
+
+    def on_partitions_assigned(self, assigned: Sequence[tuple[str, int]]) -> None:
+        self._member.callback("assigned", assigned)
+
+    def on_partitions_lost(self, lost: Sequence[tuple[str, int]]) -> None:
+        self._member.callback("lost", lost)
+
+
+class Member:
+    """A consumer that tells what happens to it.
+
+    Args:
+        config: What to do.
+        writer: Where events go; not closed here.
+        orders: What it is told while it runs.
+
+    Raises:
+        UnknownName: An assignor that nobody has.
+    """
+
+    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+        self._config, self._writer, self._orders = config, writer, orders
+        self._generation, self._member_id = -1, ""
+        self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
+        self._polling = False
+        self._consumer: Any = None
+        self._lock = threading.Lock()  # the client calls back on a thread of its own
+        given = dict(config.consumer)
+        self._poll_ms = given.pop("app_poll_ms", POLL_MS)
+        self._commit_s = given.pop("app_commit_ms", 0) / 1000
+        self._consumer_settings = given
+        self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, and not committed yet
+        self._committed_s = 0.0
+        self._taps = [AssignorTap(assignor_named(name, config.rack), self) for name in config.assignors]
+
+    def run(self) -> None:
+        """Consume until SIGTERM, then leave the group.
+
+        Raises:
+            KafkaError: What the client couldn't recover from.
+        """
+        config = self._config
+        self.write("start", **config.start([tap.name for tap in self._taps], config.assignors))
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGALRM, self._on_signal)
+        self._consumer = KafkaConsumer(**self._consumer_config())
+        make_no_topics(self._consumer)
+        for tap in self._taps:
+            # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
+            if hasattr(tap, "attach"):
+                tap.attach(self._consumer)
+        if config.guarded:
+            guard(self._consumer)
+        try:
+            self._subscribe({"topics": config.topics} if config.pattern is None else {"pattern": config.pattern})
+            self._consume()
+        finally:
+            self._polling = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._consumer.close(timeout_ms=CLOSE_MS)
+        self.write("stop")
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Write an event under this member's id."""
+        if self._consumer is not None:
+            # Empty after the membership is lost: the events of that loss still belong to the old id.
+            self._member_id = self._consumer.group_metadata().member_id or self._member_id
+        with self._lock:
+            self._writer.write(kind, member_id=self._member_id or None, **data)
+
+    def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """Write the two events of a rebalance callback; this member does nothing in between."""
+        for edge in ("begin", "end"):
+            self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
+
+    def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """The client has taken over the assignment of a generation, before any callback tells what changed."""
+        self._generation = generation
+        self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
+
+    def joined_generation(self) -> int:
+        """The generation this member is joining, as the coordinator numbered it."""
+        return int(self._consumer.group_metadata().generation_id)
+
+    def assigning(self) -> None:
+        """This member leads and is about to assign."""
+        keep_rejoining(coordinator_of(self._consumer))
+
+    def in_assign(self) -> None:
+        """This member is in the middle of assigning, where it may be told to stand still."""
+        if self._orders.stalls_assign:
+            self._stand_still("assign_stall", self._orders.wait_to_assign)
+
+    def _subscribe(self, to: Mapping[str, Any]) -> None:
+        topics = to.get("topics", ())
+        self._consumer.subscribe(topics=list(topics), pattern=to.get("pattern"), listener=_Listener(self))
+
+    def _consumer_config(self) -> dict[str, Any]:
+        config = self._config
+        settings: dict[str, Any] = {
+            **config.connection().kafka_python(),
+            "client_id": config.member,
+            "group_id": config.group,
+            "group_instance_id": config.instance_id,
+            "session_timeout_ms": config.session_timeout_ms,
+            "heartbeat_interval_ms": config.heartbeat_interval_ms,
+            "partition_assignment_strategy": self._taps,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "allow_auto_create_topics": False,
+            "metrics_enabled": False,
+            "retry_backoff_ms": 50,
+            "fetch_max_wait_ms": 200,
+        }
+        if config.rack is not None:
+            settings["client_rack"] = config.rack
+        return {**settings, **self._consumer_settings}
+
+    def _consume(self) -> None:
+        try:
+            while not self._may_stop():
+                if self._orders.stalls:
+                    self._stand_still("stall", self._orders.wait_to_poll)
+                    continue
+                if (wanted := self._orders.subscription()) is not None:
+                    self._subscribe(wanted)
+                self._polling = True
+                polled = self._consumer.poll(timeout_ms=self._poll_ms)
+                self._polling = False
+                if polled:
+                    self.take(polled)
+                elif self._due:
+                    self.commit_due()
+        except Stop:
+            pass
+
+    def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
+        named = {"fault": fault, "target": self._config.member}
+        self.write("fault_begin", **named)
+        while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
+            pass  # told to go on, or to end
+        self._orders.go()
+        self.write("fault_end", **named)
+
+    def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records, topic-partition -> records, and commit behind them, or with the next that are due."""
+        self.consumed(polled)
+        self._due |= {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
+        self.commit_due()
+
+    def commit_due(self) -> None:
+        """Commit what was consumed; with ``app_commit_ms`` every so often, and again what was refused."""
+        again = self._commit_s > 0
+        held = self._consumer.assignment() if again else set(self._due)
+        offsets = {tp: offset for tp, offset in self._due.items() if tp in held}
+        if not offsets or time.monotonic() - self._committed_s < self._commit_s:
+            return
+        self._due, self._committed_s = {}, time.monotonic()
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
+        self.write("commit_begin", offsets=rows)
+        try:
+            self._consumer.commit(offsets, timeout_ms=self._config.session_timeout_ms)
+        except KafkaError as error:
+            # Not fatal: the generation is over, or the broker slow. The next owner reads these records again.
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
+            if again:
+                self._due = offsets
+        else:
+            self.write("commit_ok", offsets=rows)
+
+    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
+        """Tell of records."""
+        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
+        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+
+    def leave(self) -> None:
+        """End `run` once no join is in flight, within `JOIN_S`."""
+        if self._stop_by is None:
+            self._stop_by = time.monotonic() + JOIN_S
+        signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
+
+    def _may_stop(self) -> bool:
+        # Closing while a join is in flight would leave a ghost in the group until its session ends, so a pending join
+        # is polled to its end first, for a bounded time. Private, as the client's public state doesn't tell that it is
+        # about to rejoin; read without its lock, which the interrupted thread may hold.
+        if self._stop_by is None:
+            return False
+        coordinator = self._consumer._coordinator
+        settled = coordinator.state == MemberState.STABLE and not coordinator.need_rejoin()
+        return settled or time.monotonic() > self._stop_by
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._consumer is None:
+            raise Stop
+        self.leave()
+        if self._polling and self._may_stop():
+            self._polling = False
+            raise Stop
+
+
+def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Records of one partition, (offset, bytes) each, as runs of contiguous offsets, as ``consume`` events carry them.
+
+    A gap must show, or a lost record would hide in it.
+    """
+    found: list[dict[str, Any]] = []
+    for offset, size in read:
+        if found and offset == found[-1]["last"] + 1:
+            found[-1]["last"] = offset
+            found[-1]["count"] += 1
+            found[-1]["bytes"] += size
+        else:
+            first = {"first": offset, "last": offset, "count": 1, "bytes": size}
+            found.append({"topic": tp[0], "partition": tp[1], **first})
+    return found
+
+
+def record_size(record: Any) -> int:
+    """Bytes of a record's key and value."""
+    return max(0, int(record.serialized_key_size)) + max(0, int(record.serialized_value_size))
+
+
+def _message(error: Exception, config: MemberConfig) -> str:
+    if isinstance(error, InconsistentGroupProtocolError):
+        return (
+            f"member {config.member!r} offers {', '.join(config.assignors)}, none of which every other member of group "
+            f"{config.group!r} offers too: give all members one assignor in common (INCONSISTENT_GROUP_PROTOCOL)"
+        )
+    rights = [Right("Read", "Group", config.group), *(Right("Read", "Topic", topic) for topic in config.topics)]
+    if config.output is not None:
+        from ..transformers import transactional_id
+
+        rights += [Right("Write", "Topic", config.output), Right("Write", "TransactionalId", transactional_id(config))]
+    refused = denied(config.connection(), error, *rights)
+    return f"{type(error).__name__}: {error}" if refused is None else str(refused)
+
+
+def main(argv: Sequence[str], make: type[Member] = Member) -> int:
+    """Run one member; see the module for the exit codes.
+
+    Args:
+        argv: The path of its configuration.
+        make: What it is.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if len(argv) != 1:
+        print("usage: python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json", file=sys.stderr)
+        return 2
+    try:
+        config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
+    except (OSError, ValueError, TypeError) as error:
+        print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
+        return 2
+    orders = Orders()
+    orders.listen()
+    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
+        try:
+            make(config, writer, orders).run()
+        except Stop:
+            writer.write("stop")
+        except Exception as error:
+            logging.exception("member %s ends", config.member)
+            writer.write("error", error=type(error).__name__, fatal=True, message=_message(error, config))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,351 @@
+"""Members that speak as Kafka's VerifiableConsumer does: Java's own, in a JVM each, librdkafka's, and ours.
+
+They print a JSON object per callback, poll and commit, which become the events of `kafka_assignors.history.events`. What they
+don't tell is taken from the coordinator log: the generation of a callback, the member id, and whether what Java reports
+as revoked (its tool doesn't override ``onPartitionsLost``) was lost. What their leader saw of the cluster is unknown.
+
+Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, from the broker's jars.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP, SIGTERM
+from typing import Any, Protocol
+
+from kafka_assignors.connection.properties import render
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.history.events import EventWriter, partitions_json
+from kafka_assignors.jvm import java, kafka_jars
+
+from ...broker import KAFKA_VERSION
+from ...broker.settings import LOGGER_FLAGS
+from ...errors import NotSupported
+from ...history.coordinator import CoordinatorLog, Joined
+from ...names import COOPERATIVE, JAVA_ASSIGNORS
+from ...processes.watched import Watched
+from ..process import MemberProcess, python
+from ..transformers import java as transformer
+from .kafka_python import MemberConfig, runs
+
+JAVA, CONFLUENT, VERIFIABLE = "java", "confluent", "verifiable"
+CONFLUENT_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
+"""librdkafka takes no others."""
+
+_FLAGS = ("-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *LOGGER_FLAGS)
+_MS = 1_000_000
+
+
+def java_command(config: MemberConfig, properties: Path, log: Path, version: str = KAFKA_VERSION) -> list[str]:
+    """The command line of a Java member; writes `properties`, the settings that the tool has no option for.
+
+    Args:
+        config: What it shall do; further settings by Java's names, ``_`` for ``.``: ``max_poll_interval_ms=3000``.
+        properties: A file to write.
+        log: Where its log goes: apart from its JSON lines, which it would interrupt.
+        version: Of the pinned jars.
+
+    Raises:
+        ConfigError: Several topics: the tool subscribes to one.
+        UnknownName: An assignor that Java doesn't have.
+        MachineError: Java or jars are missing and cannot be fetched.
+    """
+    _check_names("assignor of Java", config, JAVA_ASSIGNORS)
+    logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    if config.output is not None:
+        strategies = ",".join(JAVA_ASSIGNORS[name] for name in config.assignors)
+        program = transformer.arguments(config, strategies, properties, version)
+        return [str(java().executable), *_FLAGS, *logger, *program]
+    class_path = os.pathsep.join(map(str, kafka_jars(version)))
+    return [
+        *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),
+        *_options(config, properties),
+    ]
+
+
+def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
+    """The command line of our own member that takes VerifiableConsumer's options; the rest as `java_command`.
+
+    Its assignors are any of `names.assignor_named`; those that Java has are named as Java names them.
+    """
+    return python("kafka_assignors.integration.verifiable_member", *_options(config, properties))
+
+
+def _options(config: MemberConfig, properties: Path) -> list[str]:
+    """VerifiableConsumer's options; writes `properties`."""
+    if len(config.topics) != 1:
+        raise ConfigError(
+            f"member {config.member!r}: VerifiableConsumer subscribes to one topic, not to "
+            f"{len(config.topics)} ({', '.join(config.topics)})"
+        )
+    settings: dict[str, Any] = {
+        **{name: value for name, value in config.connection().java().items() if name != "bootstrap.servers"},
+        "client.id": config.member,
+        "heartbeat.interval.ms": config.heartbeat_interval_ms,
+        "retry.backoff.ms": 50,
+        "fetch.max.wait.ms": 200,
+        **({} if config.rack is None else {"client.rack": config.rack}),
+        **{name.replace("_", "."): value for name, value in config.consumer.items()},
+    }
+    reset = settings.pop("auto.offset.reset", "earliest")
+    said = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+    properties.write_text(render(said), "ascii")
+    arguments = {
+        "--bootstrap-server": config.bootstrap,
+        "--topic": config.topics[0],
+        "--group-id": config.group,
+        "--session-timeout": str(config.session_timeout_ms),
+        "--reset-policy": reset,
+        "--assignment-strategy": ",".join(JAVA_ASSIGNORS.get(name, name) for name in config.assignors),
+        "--command-config": str(properties),
+        **({} if config.instance_id is None else {"--group-instance-id": config.instance_id}),
+    }
+    return [
+        *(word for pair in arguments.items() for word in pair),
+        "--verbose",  # every record: offsets that are missing in between must show
+    ]
+
+
+def confluent_command(config: MemberConfig, path: Path) -> list[str]:
+    """The command line of a member that runs librdkafka; writes its configuration to `path`.
+
+    Raises:
+        UnknownName: An assignor that librdkafka doesn't have.
+    """
+    _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
+    path.write_text(config.to_json(), "utf-8")
+    what = (
+        "kafka_assignors.integration.members.clients.confluent"
+        if config.output is None
+        else "kafka_assignors.integration.members.transformers.confluent"
+    )
+    return python(what, str(path))
+
+
+def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
+    for name in config.assignors:
+        if name not in known:
+            raise UnknownName(what, name, known)
+
+
+class Lookup(Protocol):
+    """What `Telling` looks up, in the coordinator log."""
+
+    def joined(self, client_id: str, at_ms: int) -> Joined | None:
+        """The last generation with a client that was committed by a time of the wall clock."""
+
+    def mono_ns(self, ts_ns: int) -> int:
+        """A time of the wall clock on the monotonic clock."""
+
+
+class Telling:
+    """What one VerifiableConsumer prints -> events, in order.
+
+    Args:
+        client_id: Its own, by which the coordinator log knows it.
+        cooperative: It only offers cooperative assignors.
+        log: Where generations are looked up.
+    """
+
+    def __init__(self, client_id: str, cooperative: bool, log: Lookup) -> None:
+        self._client_id, self._cooperative, self._log = client_id, cooperative, log
+        self._held: set[TopicPartition] = set()
+        self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
+        self._generation, self._last_ns = -1, 0
+
+    def events(self, said: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(kind, fields) of the events that one JSON object makes; the coordinator log must be read up to it.
+
+        Its time has whole milliseconds, cut off: what is gained is told at the end of that millisecond, what is given
+        up at its begin, so that no overlap is made up.
+        """
+        name, at_ms = said["name"], said["timestamp"]
+        done: dict[str, Any]
+        if name == "startup_complete":
+            # Only now: starting a JVM takes seconds in which there is no member that could join.
+            yield "start", self._at(at_ms)
+        partitions = {TopicPartition(p["topic"], p["partition"]) for p in said.get("partitions", ())}
+        rows = partitions_json(partitions)
+        if name == "partitions_assigned":
+            # Java calls it once per generation that it completes, also when nothing was added.
+            joined = self._log.joined(self._client_id, at_ms)
+            self._generation = -1 if joined is None else joined.generation
+            common = {**self._at(at_ms, late=True), "generation": self._generation}
+            if joined is not None:
+                common["member_id"] = joined.member_id
+            self._held |= partitions
+            protocol = "" if joined is None else joined.protocol
+            yield "generation", {**common, "protocol": protocol, "partitions": partitions_json(self._held)}
+            yield "assigned_begin", {**common, "partitions": rows}
+            yield "assigned_end", {**common, "partitions": rows}
+        elif name in ("partitions_revoked", "partitions_lost"):
+            joined = self._log.joined(self._client_id, at_ms)
+            lost = name == "partitions_lost" or (joined is not None and joined.gone)
+            if joined is not None and self._cooperative:
+                # An eager member revokes before it joins, a cooperative one when it learns its new assignment.
+                self._generation = joined.generation
+            self._held -= partitions
+            kind = "lost" if lost else "revoke"
+            for edge in ("begin", "end"):
+                yield f"{kind}_{edge}", {**self._at(at_ms), "generation": self._generation, "partitions": rows}
+        elif name == "record_data":
+            size = len((said["key"] or "").encode()) + len((said["value"] or "").encode())
+            self._read[TopicPartition(said["topic"], said["partition"])].append((said["offset"], size))
+        elif name in ("records_consumed", "records_taken"):
+            if self._read:
+                offsets = [run for tp, read in sorted(self._read.items()) for run in runs(tp, read)]
+                ends = [
+                    {"topic": tp.topic, "partition": tp.partition, "offset": read[-1][0] + 1}
+                    for tp, read in sorted(self._read.items())
+                ]
+                self._read.clear()
+                yield "consume", {**self._at(at_ms, late=True), "offsets": offsets}
+                # It commits at once what it has consumed, and says so only when that is done; one that transforms says
+                # first that it is about to.
+                if name == "records_consumed":
+                    yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
+        elif name == "transaction_ending":
+            done = {"offsets": said["offsets"], "transaction": said["transaction"]}
+            yield "commit_begin", {**self._at(at_ms, late=True), **done}
+        elif name == "offsets_committed":
+            done = {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+            if "transaction" in said:
+                done["transaction"] = said["transaction"]
+            if not said["success"]:
+                done["error"] = said.get("error", "")
+            yield "commit_ok" if said["success"] else "commit_fail", done
+        elif name == "rewound":
+            yield "rewound", {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+        elif name == "shutdown_complete":
+            yield "stop", self._at(at_ms, late=True)
+
+    def _at(self, ms: int, late: bool = False) -> dict[str, Any]:
+        ts_ns = ms * _MS + (_MS - 1 if late else 0)
+        self._last_ns = max(self._last_ns, self._log.mono_ns(ts_ns))  # its own events stay in order
+        return {"ts_ns": ts_ns, "mono_ns": self._last_ns}
+
+
+class VerifiableProcess(MemberProcess):
+    """A member that prints JSON lines, and the history that is written for it here.
+
+    Args:
+        config: What to do; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`.
+        log: Tells what its own words don't.
+        stem: Where its files go, without their endings.
+
+    Raises:
+        ConfigError, UnknownName, MachineError: As `java_command` and `confluent_command`.
+    """
+
+    def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
+        super().__init__(config, stem.with_name(stem.name + ".log"))
+        self._said = stem.with_name(stem.name + ".out")
+        if config.client == JAVA:
+            line = java_command(config, config.private(stem.with_name(stem.name + ".properties")), self.output)
+        elif config.client == VERIFIABLE:
+            line = verifiable_command(config, config.private(stem.with_name(stem.name + ".properties")))
+        else:
+            line = confluent_command(config, stem.with_name(stem.name + ".json"))
+        self.output.touch()
+        self._log, self._read, self._over = log, 0, False
+        self._program = Watched(line, self._said)
+        self._telling = Telling(config.member, set(config.assignors) == {COOPERATIVE}, log)
+        pid = self._program.pid or 0
+        self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
+        self._member_id: str | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """As subprocess says it."""
+        code = self._program.returncode
+        return code if code is None or code <= 128 else 128 - code
+
+    @property
+    def clean(self) -> bool:
+        """A JVM that ends in order on SIGTERM still gives that as its end."""
+        return self.returncode in (0, -SIGTERM) and self._over
+
+    def terminate(self) -> None:
+        """SIGTERM, on which it closes its consumer."""
+        self._program.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._program.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self._program.signal(SIGSTOP)
+        self.paused = True
+
+    def stall(self) -> None:
+        """Not in its protocol."""
+        raise NotSupported(
+            f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer polls without a stop"
+        )
+
+    def order(self, what: str) -> None:
+        """Not in its protocol."""
+        raise NotSupported(
+            f"member {self.config.member!r} runs {self.config.client}, which can't be told to {what.partition(' ')[0]}"
+        )
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self.paused:
+            self._program.signal(SIGCONT)
+            self.paused = False
+
+    def end(self, timeout_s: float) -> None:
+        """As every member."""
+        try:
+            self._program.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._program.kill()
+        self._program.close()
+        self.paused = False
+        self._translate(final=True)
+        self._writer.close()
+
+    def catch_up(self) -> None:
+        """Translate what it has printed since the last time."""
+        self._translate()
+
+    def epitaph(self) -> str:
+        """How it ended; what it doesn't survive it prints among its JSON lines, the cause first."""
+        lines = self._said.read_text("utf-8", "replace").splitlines()
+        self.last_error = next((line[:500] for line in lines if line and not line.startswith("{")), self.last_error)
+        return super().epitaph()
+
+    def _translate(self, final: bool = False) -> None:
+        with self._said.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        data = data[: data.rfind(b"\n") + 1]  # a torn last line waits for its rest, or is what a kill left
+        said = [found for line in data.splitlines() if (found := _object(line)) is not None]
+        if any(s["name"].startswith("partitions_") for s in said) and not (self._log.catch_up() or final):
+            return  # the broker is away: the generation of these callbacks can't be known now
+        self._read += len(data)
+        for each in said:
+            self._over = self._over or each["name"] == "shutdown_complete"
+            for kind, fields in self._telling.events(each):
+                if kind == "start":
+                    config = self.config
+                    given = [f"{config.client}:{name}" for name in config.assignors]
+                    fields |= config.start(config.assignors, given)
+                self._member_id = fields.setdefault("member_id", self._member_id)
+                self.take(self._writer.write(kind, **fields))
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "name" in found and "timestamp" in found else None

@@ -1,0 +1,264 @@
+"""What hits the members of a group: they are killed, stand still, stop polling, change their subscription."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from typing import Any
+
+from kafka_assignors.errors import ConfigError
+
+from ..errors import MemberDied, NotStable
+from .process import MemberProcess
+
+STOP_S = 15
+_TICK_S = 0.02
+
+
+class MemberFaults(ABC):
+    """The faults of a `MemberGroup`; each is in the history before it acts and when it is over."""
+
+    group: str
+    _processes: dict[str, MemberProcess]
+
+    def kill(self, name: str) -> None:
+        """End a member with SIGKILL: the coordinator learns of it when its session ends.
+
+        Raises:
+            ConfigError: No such member is running.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        self.write("fault_begin", **process.named("kill"))
+        process.kill()
+        self._ended(name, STOP_S)
+        self.write("fault_end", **process.named("kill"))
+
+    def interrupt(self, name: str) -> None:
+        """Send a bridged member SIGINT; `wait_end` waits for the end of one whose application ends by it.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotSupported: Its client isn't ``bridge``.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        self.write("fault_begin", **process.named("interrupt"))
+        process.interrupt()
+        self.write("fault_end", **process.named("interrupt"))
+
+    def pause(self, name: str) -> None:
+        """Make a member stand still (SIGSTOP): the coordinator evicts it when its session ends, unless it is resumed.
+
+        Raises:
+            ConfigError: No such member is running, or it is paused already.
+        """
+        process = self._running(name)
+        if process.paused:
+            raise ConfigError(f"member {name!r} of group {self.group!r} is paused already")
+        self._count_from_here()
+        self.write("fault_begin", **process.named("pause"))
+        process.pause()
+
+    def pause_at_work(self, name: str, timeout_s: float = 15) -> None:
+        """As `pause`, while the member works on what it has consumed and hasn't begun to commit it.
+
+        Records must come, and its work take a while: the member tells when it begins, and is paused only then.
+
+        Raises:
+            ConfigError: As `pause`.
+            NotStable: It wasn't met at work by the deadline.
+            MemberDied: A member ended by itself.
+        """
+        process = self._running(name)
+
+        def began_to_commit() -> bool:
+            return not process.at_work
+
+        def caught() -> bool:
+            met = process.at_work
+            if met:
+                self.pause(name)
+                process.catch_up()
+                if began_to_commit():
+                    self.resume(name)
+                    met = False
+            return met
+
+        self._until(
+            caught,
+            lambda: f"member {name!r} of group {self.group!r} wasn't met at work within {timeout_s:g} s; send records",
+            timeout_s,
+        )
+
+    def stall(self, name: str, timeout_s: float = 15) -> None:
+        """Make a member stop polling, its heartbeats go on: it is out once its ``max_poll_interval_ms`` is over.
+
+        It stops between two polls, so records must come; one that was just started stops before its first.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotSupported: Its client can't be told to.
+            NotStable: It still polls after `timeout_s`.
+            MemberDied: It ended by itself.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        process.stall()
+        self._until(
+            lambda: process.stalled,
+            lambda: f"member {name!r} of group {self.group!r} still polls after {timeout_s:g} s; send records",
+            timeout_s,
+        )
+
+    def stall_assign(self, name: str) -> None:
+        """Make a member stand still the next time it assigns as leader; returns at once.
+
+        Its heartbeats stop too, as kafka-python's do while it assigns: it is out when its session ends. `wait_stalled`
+        waits until it stands still, `kill` makes it die there, `resume` lets it go on.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotSupported: Its client can't be told to.
+        """
+        process = self._running(name)
+        self._count_from_here()
+        process.order("stall-assign")
+
+    def wait_stalled(self, name: str, timeout_s: float = 15) -> None:
+        """Wait until a member stands still in its assign.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotStable: It doesn't by the deadline: it may not be the leader, or there was no rebalance.
+            MemberDied: A member ended by itself.
+        """
+        process = self._running(name)
+        self._until(
+            lambda: process.stalled,
+            lambda: f"member {name!r} of group {self.group!r} wasn't asked to assign within {timeout_s:g} s",
+            timeout_s,
+        )
+
+    def resume(self, name: str) -> None:
+        """Let a member go on that was paused (SIGCONT) or stalled.
+
+        Raises:
+            ConfigError: No such member is running, or it is neither paused nor stalled.
+        """
+        process = self._running(name)
+        if not (process.paused or process.stalled):
+            raise ConfigError(f"member {name!r} of group {self.group!r} isn't paused")
+        self._count_from_here()
+        paused = process.paused
+        process.resume()
+        process.stalled = False  # of its stall it tells itself
+        if paused:
+            self.write("fault_end", **process.named("pause"))
+
+    def subscribe(self, name: str, topics: Collection[str] = (), *, pattern: str | None = None) -> None:
+        """Change a member's subscription in place; it takes effect between two polls, so records must come.
+
+        Raises:
+            ConfigError: No such member is running, or not exactly one of `topics` and `pattern` is given.
+            NotSupported: Its client can't be told to.
+        """
+        process = self._running(name)
+        if isinstance(topics, str) or bool(topics) == bool(pattern):
+            raise ConfigError(f"member {name!r} needs a list of topics or a pattern, not {topics!r} and {pattern!r}")
+        self._count_from_here()
+        wanted = {"pattern": pattern} if pattern else {"topics": sorted(topics)}
+        named = {"member": name, "incarnation": process.config.incarnation, "target": name}
+        self.write("admin_change", change="subscribe", **named, subscription=wanted)
+        process.order(f"subscribe {json.dumps(wanted)}")
+        process.topics, process.pattern = tuple(sorted(topics)), pattern
+
+    def wait_end(self, name: str, timeout_s: float = 15) -> str:
+        """Wait until a member ends by itself, as one that was fenced must.
+
+        Returns:
+            How it ended, and what it said last.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotStable: It still runs after `timeout_s`.
+            MemberDied: Another member ended by itself.
+        """
+        process = self._running(name)
+        deadline = time.monotonic() + timeout_s
+        while process.returncode is None:
+            if time.monotonic() > deadline:
+                raise self._missed(
+                    f"member {name!r} of group {self.group!r} still runs after {timeout_s:g} s", timeout_s
+                )
+            self._check_alive(but=name)
+            time.sleep(_TICK_S)
+        self._ended(name, STOP_S)
+        return process.epitaph()
+
+    def wait_committing(self, timeout_s: float = 30) -> None:
+        """Wait until every member that owns something commits, from now on: it has found brokers and coordinator.
+
+        Records must come.
+
+        Raises:
+            NotStable: Not by the deadline; names who doesn't.
+            MemberDied: A member ended by itself.
+        """
+        since_ns = time.monotonic_ns()
+
+        def silent() -> list[str]:
+            running = [p for p in self._processes.values() if not (p.paused or p.stalled)]
+            return sorted(p.config.member for p in running if p.held and p.committed_ns <= since_ns)
+
+        self._until(
+            lambda: not silent(),
+            lambda: f"not committing after {timeout_s:g} s in group {self.group!r}: {', '.join(silent())}",
+            timeout_s,
+        )
+
+    def _until(self, condition: Callable[[], bool], failure: Callable[[], str], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._check_alive()
+            for process in self._processes.values():
+                process.catch_up()
+            if condition():
+                return
+            if time.monotonic() > deadline:
+                raise self._missed(failure(), timeout_s)
+            time.sleep(_TICK_S)
+
+    def _check_alive(self, but: str | None = None) -> None:
+        for name, process in tuple(self._processes.items()):
+            if name != but and process.returncode is not None:
+                self._ended(name, STOP_S, asked=False)
+                raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
+
+    def _missed(self, message: str, timeout_s: float) -> NotStable:
+        self.write("not_over", waited_s=timeout_s, awaited=message)
+        return NotStable(message)
+
+    @abstractmethod
+    def write(self, kind: str, **data: Any) -> Any:
+        """Write an event of the harness."""
+
+    @abstractmethod
+    def _running(self, name: str) -> MemberProcess:
+        """The process of a running member."""
+
+    @abstractmethod
+    def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
+        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event.
+
+        Args:
+            name: The member.
+            timeout_s: The deadline.
+            asked: It was told to end, or its end was awaited; False: it ended by itself.
+        """
+
+    @abstractmethod
+    def _count_from_here(self) -> None:
+        """The next `Stable` counts from the first fault."""

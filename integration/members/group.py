@@ -1,0 +1,440 @@
+"""A group of members, each a process of its own: start, stop, and wait until the group is stable."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kafka.errors import KafkaError
+
+from kafka_assignors.connection import Connection
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.history.coordinator_log import GroupCommitted
+from kafka_assignors.history.events import Event, EventWriter, file_stem
+
+from ..errors import HarnessError, MemberDied, NotDrained, NotStable
+from ..history.coordinator import CoordinatorLog
+from ..history.manifest import RunFile
+from ..proxy import FaultProxy
+from ..topics import Topics
+from .clients.kafka_python import AIOKAFKA, BRIDGE, CLIENT, MemberConfig
+from .clients.verifiable import CONFLUENT, JAVA, VERIFIABLE, VerifiableProcess
+from .faults import STOP_S, MemberFaults
+from .process import MemberProcess, PythonProcess
+from .rest import Stable, assigned_to, due, names_of, seen
+from .topic_changes import TopicChanges
+
+__all__ = ["CLIENTS", "MemberGroup", "Stable"]
+
+CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE)
+"""What members may run."""
+_PROGRAMS = {
+    CLIENT: ("kafka_assignors.integration.members.clients.kafka_python", "kafka"),
+    AIOKAFKA: ("kafka_assignors.integration.members.clients.aiokafka", "aiokafka"),
+    BRIDGE: ("kafka_assignors.integration.members.clients.bridge", "confluent_kafka"),
+}
+"""Client -> the module of members that write their history, and the package that it needs."""
+_TRANSFORMERS = {
+    CLIENT: ("kafka_assignors.integration.members.transformers.kafka_python", "kafka"),
+    AIOKAFKA: ("kafka_assignors.integration.members.transformers.aiokafka", "aiokafka"),
+}
+"""The same, of members that transform."""
+TRANSFORMING = (*_TRANSFORMERS, CONFLUENT, JAVA)
+"""What members may run that have an output topic."""
+_TICK_S = 0.02
+
+
+class MemberGroup(MemberFaults, TopicChanges):
+    """The members of one group, the reader of their coordinator log, and the harness's own events.
+
+    A context manager; leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
+    and `run` stay readable. What hits its members is in `MemberFaults`, what happens to its topics in
+    `TopicChanges`.
+
+    Args:
+        bootstrap: ``host:port``, several with commas; or a connection, which its members share.
+        group: Group id; use a new one per run, or the members meet an older group's commits.
+        folder: Where the history goes; made when missing.
+        run: Id of the run, on every event.
+        session_timeout_ms: How long the coordinator waits for a silent member.
+        heartbeat_interval_ms: At most a third of it; bounds how fast a member notices a rebalance.
+
+    Raises:
+        BrokerUnreachable: No broker answers.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Connection,
+        group: str,
+        folder: Path,
+        run: str,
+        *,
+        session_timeout_ms: int = 2000,
+        heartbeat_interval_ms: int = 300,
+    ) -> None:
+        self.group, self.folder = group, folder
+        self._connection = Connection.of(bootstrap)
+        self.bootstrap, self.run = self._connection.bootstrap, run
+        self._kept = ExitStack()  # what members read to get in
+        self._access: Path | None = None
+        self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
+        self._processes: dict[str, MemberProcess] = {}
+        self._incarnations: dict[str, int] = {}
+        self._owners: dict[TopicPartition, str] = {}
+        self._last_ns: int | None = None  # the event that the next `Stable` counts from
+        self._closing = False
+        self._writer = RunFile(folder / f"{file_stem(group)}.harness.jsonl", run, "harness", group=group)
+        log_writer = EventWriter(folder / f"{file_stem(group)}.coordlog.jsonl", run, "coordlog", group=group)
+        try:
+            self._log = CoordinatorLog(bootstrap, group, log_writer)
+            self._topics = Topics(bootstrap)
+            if self._connection.tls or self._connection.sasl:
+                self._access = self._kept.enter_context(self._connection.file())
+        except BaseException:
+            with suppress(AttributeError):
+                self._log.close()
+            log_writer.close()
+            self._writer.close()
+            raise
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Names of the members that were started and neither stopped nor killed, sorted."""
+        return tuple(sorted(self._processes))
+
+    def step(self, name: str, gap_ms: int | None = None) -> None:
+        """Begin a named step of the scenario: the next `wait_stable` counts from here.
+
+        Args:
+            name: What happens in it.
+            gap_ms: How long a topic-partition may be without an owner in it, which law O4 judges; None: any time.
+        """
+        bound = {} if gap_ms is None else {"gap_ms": gap_ms}
+        self._last_ns = self._writer.write("step", name=name, **bound).mono_ns
+
+    def write(self, kind: str, **data: Any) -> Event:
+        """Write an event of the harness into the group's history."""
+        return self._writer.write(kind, **data)
+
+    def start(
+        self,
+        name: str,
+        topics: Collection[str],
+        assignors: Sequence[str],
+        *,
+        client: str = CLIENT,
+        instance_id: str | None = None,
+        rack: str | None = None,
+        pattern: str | None = None,
+        guarded: bool = False,
+        output: str | None = None,
+        via: FaultProxy | None = None,
+        **consumer: Any,
+    ) -> None:
+        """Start a member and return at once.
+
+        Args:
+            name: Its name in the run; free again once it was stopped or killed.
+            topics: Its subscription; empty with a `pattern`.
+            assignors: Names, most wanted first; with another client than kafka-python its own assignors.
+            client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM,
+                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line, ``aiokafka`` that,
+                ``bridge`` an application with confluent-kafka and our assignors.
+            instance_id: Makes it a static member.
+            rack: Its ``client.rack``.
+            pattern: It subscribes to all topics whose names match this regular expression; kafka-python alone.
+            guarded: It is guarded by `kafka_assignors.guard`, whatever its assignors are; ours do that by themselves.
+            output: It transforms: each record gets an output in this topic, exactly once; see `members.transformers`.
+            via: All of its connections pass this proxy, which may then hit them.
+            **consumer: Settings for the client, named as kafka-python names them; they win over the harness's own.
+
+        Raises:
+            ConfigError: The name is taken, there are no topics or assignors, topics and a pattern, or several topics
+                for a Java member.
+            UnknownName: No such client, or it has no such assignor.
+            MachineError: Java or jars are missing and cannot be fetched.
+        """
+        if name in self._processes:
+            raise ConfigError(
+                f"member {name!r} of group {self.group!r} is running; stop or kill it, or take another name"
+            )
+        if isinstance(topics, str) or isinstance(assignors, str) or not assignors or not (topics or pattern):
+            raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
+        if pattern is not None and (topics or client != CLIENT):
+            raise ConfigError(f"member {name!r} has the pattern {pattern!r}: give it no topics, and client {CLIENT!r}")
+        if client not in CLIENTS:
+            raise UnknownName("client", client, CLIENTS)
+        if output is not None and client not in TRANSFORMING:
+            raise UnknownName("client that transforms", client, TRANSFORMING)
+        incarnation = self._incarnations.get(name, -1) + 1
+        self._incarnations[name] = incarnation
+        stem = file_stem(self.group, name, incarnation)
+        config = MemberConfig(
+            bootstrap=self.bootstrap if via is None else via.admit(name, self.group, incarnation),
+            group=self.group,
+            member=name,
+            topics=tuple(sorted(topics)),
+            assignors=tuple(assignors),
+            history=str(self.folder / f"{stem}.jsonl"),
+            run=self.run,
+            incarnation=incarnation,
+            instance_id=instance_id,
+            rack=rack,
+            client=client,
+            pattern=pattern,
+            guarded=guarded,
+            output=output,
+            access=None if self._access is None else str(self._access),
+            **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
+            consumer=consumer,
+        )
+        self._count_from_here()
+        process = self._processes[name] = self._spawn(config, self.folder / stem)
+        process.via = via
+        if counts := self._counts():
+            self._writer.write("topics", topics=counts)
+
+    def stop(self, name: str, timeout_s: float = STOP_S) -> None:
+        """Ask a member to leave the group and wait for the end of its process.
+
+        Raises:
+            ConfigError: No such member is running, or it is paused or cut off.
+            MemberDied: It didn't end within `timeout_s` (it is killed then), or not cleanly.
+        """
+        process = self._running(name)
+        if process.paused or process.cut_off:
+            what = "paused; resume" if process.paused else "cut off; heal that"
+            raise ConfigError(f"member {name!r} of group {self.group!r} is {what} or kill it")
+        self._count_from_here()
+        runs = process.returncode is None
+        process.terminate()
+        self._ended(name, timeout_s, asked=runs)
+        if not process.clean:
+            raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
+
+    def wait_stable(
+        self, members: Collection[str] | None = None, timeout_s: float = 30, complete: bool = True
+    ) -> Stable:
+        """Wait until the group is at rest.
+
+        That is: the last committed generation has exactly these members, each of them has adopted it, holds what it
+        was assigned and gave up nothing in it (under a cooperative assignor that makes another generation due), its
+        leader saw the subscribed topics as they are, and every partition of those is owned.
+
+        Args:
+            members: Names; default: all that run and are neither paused, stalled nor cut off.
+            timeout_s: Deadline.
+            complete: False: partitions that nobody owns are no reason to wait.
+
+        Raises:
+            NotStable: The deadline passed; tells the last committed generation, what each member holds, and errors.
+            MemberDied: A member ended by itself.
+        """
+        if members is None:
+            members = [name for name, each in self._processes.items() if not each.away]
+        wanted = set(members)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._log.wait(_TICK_S)
+            self._check_alive()
+            read_ns = time.monotonic_ns()
+            committed = self._log.generation
+            for process in self._processes.values():
+                process.catch_up()
+            try:
+                left = due(committed, self._processes, wanted, self._partitions, complete)
+            except KafkaError as error:  # a broker that is gone; another will answer
+                left = [f"the brokers don't tell what topics there are: {type(error).__name__}: {error}"]
+            if not left and committed is not None:
+                return self._stable(committed, read_ns)
+            if time.monotonic() > deadline:
+                self._tell_unstable(wanted, left, committed, timeout_s)
+                raise NotStable(self._unstable(left, committed, timeout_s))
+
+    def drain(self, timeout_s: float = 30, *, committed: bool = False) -> dict[TopicPartition, int]:
+        """Wait until the group has consumed every record that its topics hold now; then say so in the history.
+
+        Args:
+            timeout_s: Deadline.
+            committed: All of it must be committed, too, as the outputs of members that transform then are.
+
+        Returns:
+            topic-partition -> end offset when this call began.
+
+        Raises:
+            NotDrained: The deadline passed; tells what is left.
+            MemberDied: A member ended by itself.
+        """
+        tps = [TopicPartition(t, p) for t, n in self._partitions().items() for p in range(n)]
+        held = self._topics.begins_and_ends(tps)
+        # Where everything was deleted there is nothing to read, and so nothing will be committed.
+        left = {tp: end for tp, (begin, end) in held.items() if end > begin}
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._check_alive()
+            # What killed members consumed without a commit is read again, so commits are what counts; but a commit that
+            # a rebalance refused isn't made good while no record follows, so what an owner has consumed counts as well.
+            offsets = self._log.offsets
+            for process in self._processes.values():
+                process.catch_up()
+                if committed:
+                    continue
+                offsets |= {tp: max(at, offsets.get(tp, 0)) for tp, at in process.position.items()}
+            left = {tp: end for tp, end in left.items() if offsets.get(tp, 0) < end}
+            if not left:
+                break
+            if time.monotonic() > deadline:
+                reached = [(tp, offsets.get(tp, 0), end) for tp, end in sorted(left.items())]
+                rows = [{"topic": tp.topic, "partition": tp.partition, "offset": at, "end": e} for tp, at, e in reached]
+                self._writer.write("not_drained", waited_s=timeout_s, left=rows)
+                behind = ", ".join(f"{tp.topic}-{tp.partition}: {end - at}" for tp, at, end in reached)
+                raise NotDrained(f"group {self.group!r} has records left after {timeout_s:g} s: {behind}")
+            self._log.wait(_TICK_S)
+        ends = {tp: end for tp, (_, end) in sorted(held.items())}
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in ends.items()]
+        self._writer.write("step", name="drained", offsets=rows)
+        return ends
+
+    def wait_committed(self, ends: Mapping[TopicPartition, int], timeout_s: float = 30) -> None:
+        """Wait until the group has committed up to these offsets.
+
+        Raises:
+            NotStable: Not by the deadline.
+            MemberDied: A member ended by itself.
+        """
+        self._until(
+            lambda: all(self._log.offsets.get(tp, 0) >= end for tp, end in ends.items()),
+            lambda: f"group {self.group!r} hasn't committed all it was sent after {timeout_s:g} s",
+            timeout_s,
+        )
+
+    def close(self) -> None:
+        """End all members, by terminate and then kill, and the reader of the log. Never raises for what they did."""
+        try:
+            if not self._closing:
+                self._closing = True
+                self._writer.write("closing")
+            running = {name for name, process in self._processes.items() if process.returncode is None}
+            for process in self._processes.values():
+                with suppress(OSError, HarnessError):  # it has ended, or its proxy
+                    if process.via is not None:
+                        process.via.heal()
+                with suppress(OSError):
+                    process.terminate()
+                process.resume()
+            deadline = time.monotonic() + STOP_S
+            for name in tuple(self._processes):
+                self._ended(name, max(0.1, deadline - time.monotonic()), asked=name in running)
+        finally:
+            for process in self._processes.values():
+                process.kill()
+            self._log.close()
+            self._topics.close()
+            self._writer.close()
+            self._kept.close()
+
+    def __enter__(self) -> MemberGroup:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def _count_from_here(self) -> None:
+        if self._last_ns is None:
+            self._last_ns = time.monotonic_ns()
+
+    def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
+        if config.client not in _PROGRAMS:
+            return VerifiableProcess(config, self._log, stem)
+        module, package = (_PROGRAMS if config.output is None else _TRANSFORMERS)[config.client]
+        if find_spec(package) is None:
+            missing = package.replace("_", "-")
+            raise ConfigError(
+                f"member {config.member!r} runs {missing}, which is missing: pip install "
+                f"'kafka-assignors[{missing.removesuffix('-kafka')}]'"
+            )
+        endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
+        return PythonProcess(config, module, *endings)
+
+    def _running(self, name: str) -> MemberProcess:
+        if name not in self._processes:
+            raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {', '.join(self.running)}")
+        return self._processes[name]
+
+    def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
+        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event."""
+        process = self._processes[name]
+        process.end(timeout_s)
+        del self._processes[name]
+        code = process.returncode
+        assert code is not None
+        fields: dict[str, Any] = {"member": name, "incarnation": process.config.incarnation, "code": code}
+        fields["asked"] = asked
+        if code < 0:
+            fields["signal"] = signal.Signals(-code).name
+        self._writer.write("exit", **fields)
+
+    def _partitions(self) -> dict[str, int]:
+        """Partitions of every subscribed topic that exists, as the brokers say at this moment."""
+        running = self._processes.values()
+        topics = {topic for process in running for topic in process.topics}
+        return self._topics.counts(topics, {process.pattern for process in running if process.pattern is not None})
+
+    def _counts(self) -> dict[str, int]:
+        """`_partitions` for the history; nothing where no broker answers."""
+        with suppress(KafkaError):
+            return self._partitions()
+        return {}
+
+    def _stable(self, committed: GroupCommitted, read_ns: int) -> Stable:
+        names = names_of(committed, self._processes)
+        owned: dict[str, dict[str, list[int]]] = {}
+        for member in committed.members:
+            topics: dict[str, list[int]] = {}
+            for topic, partition in sorted(assigned_to(member)):
+                topics.setdefault(topic, []).append(partition)
+            owned[names[member.member_id]] = topics
+        owners = {TopicPartition(t, p): m for m, topics in owned.items() for t, ps in topics.items() for p in ps}
+        adopted_ns = max((p.adopted_ns for p in self._processes.values()), default=time.monotonic_ns())
+        begun_ns = adopted_ns if self._last_ns is None else self._last_ns
+        moved = moves(self._owners, owners)
+        self._owners, self._last_ns = owners, None
+        fields: dict[str, Any] = {"generation": committed.generation, "topics": self._partitions()}
+        # It was so when it was read, or when the last member adopted; by now the group may have gone on.
+        ago_ns = time.monotonic_ns() - max(read_ns, adopted_ns + 1)
+        at = {"ts_ns": time.time_ns() - ago_ns, "mono_ns": time.monotonic_ns() - ago_ns}
+        self._writer.write("step", name="stable", **at, **fields, adopted_ns=adopted_ns)
+        return Stable(
+            committed.generation,
+            committed.protocol or "",
+            names.get(committed.leader or "", ""),
+            owned,
+            moved,
+            max(0.0, (adopted_ns - begun_ns) / 1e9),
+            begun_ns,
+        )
+
+    def _tell_unstable(
+        self, wanted: Collection[str], left: Sequence[str], committed: GroupCommitted | None, timeout_s: float
+    ) -> None:
+        fields: dict[str, Any] = {"members": sorted(wanted), "due": list(left)}
+        if committed is not None:
+            fields["generation"] = committed.generation
+        if counts := self._counts():
+            fields["topics"] = counts
+        self._writer.write("not_stable", waited_s=timeout_s, **fields)
+
+    def _unstable(self, left: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
+        said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
+        lines = [f"group {self.group!r} isn't stable after {timeout_s:g} s; last committed generation: {said}"]
+        lines += [f"  due: {each}" for each in left]
+        return "\n".join([*lines, *(f"  {line}" for line in seen(self._processes))])

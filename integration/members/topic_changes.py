@@ -1,0 +1,155 @@
+"""The topics of a group that runs: made, grown, deleted; and which node coordinates it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC, partition_of
+
+from ..errors import NotStable
+from ..topics import Topics
+
+
+class TopicChanges(ABC):
+    """What may happen to the topics of a `MemberGroup`; each change is in the history before it is made."""
+
+    group: str
+    _topics: Topics
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """Make a topic, which members that subscribe to a pattern may match; returns when its partitions have leaders.
+
+        Raises:
+            ConfigError: It exists.
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        self._topics.require("made", topic, partitions)
+        self._change("create_topic", topic, partitions)
+        self._topics.create({topic: partitions})
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """Let a topic grow to so many partitions; returns when they have leaders.
+
+        Raises:
+            ConfigError: It doesn't exist, or has as many already.
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        self._topics.require("grow", topic, partitions)
+        self._change("add_partitions", topic, partitions)
+        self._topics.grow(topic, partitions)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic; returns when the brokers don't know it any more.
+
+        Raises:
+            ConfigError: It doesn't exist.
+            kafka.errors.KafkaError: The broker refuses.
+        """
+        self._topics.require("deleted", topic, 0)
+        self._change("delete_topic", topic, 0)
+        self._topics.delete(topic)
+
+    def coordinator(self) -> int | None:
+        """The node that coordinates this group; None: nobody does at the moment."""
+        count = self._topics.counts([COORDINATOR_TOPIC]).get(COORDINATOR_TOPIC)
+        if count is None:
+            return None
+        return self._topics.leader(TopicPartition(COORDINATOR_TOPIC, partition_of(self.group, count)))
+
+    def wait_in_sync(self, timeout_s: float = 30) -> None:
+        """Wait until every replica of the subscribed topics and of the coordinator log is in sync.
+
+        Raises:
+            NotStable: Not by the deadline.
+        """
+        try:
+            self._topics.wait_in_sync([*self._partitions(), COORDINATOR_TOPIC], timeout_s)
+        except NotStable as error:
+            self.write("not_over", waited_s=timeout_s, awaited=str(error))
+            raise
+
+    def leader_and_follower(self, tp: TopicPartition) -> tuple[int, int]:
+        """The nodes with the two replicas of a partition, in sync.
+
+        Raises:
+            ConfigError: It has no leader, or not exactly one follower.
+            NotStable: They aren't in sync.
+        """
+        self._topics.wait_in_sync([tp.topic])
+        leader, followers = self._topics.leader(tp), self._topics.followers(tp)
+        if leader is None or len(followers) != 1:
+            what = f"{tp.topic}-{tp.partition} has leader {leader} and followers {followers}"
+            raise ConfigError(f"{what}, and needs one of each; is it a lossy topic?")
+        return leader, followers[0]
+
+    def ends(self, topic: str) -> dict[TopicPartition, int]:
+        """The offset behind the last record of each partition of a topic, as its leader says."""
+        tps = [TopicPartition(topic, p) for p in range(self._topics.counts([topic]).get(topic, 0))]
+        return {tp: end for tp, (_, end) in self._topics.begins_and_ends(tps).items()}
+
+    def wait_ends(self, topic: str, ends: Mapping[TopicPartition, int], timeout_s: float = 30) -> None:
+        """Wait until a topic's partitions end at these offsets or behind them.
+
+        Raises:
+            NotStable: Not by the deadline.
+            MemberDied: A member ended by itself.
+        """
+        self._until(
+            lambda: all(self.ends(topic).get(tp, 0) >= end for tp, end in ends.items()),
+            lambda: f"topic {topic!r} has too few records after {timeout_s:g} s; send some",
+            timeout_s,
+        )
+
+    def tell_truncated(
+        self, tp: TopicPartition, leader: int, before: Mapping[TopicPartition, int], timeout_s: float = 30
+    ) -> None:
+        """Wait for a new leader, and tell in the history which ends of the topic have fallen; nobody may send to it.
+
+        Args:
+            tp: The partition that gets a new leader.
+            leader: The node that must lead it.
+            before: The ends of the topic's partitions before that.
+            timeout_s: Deadline.
+
+        Raises:
+            NotStable: Another node leads it at the deadline, or its end is where it was.
+        """
+        try:
+            self._topics.wait_led_by(tp, leader, timeout_s)
+        except NotStable as error:
+            self.write("not_over", waited_s=timeout_s, awaited=str(error))
+            raise
+        after = self.ends(tp.topic)
+        fallen = [
+            {"topic": each.topic, "partition": each.partition, "offset": after[each], "end": end}
+            for each, end in sorted(before.items())
+            if after[each] < end
+        ]
+        if fallen:
+            self.write("truncated", offsets=fallen)
+        if after[tp] >= before[tp]:
+            raise NotStable(f"{tp.topic}-{tp.partition} lost nothing: it ends at {after[tp]}, as before")
+
+    def _change(self, change: str, topic: str, partitions: int) -> None:
+        self._count_from_here()
+        self.write("admin_change", change=change, target=topic, topics={topic: partitions})
+
+    @abstractmethod
+    def _until(self, condition: Callable[[], bool], failure: Callable[[], str], timeout_s: float) -> None:
+        """Wait for a condition, or raise `NotStable` with what failed."""
+
+    @abstractmethod
+    def write(self, kind: str, **data: Any) -> Any:
+        """Write an event of the harness."""
+
+    @abstractmethod
+    def _partitions(self) -> Mapping[str, int]:
+        """Partitions of every subscribed topic that exists."""
+
+    @abstractmethod
+    def _count_from_here(self) -> None:
+        """The next `Stable` counts from the first change."""

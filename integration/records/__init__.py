@@ -1,0 +1,7 @@
+"""Records that a run sends and reads back."""
+
+from __future__ import annotations
+
+from .sender import Record, Sender, read_back, send
+
+__all__ = ["Record", "Sender", "read_back", "send"]

@@ -1,0 +1,486 @@
+"""Records: sent through a partitioner, and read back, with every placement in the history.
+
+A record's value is JSON: ``{"run": …, "id": …}`` and, if the record names one, ``"partition"``. The id is unique in the
+run; the header ``partitioner`` has the partitioner's name.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from kafka import KafkaConsumer, KafkaProducer, Serializer, TopicPartition
+from kafka.partitioner import Partitioner
+
+from kafka_assignors.connection import Connection, Right, denied, needing
+from kafka_assignors.errors import AccessRefused, ConfigError
+from kafka_assignors.history.events import EventWriter
+
+from ..errors import HarnessError, NotDrained
+from ..history.manifest import RunFile
+from ..members.transformers import AUTHOR
+from ..names import partitioner_named, settings_of_partitioner
+from ..topics import Topics
+from ..topics.reach import make_no_topics, require_broker
+from .promise import promised_name, promised_partition
+
+HEADER = "partitioner"
+_IN_FLIGHT = 1000
+_TIMEOUT_S = 60.0
+_TICK_S = 0.02
+ALL, LEADER = "all", "leader"
+"""Whose acknowledgement a record needs: that of all replicas in sync, or the leader's alone."""
+Counts = dict[str, dict[int, int]]
+"""topic -> partition -> records."""
+
+
+class Record(NamedTuple):
+    """One record to send.
+
+    Args:
+        topic: Where to.
+        key: Key bytes, or None.
+        partition: The partition it asks for; only the partitioner ``explicit`` listens.
+    """
+
+    topic: str
+    key: bytes | None = None
+    partition: int | None = None
+
+
+@dataclass
+class Sent:
+    """What became of the records.
+
+    Args:
+        acked: Records the broker acknowledged.
+        nacked: Records it didn't.
+        failed: The reasons of the first ten of those.
+        mispredicted: Acknowledged records that lie elsewhere than the partitioner said.
+        counts: Acknowledged records per topic and partition.
+    """
+
+    acked: int = 0
+    nacked: int = 0
+    mispredicted: int = 0
+    failed: list[str] = field(default_factory=list)
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass
+class ReadBack:
+    """What the topics hold.
+
+    Args:
+        records: Records read.
+        counts: partitioner -> topic -> partition -> records; under "" what has no header of ours.
+    """
+
+    records: int = 0
+    counts: dict[str, Counts] = field(default_factory=dict)
+
+
+def send(
+    bootstrap: str | Connection,
+    folder: Path,
+    run: str,
+    partitioner: str,
+    records: Iterable[Record],
+    *,
+    acks: str = ALL,
+    timeout_s: float = _TIMEOUT_S,
+) -> Sent:
+    """Send records and wait until the broker has answered for each.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        folder: Gets a history file of its own.
+        run: Id of the run, in every event and every value.
+        partitioner: Name; see `names.partitioner_named`.
+        records: Sent in this order.
+        acks: Who must have a record before it counts as sent, `ALL` or `LEADER`; what the leader alone has may be lost.
+        timeout_s: For one record to be acknowledged; after that it counts as failed.
+
+    Raises:
+        UnknownName, ConfigError: The partitioner can't be made, or no such `acks`.
+        BrokerUnreachable: No broker answers.
+    """
+    with closing(_Channel(bootstrap, folder, run, partitioner, timeout_s, acks)) as channel:
+        for record in records:
+            channel.send(record)
+        channel.flush()
+        return channel.sent
+
+
+def read_back(
+    bootstrap: str | Connection,
+    folder: Path,
+    run: str,
+    topics: Collection[str],
+    *,
+    committed: bool = False,
+    timeout_s: float = _TIMEOUT_S,
+) -> ReadBack:
+    """Read topics from their first record to the end they have now, each record an event.
+
+    Args:
+        bootstrap: ``host:port``, several with commas.
+        folder: Gets a history file of its own.
+        run: Id of the run, in every event.
+        topics: Which.
+        committed: With ``read_committed``: waits until the transactions that are open now are over, and leaves out what
+            was aborted.
+        timeout_s: For all of it.
+
+    Raises:
+        ConfigError: A topic doesn't exist.
+        BrokerUnreachable: No broker answers.
+        NotDrained: The end wasn't reached within `timeout_s`.
+    """
+    deadline = time.monotonic() + timeout_s
+    seen = ReadBack()
+    isolation: dict[str, Any] = {"isolation": "read_committed"} if committed else {}
+    with (
+        closing(_consumer(bootstrap)) as asker,
+        closing(_consumer(bootstrap, committed)) as consumer,
+        _writer(folder, "readback", run, "harness") as writer,
+    ):
+        partitions = {topic: consumer.partitions_for_topic(topic) for topic in sorted(topics)}
+        if missing := [topic for topic, ids in partitions.items() if not ids]:
+            with closing(Topics(bootstrap)) as there:  # it tells apart what the user may not see
+                there.counts(missing, may="Read")
+            raise ConfigError(f"no topic {', '.join(map(repr, missing))} at {bootstrap}; was it created?")
+        tps = [TopicPartition(topic, p) for topic, ids in partitions.items() for p in sorted(ids)]
+        may_read = [Right("Read", "Topic", topic) for topic in partitions]
+        consumer.assign(tps)
+        # One that reads what is committed is told of no end behind an open transaction.
+        begins, ends = asker.beginning_offsets(tps), asker.end_offsets(tps)
+        for tp in tps:
+            consumer.seek(tp, begins[tp])
+        left = {tp for tp in tps if begins[tp] < ends[tp]}
+        while left:
+            if time.monotonic() > deadline:
+                behind = ", ".join(f"{tp.topic}-{tp.partition} at {consumer.position(tp)}/{ends[tp]}" for tp in left)
+                raise NotDrained(f"not read to the end within {timeout_s:g} s: {behind}")
+            with needing(Connection.of(bootstrap), *may_read):
+                polled = consumer.poll(timeout_ms=200)
+            for tp, records in polled.items():
+                for record in records:
+                    if record.offset < ends[tp]:
+                        _take(writer, seen, record)
+            # The position passes control records and what compaction left out, which no poll returns.
+            left = {tp for tp in left if consumer.position(tp) < ends[tp]}
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
+        writer.write("step", name="read_back", offsets=rows, **isolation)
+    return seen
+
+
+class Sender:
+    """Sends in the background at a bounded rate, so that loss can be judged while a group changes.
+
+    A context manager: sends from `start` to `stop`.
+
+    Args:
+        topics: Served by turns.
+        partitioner: Name.
+        rate_per_s: Records per second, over all topics; what the producer can't keep up with is left out.
+        keys: Number of different keys; every fourth record has none.
+        acks: As `send`'s.
+
+    Raises:
+        ConfigError: `rate_per_s` or `keys` isn't above 0, no topics, or no such `acks`.
+        UnknownName, BrokerUnreachable: As `send`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Connection,
+        folder: Path,
+        run: str,
+        topics: Collection[str],
+        partitioner: str,
+        rate_per_s: float,
+        *,
+        keys: int = 50,
+        acks: str = ALL,
+    ) -> None:
+        if rate_per_s <= 0 or keys <= 0 or not topics:
+            raise ConfigError(f"a sender needs topics, a rate and keys, not {topics!r}, {rate_per_s!r} and {keys!r}")
+        self._topics, self._keys, self._pause_s = sorted(topics), keys, 1 / rate_per_s
+        self._channel = _Channel(bootstrap, folder, run, partitioner, _TIMEOUT_S, acks)
+        self._stop, self._hush, self._silent = threading.Event(), threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def stop(self) -> Sent:
+        """Stop, wait for the acknowledgements, tell what became of the records. May be called again.
+
+        Raises:
+            HarnessError: Sending itself failed; the cause is chained.
+        """
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._channel.close()
+        if self._error is not None:
+            raise HarnessError(f"the background sender failed: {self._error}") from self._error
+        return self._channel.sent
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Send nothing in this block; begins when every record before it was answered for.
+
+        Raises:
+            HarnessError: It doesn't send: it was never started, or has stopped.
+        """
+        self._hush.set()
+        try:
+            while not self._silent.wait(_TICK_S):
+                if not self._thread.is_alive():
+                    raise HarnessError(f"the background sender doesn't run: {self._error or 'start it'}")
+            yield
+        finally:
+            self._hush.clear()
+
+    def __enter__(self) -> Sender:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        try:
+            self.stop()
+        except HarnessError:
+            if kind is None:
+                raise
+
+    def _work(self) -> None:
+        try:
+            due = time.monotonic()
+            for n in count():
+                if self._stop.wait(max(0.0, due - time.monotonic())):
+                    break
+                if self._hush.is_set():
+                    self._be_quiet()
+                key = None if n % 4 == 3 else b"key-%d" % (n % self._keys)
+                self._channel.send(Record(self._topics[n % len(self._topics)], key))
+                due = max(due + self._pause_s, time.monotonic() - 1)
+            self._channel.flush()
+        except BaseException as error:
+            self._error = error
+
+    def _be_quiet(self) -> None:
+        self._channel.flush()
+        self._silent.set()
+        while self._hush.is_set() and not self._stop.wait(_TICK_S):
+            pass
+        self._silent.clear()
+
+
+class _Told(Partitioner):
+    """A partitioner without a hook of its own; its answer is what it says."""
+
+    def __init__(self, inner: Partitioner, told: Any) -> None:
+        self._inner, self._told = inner, told
+        if hasattr(inner, "on_new_batch"):
+            # The producer looks for the hook by name: one that isn't there must not seem to be.
+            self.on_new_batch = inner.on_new_batch
+
+    def partition(self, topic: str, key: Any, serialized_key: bytes | None, *rest: Any) -> int:
+        """As the inner partitioner does."""
+        chosen: int = self._inner.partition(topic, key, serialized_key, *rest)
+        self._told(topic, serialized_key, chosen)
+        return chosen
+
+
+class _Json(Serializer):
+    def serialize(self, _topic: str, _headers: Any, data: Mapping[str, Any]) -> bytes:
+        return json.dumps(data, separators=(",", ":")).encode()
+
+
+class _Pending(NamedTuple):
+    record: Record
+    value_id: str
+    predicted: int | None
+    expected: int | None
+    future: Any  # None: refused before it was sent
+    error: str = ""
+
+
+class _Channel:
+    """A producer, its history, and what is still unanswered; used by one thread at a time."""
+
+    def __init__(
+        self,
+        bootstrap: str | Connection,
+        folder: Path,
+        run: str,
+        partitioner: str,
+        timeout_s: float,
+        acks: str,
+    ) -> None:
+        if acks not in (ALL, LEADER):
+            raise ConfigError(f"acks is {ALL!r} or {LEADER!r}, not {acks!r}")
+        self.sent = Sent()
+        self._run, self._timeout_s = run, timeout_s
+        self._name, self._id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
+        self._promise = promised_name(partitioner)
+        self._chosen: int | None = None
+        self._pending: deque[_Pending] = deque()
+        self._headers = [(HEADER, partitioner.encode())]
+        chooser = self._chooser(partitioner)
+        require_broker(bootstrap)
+        self._connection = Connection.of(bootstrap)
+        self._refused: AccessRefused | None = None
+        self._producer = KafkaProducer(
+            **self._connection.kafka_python(),
+            partitioner=chooser,
+            value_serializer=_Json(),
+            acks="all" if acks == ALL else 1,
+            enable_idempotence=acks == ALL,  # which needs all replicas' word
+            linger_ms=5,
+            max_block_ms=int(timeout_s * 1000),
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+        )
+        self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
+
+    def send(self, record: Record) -> None:
+        """Hand a record to the producer; waits only when too many are unanswered.
+
+        Raises:
+            AccessRefused: A record before was refused for a right that is missing.
+        """
+        self._require_right()
+        value_id = f"{self._id}-{next(self._numbers)}"
+        value: dict[str, Any] = {"run": self._run, "id": value_id}
+        if record.partition is not None:
+            value["partition"] = record.partition
+        self._chosen = None
+        try:
+            future = self._producer.send(record.topic, value=value, key=record.key, headers=self._headers)
+        except Exception as error:
+            self._note(record, error)
+            self._pending.append(_Pending(record, value_id, None, None, None, f"{type(error).__name__}: {error}"))
+        else:
+            partitions = len(self._producer.partitions_for(record.topic))
+            expected = promised_partition(self._promise, record.key, record.partition, partitions)
+            self._pending.append(_Pending(record, value_id, self._chosen, expected, future))
+        while self._pending and (len(self._pending) > _IN_FLIGHT or self._answered(self._pending[0])):
+            self._settle(self._pending.popleft())
+
+    def flush(self) -> None:
+        """Wait for every answer."""
+        self._producer.flush(timeout=self._timeout_s)
+        while self._pending:
+            self._settle(self._pending.popleft())
+        self._require_right()
+
+    def _require_right(self) -> None:
+        if self._refused is not None:
+            raise self._refused
+
+    def close(self) -> None:
+        """End the producer; what is unanswered then counts as failed."""
+        self._producer.close(timeout=5)
+        while self._pending:
+            self._settle(self._pending.popleft())
+        self._writer.close()
+
+    @staticmethod
+    def _answered(pending: _Pending) -> bool:
+        return pending.future is None or bool(pending.future.is_done)
+
+    def _chooser(self, name: str) -> Partitioner:
+        def told(_topic: str, _key: bytes | None, partition: int) -> None:
+            # The producer may ask twice for one record; the last answer counts.
+            self._chosen = partition
+
+        if "on_choice" in settings_of_partitioner(name):
+            return partitioner_named(name, on_choice=told)
+        return _Told(partitioner_named(name), told)
+
+    def _note(self, record: Record, error: BaseException) -> None:
+        self._refused = self._refused or denied(self._connection, error, Right("Write", "Topic", record.topic))
+
+    def _settle(self, pending: _Pending) -> None:
+        record = pending.record
+        fields: dict[str, Any] = {"partitioner": self._name, "topic": record.topic, "value_id": pending.value_id}
+        if record.key is not None:
+            fields["key_hash"] = blake2b(record.key, digest_size=8).hexdigest()
+        if pending.predicted is not None:
+            fields["predicted"] = pending.predicted
+        if pending.expected is not None:
+            fields["expected"] = pending.expected
+        error = pending.error
+        if pending.future is not None:
+            try:
+                answer = pending.future.get(timeout=self._timeout_s)
+            except Exception as failure:
+                self._note(record, failure)
+                error = f"{type(failure).__name__}: {failure}"
+        if error:
+            self.sent.nacked += 1
+            self.sent.failed = [*self.sent.failed, f"{record.topic}: {error}"][:10]
+            self._writer.write("nack", error=error, **fields)
+            return
+        self._writer.write("ack", partition=answer.partition, offset=answer.offset, **fields)
+        self.sent.acked += 1
+        self.sent.mispredicted += pending.predicted not in (None, answer.partition)
+        per_partition = self.sent.counts.setdefault(record.topic, {})
+        per_partition[answer.partition] = per_partition.get(answer.partition, 0) + 1
+
+
+def _take(writer: EventWriter, seen: ReadBack, record: Any) -> None:
+    name = next((v.decode("utf-8", "replace") for k, v in record.headers if k == HEADER), "")
+    fields: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    fields["partitioner"] = name
+    if (author := next((value for key, value in record.headers if key == AUTHOR), None)) is not None:
+        fields["author"] = json.loads(author)
+    writer.write("read_back", value_id=_value_id(record.value), **fields)
+    seen.records += 1
+    per_partition = seen.counts.setdefault(name, {}).setdefault(record.topic, {})
+    per_partition[record.partition] = per_partition.get(record.partition, 0) + 1
+
+
+def _value_id(value: bytes | None) -> str | None:
+    """The id in a record's value; None for records that aren't ours."""
+    try:
+        found = json.loads(value or b"null")
+    except ValueError:
+        return None
+    return found["id"] if isinstance(found, dict) and isinstance(found.get("id"), str) else None
+
+
+def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:
+    require_broker(bootstrap)
+    consumer = KafkaConsumer(
+        **Connection.of(bootstrap).kafka_python(),
+        group_id=None,
+        allow_auto_create_topics=False,
+        metrics_enabled=False,
+        max_poll_records=5000,
+        isolation_level="read_committed" if committed else "read_uncommitted",
+    )
+    make_no_topics(consumer)
+    return consumer
+
+
+def _writer(folder: Path, stem: str, run: str, src: str) -> RunFile:
+    """A file that isn't there yet, as each source has its own ``seq``."""
+    paths = (folder / f"{stem}.{n}.jsonl" for n in count())
+    return RunFile(next(path for path in paths if not path.exists()), run, src)

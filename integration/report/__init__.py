@@ -1,0 +1,1 @@
+"""Results of runs as text, HTML and pictures."""

@@ -1,0 +1,196 @@
+"""What a group's picture shows, as values taken from its history. Pure; `draw` makes SVG and PNG of it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import groupby
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from ..checker.costs import STATES, gaps
+from ..checker.laws.excuses import Excuses, excuses, zombie_of
+from ..checker.ledger import GroupRecord, RunRecord
+from ..checker.timeline import Interval, Span
+from ..history import History
+
+OWNED, ZOMBIE, GAP, OVERLAP, SHARED = "owned", "zombie", "gap", "overlap", "shared"
+"""What a bar tells: a member owns it; only believes so; nobody owns it; two do; one does beside a zombie."""
+
+_POINT_S = 0.05
+"""A fault that is over at once, as a kill is, is drawn this wide."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A time in the row of one topic-partition.
+
+    Args:
+        row: Index into `Picture.rows`.
+        kind: One of the kinds above.
+        member: Whose it is, for `SHARED` the owner's that is no zombie; empty for a gap and an overlap.
+        start_s: From the picture's begin.
+        end_s: From the picture's begin.
+        title: What to read when one points at it.
+    """
+
+    row: int
+    kind: str
+    member: str
+    start_s: float
+    end_s: float
+    title: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment, or with an end a time, of the whole group: a step, a generation, a fault."""
+
+    at_s: float
+    label: str
+    title: str
+    end_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A group over time.
+
+    Args:
+        rows: Its topic-partitions, by topic and partition; also those that nobody ever owned.
+        seconds: How long it is.
+        members: Their names, sorted.
+        bars: In the order in which they cover each other.
+        steps: Begins of named steps; labels are their numbers, from 1.
+        generations: Committed ones; labels are their numbers.
+        faults: What hit whom, and for how long.
+        downtime_ms: Per row the time without an owner (`costs.gaps`).
+        records: Per row the records that were acknowledged.
+    """
+
+    rows: tuple[TopicPartition, ...]
+    seconds: float
+    members: tuple[str, ...]
+    bars: tuple[Bar, ...]
+    steps: tuple[Mark, ...]
+    generations: tuple[Mark, ...]
+    faults: tuple[Mark, ...]
+    downtime_ms: tuple[float, ...]
+    records: tuple[int, ...]
+
+
+def pictures(history: History) -> dict[str, Picture]:
+    """Group -> its picture, for every group whose members ever owned a partition.
+
+    Cost: O(n log n) for n events and listed topic-partitions.
+    """
+    groups = RunRecord.of(history).groups
+    return {group: _picture(history, record) for group, record in groups.items() if record.spans}
+
+
+def _picture(history: History, record: GroupRecord) -> Picture:
+    group, its, without, excused = record.group, record.spans, gaps(record), excuses(record)
+    events = [e for e in history.events if e.group == group]
+    others = [e for e in history.events if e.group is None]
+    steps = [e for e in events if e.kind == "step" and e.data["name"] not in STATES]
+    begin = min([s.interval.start_ns for s in its] + [e.mono_ns for e in steps])
+    end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps])
+    rows = tuple(sorted({s.tp for s in its} | {gap.tp for gap in without}))
+    row_of = {tp: i for i, tp in enumerate(rows)}
+
+    def s(ns: int) -> float:
+        return (ns - begin) / 1e9
+
+    bars: list[Bar] = []
+    for tp, row in groupby(its, lambda span: span.tp):
+        bars += [
+            Bar(row_of[tp], kind, member, max(0.0, s(from_ns)), s(to_ns), title)
+            for kind, member, from_ns, to_ns, title in _row(list(row), excused)
+        ]
+    order = (OWNED, GAP, ZOMBIE, SHARED, OVERLAP)
+    downtime: Counter[TopicPartition] = Counter()
+    for gap in without:
+        # One that never got an owner is without one to the edge.
+        until_s = s(gap.until_ns) if gap.ended else s(end)
+        more = "" if gap.ended else ", and never again"
+        title = f"nobody owns {_named(gap.tp)}: {gap.ms:.1f} ms{more}"
+        bars.append(Bar(row_of[gap.tp], GAP, "", max(0.0, s(gap.from_ns)), until_s, title))
+        downtime[gap.tp] += round(gap.ms * 1000)
+    acked = Counter(TopicPartition(e.data["topic"], e.data["partition"]) for e in others if e.kind == "ack")
+    return Picture(
+        rows,
+        (end - begin) / 1e9,
+        tuple(sorted({span.interval.member for span in its})),
+        tuple(sorted(bars, key=lambda bar: order.index(bar.kind))),
+        tuple(Mark(s(e.mono_ns), str(i), e.data["name"]) for i, e in enumerate(steps, start=1)),
+        tuple(
+            Mark(max(0.0, s(e.mono_ns)), str(e.data["generation"]), _of_generation(e))
+            for e in events
+            if e.kind == "generation_committed" and e.data["members"] and e.mono_ns <= end
+        ),
+        tuple(
+            Mark(s(from_ns), label, f"{label}: {s(from_ns):.2f} s to {s(to_ns):.2f} s", s(to_ns))
+            for label, from_ns, to_ns in _faults([*events, *others], end)
+        ),
+        tuple(downtime[tp] / 1000 for tp in rows),
+        tuple(acked[tp] for tp in rows),
+    )
+
+
+def _row(its: list[Span], excused: Excuses) -> list[tuple[str, str, int, int, str]]:
+    """(kind, member, from, to, title) of one topic-partition's intervals, in order."""
+    found: list[tuple[str, str, int, int, str]] = []
+    latest: Span | None = None
+    for span in its:
+        interval = span.interval
+        found.append((OWNED, interval.member, interval.start_ns, interval.end_ns, _told(interval)))
+        if span.zombie is not None:
+            from_ns, to_ns = max(span.zombie[0], interval.start_ns), min(span.zombie[1], interval.end_ns)
+            lasts = f"{(to_ns - from_ns) / 1e6:.0f} ms"
+            title = f"{interval.member} can't know whether it still owns {_named(span.tp)}: {lasts}"
+            found.append((ZOMBIE, interval.member, from_ns, to_ns, title))
+        if latest is not None and interval.overlap_prev_ms:
+            shared = interval.start_ns, min(interval.end_ns, latest.interval.end_ns)
+            zombie = zombie_of(latest, span, excused)
+            names = f"{latest.interval.member} and {interval.member}"
+            title = f"{_named(span.tp)} is owned by {names}: {(shared[1] - shared[0]) / 1e6:.1f} ms"
+            if zombie is None:
+                found.append((OVERLAP, "", *shared, title))
+            else:
+                found.append((SHARED, (span if zombie is latest else latest).interval.member, *shared, title))
+        if latest is None or interval.end_ns >= latest.interval.end_ns:
+            latest = span
+    return found
+
+
+def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
+    """(what and whom, from, to); one that never ended lasts until the last moment."""
+    open_: dict[tuple[str, str], list[int]] = defaultdict(list)
+    found = []
+    for event in sorted(events, key=lambda e: e.mono_ns):
+        if event.kind not in ("fault_begin", "fault_end"):
+            continue
+        key = str(event.data["fault"]).replace("_", " "), str(event.data.get("target", ""))
+        if event.kind == "fault_begin":
+            open_[key].append(event.mono_ns)
+        elif open_[key]:
+            found.append((" ".join(key), open_[key].pop(0), event.mono_ns))
+    found += [(" ".join(key), begin, last_ns) for key, begins in open_.items() for begin in begins]
+    wide = round(_POINT_S * 1e9)
+    return sorted((label, begin, max(end, begin + wide)) for label, begin, end in found)
+
+
+def _of_generation(event: Event) -> str:
+    members = ", ".join(sorted(row["client_id"] for row in event.data["members"]))
+    return f"generation {event.data['generation']}: {event.data.get('protocol', '')}, members {members}"
+
+
+def _told(interval: Interval) -> str:
+    length = (interval.end_ns - interval.start_ns) / 1e9
+    what = f"{interval.topic}-{interval.partition} at {interval.member} for {length:.3f} s"
+    return f"{what}, from generation {interval.generation_start}, {interval.end_kind}"
+
+
+def _named(tp: TopicPartition) -> str:
+    return f"{tp.topic}-{tp.partition}"

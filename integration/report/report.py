@@ -1,0 +1,269 @@
+"""Results of a run -> one self-contained HTML page and text tables. Draws; judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple, Protocol
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from rich.table import Table
+
+from kafka_assignors.history.events import Event
+
+from ..checker import LAWS, Interval, Verdict, laws
+from ..checker.costs import STATES
+from ..checker.laws.told import told
+from ..history import History
+from .draw import colours, svg
+from .picture import Picture, pictures
+
+BAR_PX = 34
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """Records of one partitioner in one topic.
+
+    Args:
+        counts: Records read back per partition, index = partition.
+        agree: Every record was chosen, acknowledged and read back on the same partition.
+    """
+
+    partitioner: str
+    topic: str
+    counts: tuple[int, ...]
+    agree: bool
+
+    @property
+    def records(self) -> int:
+        """Records read back in all."""
+        return sum(self.counts)
+
+    @property
+    def least(self) -> int:
+        """Records of the emptiest partition."""
+        return min(self.counts)
+
+    @property
+    def most(self) -> int:
+        """Records of the fullest partition."""
+        return max(self.counts)
+
+    @property
+    def svg(self) -> Markup:
+        """The counts as bars on a scale from 0."""
+        width, top = 9, max(self.counts) or 1
+        bars = "".join(
+            f'<rect class="bar" x="{i * width}" y="{BAR_PX - BAR_PX * n / top:.1f}" width="{width - 2}" '
+            f'height="{BAR_PX * n / top:.1f}"><title>partition {i}: {n} records</title></rect>'
+            for i, n in enumerate(self.counts)
+        )
+        return Markup(
+            f'<svg width="{len(self.counts) * width}" height="{BAR_PX}" role="img" '
+            f'aria-label="records per partition">{bars}</svg>'
+        )
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A group once it is stable after a step.
+
+    Args:
+        owned: member name -> topic -> ascending partition ids.
+        moves: Partitions whose owner before the step is alive and another one now owns them, plus those of members
+            that left: every partition that changed hands.
+        seconds: From the first action of the step until every member had adopted its assignment.
+        mono_ns: When the step began.
+    """
+
+    name: str
+    generation: int
+    protocol: str
+    owned: Mapping[str, Mapping[str, Sequence[int]]]
+    moves: int
+    seconds: float
+    mono_ns: int
+
+    @property
+    def loads(self) -> str:
+        """Partitions per member, in words."""
+        return ", ".join(f"{m}: {sum(map(len, t.values()))}" for m, t in sorted(self.owned.items()))
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """One group's scenario, played and judged.
+
+    Args:
+        gave_up: Why it wasn't played to its end; empty if it was.
+    """
+
+    title: str
+    about: str
+    steps: tuple[StepRow, ...]
+    verdict: Verdict
+    intervals: tuple[Interval, ...]
+    note: str = ""
+    picture: Picture | None = None
+    gave_up: str = ""
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """(member name, colour)."""
+        return [] if self.picture is None else list(colours(self.picture.members).items())
+
+    @property
+    def svg(self) -> Markup:
+        """Who owned what, when."""
+        if self.picture is None:
+            return Markup("<p>no member ever owned a partition</p>")
+        # Patterns are named over the whole page.
+        return svg(self.picture, "p" + sha256(repr((self.title, self.steps)).encode()).hexdigest()[:8])
+
+    @property
+    def costs(self) -> list[Mapping[str, Any] | None]:
+        """What each step cost, where the history tells."""
+        by_rest = {(row["name"], row["generation"]): row for row in self.verdict.measures["steps"]}
+        return [by_rest.get((step.name, step.generation)) for step in self.steps]
+
+
+@dataclass(frozen=True)
+class SparkResult:
+    """What the Spark job printed, and how it compares."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    checks: tuple[tuple[str, bool, str], ...]  # label, holds, detail
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the page shows."""
+
+    title: str
+    subtitle: str
+    value: bool | None
+    facts: tuple[tuple[str, str], ...]
+    placements: tuple[PlacementRow, ...] = ()
+    placement_verdict: Verdict | None = None
+    groups: tuple[GroupResult, ...] = field(default_factory=tuple)
+    spark: SparkResult | None = None
+
+
+def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
+    """The groups of a kept history as results: what was played isn't known, what happened is.
+
+    The verdict is that of the whole history.
+    """
+    drawn = pictures(history)
+    return tuple(
+        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), picture=picture)
+        for group, picture in drawn.items()
+    )
+
+
+def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow, ...]:
+    owned: dict[int, dict[str, dict[str, list[int]]]] = {}
+    protocol: dict[int, str] = {}
+    begins: dict[tuple[str, int], int] = {}
+    named: Event | None = None
+    for event in history.events:
+        if event.group == group and event.kind == "generation_committed":
+            number = event.data["generation"]
+            protocol[number], owned[number] = event.data.get("protocol", ""), {}
+            for row in event.data["members"]:
+                topics = owned[number].setdefault(row["client_id"], {})
+                for place in row["assigned"]:
+                    topics.setdefault(place["topic"], []).append(place["partition"])
+        elif event.group == group and event.kind == "step":
+            if event.data["name"] == "stable":
+                began = event if named is None else named
+                name = "" if named is None else named.data["name"]
+                begins[name, event.data["generation"]] = began.mono_ns
+                named = None
+            elif event.data["name"] not in STATES:
+                named = event
+    return tuple(
+        StepRow(
+            row["name"], row["generation"], protocol.get(row["generation"], ""), owned.get(row["generation"], {}),
+            row["moves"], (row["ms"] or 0) / 1000, begins.get((row["name"], row["generation"]), 0),
+        )
+        for row in verdict.measures["steps"]
+        if row["group"] == group
+    )  # fmt: skip
+
+
+class LawRow(NamedTuple):
+    """One law on the page: its id and sentence, how often it was judged, what that gave, why it wasn't more often.
+
+    The value is None where it was never judged.
+    """
+
+    law: str
+    says: str
+    times: int
+    value: bool | None
+    skipped: str = ""
+
+
+def law_rows(verdict: Verdict) -> list[LawRow]:
+    """Every law with its verdict."""
+    broken = {violation.law for violation in verdict.violations}
+    says = {line[:2]: line[6:] for line in (laws.__doc__ or "").splitlines() if line[:2] in LAWS}
+    rows = []
+    for law in LAWS:
+        times = verdict.checked.get(law, 0)
+        value = False if law in broken else True if times else None
+        rows.append(LawRow(law, says.get(law, ""), times, value, _reasons(verdict.skipped.get(law, {}))))
+    return rows
+
+
+def _reasons(skipped: Mapping[str, int]) -> str:
+    return "; ".join(f"{why} (×{times})" for why, times in skipped.items())
+
+
+class _Print(Protocol):
+    def __call__(self, *objects: object) -> None: ...
+
+
+def render_html(report: Report) -> str:
+    """The page: no script, no link, no download."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
+    page: str = environment.from_string(template).render(report=report, law_rows=law_rows, told=told, zip=zip)
+    return page
+
+
+def placement_table(rows: Sequence[PlacementRow]) -> Table:
+    """Placement as a text table."""
+    table = Table("partitioner", "topic", "records", "per partition", "chosen = acked = read", title_justify="left")
+    for row in rows:
+        table.add_row(
+            row.partitioner, row.topic, str(row.records), " ".join(map(str, row.counts)), "yes" if row.agree else "NO"
+        )
+    return table
+
+
+def step_table(step: StepRow) -> Table:
+    """Who owns what after a step, as a text table."""
+    table = Table("member", "partitions", "owns", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for member, topics in sorted(step.owned.items()):
+        owns = "  ".join(f"{t}[{' '.join(map(str, p))}]" for t, p in sorted(topics.items()) if p)
+        table.add_row(member, str(sum(map(len, topics.values()))), owns or "-")
+    return table
+
+
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """The verdict with every violation and its witnesses, a line each."""
+    word = {True: "true", False: "FALSE"}.get(verdict.value, "UNKNOWN")  # type: ignore[arg-type]
+    lines = [f"verdict {word} ({verdict.laws})"]
+    for violation in verdict.violations:
+        lines.append(f"  {violation.law}: {violation.message}")
+        lines += [f"    witness {told(witness)}" for witness in violation.witnesses]
+    lines += [f"  unknown: {reason}" for reason in verdict.unknown]
+    lines += [f"  skipped {law}: {_reasons(reasons)}" for law, reasons in verdict.skipped.items()]
+    return [*lines, *(f"  {fact}" for fact in verdict.facts)]

@@ -1,0 +1,392 @@
+"""What shall happen to a group, as a value: topics, then named steps of joins, leaves and kills. Nothing here runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_assignors.errors import UnknownName
+
+from .actions import (
+    Action,
+    AddPartitions,
+    CreateTopic,
+    Cut,
+    Delay,
+    DeleteTopic,
+    Drop,
+    Heal,
+    Join,
+    Kill,
+    KillNode,
+    Leave,
+    NetworkFault,
+    Pause,
+    PauseAtWork,
+    Reset,
+    RestartNodes,
+    RestoreNodes,
+    Resume,
+    Stall,
+    StallAssign,
+    Subscribe,
+    UncleanElection,
+    WaitEnd,
+    WaitStalled,
+    brings,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Actions taken together; the group must be stable again before the next step, and network faults that end by
+    themselves must have happened and be over.
+    """
+
+    name: str
+    actions: tuple[Action, ...]
+
+    def members_after(self, before: frozenset[str]) -> frozenset[str]:
+        """The members in the group once this step is done, given those in it before."""
+        members = set(before)
+        for action in self.actions:
+            if (into := brings(action)) is not None:
+                (members.add if into else members.discard)(action.member)  # type: ignore[union-attr]
+        return frozenset(members)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A named course of events for one group.
+
+    Args:
+        name: Known to ``python -m kafka_assignors.integration run NAME``.
+        about: One sentence for the user.
+        steps: In order.
+        topics: topic -> partition count; created for the run.
+        assignors: The assignors of members that name none.
+        rate_per_s: Records sent per second while the steps happen; 0: none, and the law that nothing acknowledged is
+            lost has nothing to judge.
+        gap_ms: How long a topic-partition may be without an owner (law O4): a session, and what it takes to join.
+        session_timeout_ms: How long the coordinator waits for a silent member.
+        consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
+        output: Topic that gets an output for each record: its members transform; None: they don't. Made for the run.
+        nodes: Brokers that it needs; 1: any broker will do.
+        require: Laws that must have been judged, or the verdict is unknown.
+        lossy: Those of its topics that may lose what was acknowledged: two replicas each, of which one that is behind
+            may be elected. Then all records are sent with ``acks=1``, and these topics are read back at the end.
+    """
+
+    name: str
+    about: str
+    steps: tuple[Step, ...]
+    topics: Mapping[str, int] = field(default_factory=lambda: dict(DEMO_TOPICS))
+    assignors: tuple[str, ...] = ("cooperative-sticky",)
+    rate_per_s: int = 100
+    gap_ms: int = 8000
+    session_timeout_ms: int = 2000
+    consumer: Mapping[str, Any] = field(default_factory=dict)
+    output: str | None = None
+    nodes: int = 1
+    require: tuple[str, ...] = ()
+    lossy: tuple[str, ...] = ()
+
+    @property
+    def made_topics(self) -> Mapping[str, int]:
+        """All that is made before its first step: topic -> partition count."""
+        return {**self.topics, **({} if self.output is None else {self.output: OUTPUT_PARTITIONS})}
+
+    @property
+    def lasting_topics(self) -> frozenset[str]:
+        """Its topics but those that it deletes, to which nothing can be sent until the end."""
+        gone = {action.topic for step in self.steps for action in step.actions if isinstance(action, DeleteTopic)}
+        return frozenset(self.topics) - gone
+
+    @property
+    def network_faults(self) -> bool:
+        """Whether its members need a fault proxy."""
+        return any(isinstance(action, NetworkFault) for step in self.steps for action in step.actions)
+
+
+OUTPUT_PARTITIONS = 3
+DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
+
+CHURN = (
+    Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+    Step("a fourth joins", (Join("m4"),)),
+    Step("m2 leaves", (Leave("m2"),)),
+    Step("m3 is killed", (Kill("m3"),)),
+)
+
+_ROLLED = ("m1", "m2", "m3")
+
+
+def _rolling(to: str, client: str = "kafka-python") -> tuple[Step, ...]:
+    """From range to another assignor in two bounces: each member restarts with both, then each with the new one alone.
+
+    Args:
+        to: Its protocol name.
+        client: What they run in the beginning; afterwards it is kafka-python.
+    """
+    join = Step("three members join with range", tuple(Join(m, ("range",), client=client) for m in _ROLLED))
+    bounces = (((to, "range"), "both"), ((to,), f"{to} alone"))
+    return (
+        join,
+        *(
+            Step(f"{m} restarts with {what}", (Leave(m), Join(m, assignors)))
+            for assignors, what in bounces
+            for m in _ROLLED
+        ),
+    )
+
+
+_SCENARIOS = (
+    Scenario("churn", "Three members join, a fourth joins, one leaves, one is killed.", CHURN),
+    Scenario(
+        "election",
+        "Three members vote for different assignors; range wins 2 : 1 over roundrobin, which all of them know too.",
+        (
+            Step(
+                "three members vote",
+                (
+                    Join("c1", ("range", "roundrobin", "kafka_assignors.integration.examples:CustomAssignor")),
+                    Join("c2", ("range", "roundrobin", "sticky")),
+                    Join("c3", ("roundrobin", "range", "sticky")),
+                ),
+            ),
+        ),
+        rate_per_s=0,
+    ),
+    Scenario(
+        "range-skew",
+        "Range over two topics of 4 partitions and 3 members: the first member gets the extra partition of each topic.",
+        (Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),),
+        topics={"skew-t0": 4, "skew-t1": 4},
+        assignors=("range",),
+        rate_per_s=0,
+    ),
+    Scenario(
+        "kip-54-1",
+        "KIP-54, example 1: four topics of 2 partitions, three equal members, one leaves; sticky moves only its share.",
+        (
+            Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),
+            Step("c1 leaves", (Leave("c1"),)),
+        ),
+        topics={"kip54a-t0": 2, "kip54a-t1": 2, "kip54a-t2": 2, "kip54a-t3": 2},
+        assignors=("sticky",),
+        rate_per_s=0,
+    ),
+    Scenario(
+        "kip-54-2",
+        "KIP-54, example 2: topics of 1, 2, 3 partitions; subscriptions {t0}, {t0 t1}, {t0 t1 t2}; the first leaves.",
+        (
+            Step(
+                "three members join",
+                (
+                    Join("c0", topics=("kip54b-t0",)),
+                    Join("c1", topics=("kip54b-t0", "kip54b-t1")),
+                    Join("c2", topics=("kip54b-t0", "kip54b-t1", "kip54b-t2")),
+                ),
+            ),
+            Step("c0 leaves", (Leave("c0"),)),
+        ),
+        topics={"kip54b-t0": 1, "kip54b-t1": 2, "kip54b-t2": 3},
+        assignors=("sticky",),
+        rate_per_s=0,
+    ),
+    Scenario(
+        "mixed",
+        "Members of ours and of Java in one group: either leads, leaves to the other, and is killed.",
+        (
+            Step("Java joins", (Join("j1", client="java"),)),
+            Step("ours joins", (Join("m1"),)),
+            Step("another of ours joins", (Join("m2"),)),
+            Step("Java leaves, ours leads", (Leave("j1"),)),
+            Step("Java joins again", (Join("j1", client="java"),)),
+            Step("the leader is killed", (Kill("m1"),)),
+        ),
+        topics={"mixed-orders": 12},  # Java's VerifiableConsumer takes one topic
+    ),
+    Scenario(
+        "pause",
+        "Three members join, one stands still beyond its session, and goes on: it must notice what it has lost.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m2 is paused", (Pause("m2"),)),
+            Step("m2 goes on", (Resume("m2"),)),
+        ),
+    ),
+    Scenario(
+        "proxy-faults",
+        "One member is cut off and comes back, loses the answer to its SyncGroup, has late heartbeats, and has all its "
+        "connections reset every second: the others go on.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m1 is cut off", (Cut("m1"),)),
+            Step("m1 is back", (Heal("m1"),)),
+            Step("m4 joins, m1 never learns its assignment", (Drop("m1", "SyncGroup"), Join("m4"))),
+            Step("a heartbeat of m1 is late", (Delay("m1", 4000, "Heartbeat", times=1),)),
+            Step("m1's connections are reset every second", (Reset("m1", times=10, every_ms=1000),)),
+        ),
+        # by default a client waits half a minute for an answer that is lost
+        consumer={"request_timeout_ms": 3000},
+    ),
+    Scenario(
+        "static",
+        "Three static members join, one is killed and comes back within its session: nobody else notices.",
+        (
+            Step("three static members join", tuple(Join(m, static=True) for m in _ROLLED)),
+            Step("m2 is killed and comes back", (Kill("m2"), Join("m2", static=True))),
+        ),
+        session_timeout_ms=10_000,
+        gap_ms=15_000,
+    ),
+    Scenario(
+        "fenced",
+        "Another process takes the instance id of a static member: the old one must stop, the new one has what it had.",
+        (
+            Step("three static members join", tuple(Join(m, static=True) for m in _ROLLED)),
+            Step("a twin of m2 joins", (Join("twin", instance="m2"), WaitEnd("m2"))),
+        ),
+        session_timeout_ms=10_000,
+        gap_ms=15_000,
+    ),
+    Scenario(
+        "stall",
+        "Three members join, one works so long that its poll interval ends, and goes on: it must notice what it lost.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m2 polls no more", (Stall("m2"),)),
+            Step("m2 polls again", (Resume("m2"),)),
+        ),
+        consumer={"max_poll_interval_ms": 2500},
+    ),
+    Scenario(
+        "stall-assign",
+        "The leader stands still in its assign beyond its session, and goes on; the next leader dies in its assign.",
+        (
+            Step("m1 joins, and leads", (Join("m1"),)),
+            Step("m2 joins", (Join("m2"),)),
+            Step("m3 joins, m1 stands still in its assign", (StallAssign("m1"), Join("m3"), WaitStalled("m1"))),
+            Step("m1 goes on", (Resume("m1"),)),
+            Step("m1 and m3 leave, m2 leads", (Leave("m1"), Leave("m3"))),
+            Step("m4 joins, m2 dies in its assign", (StallAssign("m2"), Join("m4"), WaitStalled("m2"), Kill("m2"))),
+        ),
+        topics={"orders": 12},
+    ),
+    Scenario(
+        "topics",
+        "A topic grows, one is deleted, one is made that a pattern matches, a subscription changes in place.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("growing grows from 6 to 9 partitions", (AddPartitions("growing", 9),)),
+            Step("passing is deleted", (DeleteTopic("passing"),)),
+            Step("m4 joins by a pattern", (Join("m4", pattern="growing|coming-.*"),)),
+            Step("a topic comes that m4 matches", (CreateTopic("coming-a", 3),)),
+            Step("m1 subscribes to it too", (Subscribe("m1", ("coming-a", "growing", "staying")),)),
+            Step("m1 subscribes to it alone", (Subscribe("m1", ("coming-a",)),)),
+        ),
+        topics={"growing": 6, "passing": 3, "staying": 3},
+        consumer={"metadata_max_age_ms": 1000},
+    ),
+    Scenario(
+        "nodes",
+        "Three brokers: the coordinator's node is killed and comes back, all restart in turn, and at last the "
+        "coordinator's node is killed together with the leader.",
+        (
+            Step("m1 joins, and leads", (Join("m1"),)),
+            Step("m2 and m3 join", (Join("m2"), Join("m3"))),
+            Step("the coordinator's node is killed", (KillNode("coordinator"),)),
+            Step("it comes back", (RestoreNodes(),)),
+            Step("every node restarts", (RestartNodes(),)),
+            Step("coordinator and leader are killed", (KillNode("coordinator"), Kill("m1"))),
+            Step("it comes back again", (RestoreNodes(),)),
+        ),
+        topics={"orders": 6},
+        session_timeout_ms=6000,
+        gap_ms=30_000,
+        nodes=3,
+    ),
+    Scenario(
+        "exactly-once",
+        "Members consume, transform and produce in transactions: one joins, one dies at work, one stands still at work "
+        "beyond its session and goes on: nobody may read what it has left to commit.",
+        (
+            Step("two members join", (Join("m1"), Join("m2"))),
+            Step("m3 joins", (Join("m3"),)),
+            Step("m3 dies at work", (PauseAtWork("m3"), Kill("m3"))),
+            Step("m2 stands still at work", (PauseAtWork("m2"),)),
+            Step("m2 goes on", (Resume("m2"),)),
+        ),
+        topics={"orders": 6},  # Java's member takes one topic
+        consumer={"app_work_ms": 200},
+        output="orders-done",
+        require=("X1", "X2"),
+    ),
+    Scenario(
+        "exactly-once-nodes",
+        "Members that consume, transform and produce in transactions, on three brokers: the coordinator's node is "
+        "killed and comes back, all restart in turn, a member dies at work.",
+        (
+            Step("two members join", (Join("m1"), Join("m2"))),
+            Step("the coordinator's node is killed", (KillNode("coordinator"),)),
+            Step("it comes back", (RestoreNodes(),)),
+            Step("every node restarts", (RestartNodes(),)),
+            Step("m2 dies at work", (PauseAtWork("m2"), Kill("m2"))),
+        ),
+        topics={"orders": 6},
+        session_timeout_ms=6000,
+        gap_ms=30_000,
+        consumer={"app_work_ms": 200},
+        output="orders-done",
+        nodes=3,
+        require=("X1", "X2"),
+    ),
+    Scenario(
+        "unclean",
+        "A partition's leader dies while its only follower misses acknowledged records, and the follower is elected: "
+        "the brokers have lost them, and nobody else is to blame.",
+        (
+            Step("two members join", (Join("m1"), Join("m2"))),
+            Step("a follower that is behind becomes leader", (UncleanElection("orders"),)),
+            Step("the old leader comes back", (RestoreNodes(),)),
+        ),
+        topics={"orders": 2},
+        session_timeout_ms=10_000,
+        gap_ms=30_000,
+        nodes=3,
+        require=("K1", "C2", "C3", "C5"),
+        lossy=("orders",),
+    ),
+    Scenario(
+        "rolling-assignors",
+        "From range to sticky without a stop: each member restarts with both, then each with sticky alone.",
+        _rolling("sticky"),
+    ),
+    Scenario(
+        "rolling-cooperative",
+        "From eager range to cooperative-sticky without a stop, in two bounces (KIP-429), under load.",
+        _rolling("cooperative-sticky"),
+    ),
+    Scenario(
+        "rolling-from-java",
+        "Java's members with range become ours with cooperative-sticky without a stop, in two bounces, under load.",
+        _rolling("cooperative-sticky", "java"),
+        topics={"rolling-orders": 12},  # Java's VerifiableConsumer takes one topic
+    ),
+)
+
+SCENARIOS: Mapping[str, Scenario] = {s.name: s for s in _SCENARIOS}
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario of that name.
+
+    Raises:
+        UnknownName: None has it; lists the known ones.
+    """
+    try:
+        return SCENARIOS[name]
+    except KeyError:
+        raise UnknownName("scenario", name, SCENARIOS) from None

@@ -1,0 +1,117 @@
+"""Scenarios that are drawn from a seed: the same seed gives the same scenario, whatever the machine. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kafka_assignors.errors import ConfigError, UnknownName
+
+from ..members.clients.kafka_python import AIOKAFKA
+from ..members.clients.verifiable import CONFLUENT, JAVA
+from ..members.group import CLIENTS
+from ..names import COOPERATIVE
+from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
+from .catalogue import SCENARIOS, Scenario, Step, scenario
+from .soak import soak
+
+_MEMBERS = ("m1", "m2", "m3")
+_SESSION_MS, _REQUEST_TIMEOUT = 2000, "request_timeout_ms"
+_APIS = ("Heartbeat", "Fetch", "OffsetCommit")
+"""What a member in a group at rest sends by itself; a fault of another may wait for ever."""
+
+
+def chaos(seed: int, steps: int = 5) -> Scenario:
+    """Three members under load, and one network fault after the other, each of one of them.
+
+    Args:
+        seed: Decides which faults, of whom, and how long.
+        steps: How many.
+    """
+    draw = random.Random(seed)
+    played = [Step("three members join", tuple(map(Join, _MEMBERS)))]
+    for number in range(1, steps + 1):
+        played += _fault(draw, number)
+    return Scenario(
+        "chaos",
+        f"Three members, and {steps} network faults drawn from seed {seed}.",
+        tuple(played),
+        topics={"orders": 8, "payments": 4},
+        session_timeout_ms=_SESSION_MS,
+        # a step may take a lost answer, the end of a session and the way back
+        gap_ms=12_000,
+        consumer={_REQUEST_TIMEOUT: 2500},
+    )
+
+
+DRAWN: Mapping[str, Callable[[int], Scenario]] = {"chaos": chaos, "soak": soak}
+"""Name -> what draws a scenario from a seed."""
+
+
+def named(name: str, seed: int | None = None) -> Scenario:
+    """The scenario of that name.
+
+    Args:
+        name: Of `scenario.SCENARIOS`, or of `DRAWN`.
+        seed: What it is drawn from; None: 0.
+
+    Raises:
+        UnknownName: None has it; lists the known ones.
+        ConfigError: A seed for a scenario that has nothing random.
+    """
+    if name in DRAWN:
+        return DRAWN[name](seed or 0)
+    if name not in SCENARIOS:
+        raise UnknownName("scenario", name, (*SCENARIOS, *DRAWN))
+    if seed is not None:
+        raise ConfigError(f"scenario {name!r} has nothing random; leave the seed {seed} out, or run {', '.join(DRAWN)}")
+    return scenario(name)
+
+
+def of_client(what: Scenario, client: str) -> Scenario:
+    """A scenario whose members all run one client, with what that has in place of what it doesn't.
+
+    Java's tools take one topic, aiokafka has no cooperative assignor, and librdkafka names one setting otherwise.
+
+    Raises:
+        UnknownName: No such client.
+    """
+    if client not in CLIENTS:
+        raise UnknownName("client", client, CLIENTS)
+    steps = (
+        replace(step, actions=tuple(replace(a, client=client) if isinstance(a, Join) else a for a in step.actions))
+        for step in what.steps
+    )
+    made = replace(what, steps=tuple(steps))
+    if client == JAVA:
+        made = replace(made, topics=dict(list(what.topics.items())[:1]))
+    if client == AIOKAFKA:
+        made = replace(made, assignors=tuple("sticky" if name == COOPERATIVE else name for name in what.assignors))
+    if client == CONFLUENT and _REQUEST_TIMEOUT in what.consumer:
+        rest = {name: value for name, value in what.consumer.items() if name != _REQUEST_TIMEOUT}
+        made = replace(made, consumer={**rest, "socket_timeout_ms": what.consumer[_REQUEST_TIMEOUT]})
+    return made
+
+
+def _fault(draw: random.Random, number: int) -> Sequence[Step]:
+    member = draw.choice(_MEMBERS)
+    kind = draw.choice(("cut", "short cut", "delay", "drop", "reset", "reset all"))
+    action: Action
+    if kind == "cut":
+        return (
+            Step(f"{number}: {member} is cut off", (Cut(member),)),
+            Step(f"{number}: {member} is back", (Heal(member),)),
+        )
+    if kind == "short cut":
+        action = Cut(member, for_ms=draw.randrange(100, _SESSION_MS // 2))
+    elif kind == "delay":
+        ms = draw.randrange(50, 2 * _SESSION_MS)
+        action = Delay(member, ms, draw.choice(_APIS), draw.choice(("request", "answer")), times=draw.randint(1, 2))
+    elif kind == "drop":
+        action = Drop(member, draw.choice(_APIS), draw.choice(("request", "answer")))
+    elif kind == "reset":
+        action = Reset(member, draw.choice(_APIS), draw.choice(("request", "answer")), times=draw.randint(1, 5))
+    else:
+        action = Reset(member, times=draw.randint(1, 3), every_ms=draw.randrange(100, 1000))
+    return (Step(f"{number}: {kind} of {member}", (action,)),)

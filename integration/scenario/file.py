@@ -1,0 +1,316 @@
+"""Scenarios written by users: a JSON file, checked whole before anything starts; each refusal names its place.
+
+.. code-block:: json
+
+    {"about": "One of two members is killed.",
+     "topics": {"orders": 6},
+     "assignors": ["cooperative-sticky"],
+     "steps": [
+       {"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]},
+       {"name": "m2 is killed", "actions": [{"kill": "m2"}]}]}
+
+The fields are those of `scenario.Scenario`; the actions, and their fields, those of `actions.ACTIONS`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+
+from ..checker.laws import LAWS
+from ..members.clients.kafka_python import CLIENT
+from ..members.group import CLIENTS, TRANSFORMING
+from ..names import assignor_named
+from . import actions as do
+from .catalogue import Scenario, Step
+
+LEAST_SESSION_MS = 500
+"""``group.min.session.timeout.ms`` of the harness's brokers."""
+_SHOWN = 10
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario of a file; its name is the file's, unless it gives one.
+
+    Raises:
+        ConfigError: It can't be read, is no JSON, or no scenario; names each place and what would do there.
+    """
+    try:
+        row = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: not a scenario file: {error}") from error
+    try:
+        scenario = _scenario(row, path.stem)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    if found := list(problems(scenario)):
+        more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        raise ConfigError(f"{path}: " + "; ".join([*found[:_SHOWN], *more]))
+    return scenario
+
+
+def problems(scenario: Scenario) -> Iterator[str]:
+    """What can't happen in a scenario, or not as told: each with its place. Nothing is started to find out."""
+    if not scenario.topics:
+        yield "topics: there are none; give at least one, such as {'orders': 6}"
+    for topic, count in scenario.topics.items():
+        if count < 1:
+            yield f"topics: {topic!r} can't have {count} partitions; at least 1"
+    if scenario.output in scenario.topics:
+        yield f"output: {scenario.output!r} is among the topics, whose records need outputs; give it a name of its own"
+    for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS), ("nodes", 1)):
+        if getattr(scenario, name) < least:
+            yield f"{name}: {getattr(scenario, name)} is below {least}"
+    for topic in scenario.lossy:
+        if topic not in scenario.topics:
+            yield f"lossy: no topic {topic!r}; there are: {', '.join(sorted(scenario.topics))}"
+    yield from _unknown_assignors("assignors", scenario.assignors)
+    yield from (
+        f"require: no law is {law!r}; there are {', '.join(LAWS)}" for law in scenario.require if law not in LAWS
+    )
+    if not scenario.steps:
+        yield "steps: there are none"
+    stage = _Stage(scenario, dict(scenario.topics))
+    members: frozenset[str] = frozenset()
+    for number, step in enumerate(scenario.steps):
+        for at, action in enumerate(step.actions):
+            place = f"steps[{number}] {step.name!r}, actions[{at}] {_name_of(action)}"
+            yield from (f"{place}: {problem}" for problem in stage.problems(action))
+        if not step.actions:
+            yield f"steps[{number}] {step.name!r}: no actions"
+        members = step.members_after(members)
+        if not members:
+            yield f"steps[{number}] {step.name!r}: leaves no member in the group, which then never comes to rest"
+
+
+@dataclass
+class _Stage:
+    """What is there after the actions so far."""
+
+    scenario: Scenario
+    topics: dict[str, int]
+    running: set[str] = field(default_factory=set)
+    still: set[str] = field(default_factory=set)  # paused or stalled
+    armed: set[str] = field(default_factory=set)  # will stall in their assign
+    hit: set[str] = field(default_factory=set)  # by network faults, as these name them
+    away: set[int | str] = field(default_factory=set)  # nodes
+
+    def problems(self, action: do.Action) -> Iterator[str]:
+        """What is wrong with an action now; then it counts as done."""
+        if isinstance(action, do.NEED_RECORDS) and self.scenario.rate_per_s <= 0:
+            yield "needs records to be seen; let rate_per_s be above 0"
+        if isinstance(action, do.Join):
+            yield from self._join(action)
+        elif isinstance(action, do.NetworkFault):
+            if not any(action.of(member) for member in self.running):
+                yield f"no member that runs then is {action.member!r}; running: {self._running}"
+            self.hit.add(action.member)
+        elif isinstance(action, do.Heal):
+            if action.member not in self.hit:
+                yield f"{action.member!r} has no network fault; there are some of: {', '.join(sorted(self.hit))}"
+        elif isinstance(action, do.CreateTopic | do.AddPartitions | do.DeleteTopic):
+            yield from self._topic(action)
+        elif isinstance(action, do.OF_NODES):
+            yield from self._node(action)
+        else:
+            yield from self._member(action)
+
+    @property
+    def _running(self) -> str:
+        return ", ".join(sorted(self.running)) or "none"
+
+    def _join(self, action: do.Join) -> Iterator[str]:
+        if action.member in self.running:
+            yield f"member {action.member!r} runs already"
+        if action.client not in CLIENTS:
+            yield f"client {action.client!r} is unknown; known: {', '.join(CLIENTS)}"
+        elif self.scenario.output is not None and action.client not in TRANSFORMING:
+            yield f"client {action.client!r} fills no output topic; these do: {', '.join(TRANSFORMING)}"
+        if action.client == CLIENT:
+            yield from _unknown_assignors("assignors", action.assignors)
+        yield from self._subscription(action.topics, action.pattern, needed=False)
+        self.running.add(action.member)
+
+    def _subscription(self, topics: tuple[str, ...], pattern: str | None, needed: bool) -> Iterator[str]:
+        if topics and pattern is not None:
+            yield "topics and pattern exclude each other"
+        if needed and not topics and pattern is None:
+            yield "needs topics or a pattern"
+        for topic in topics:
+            if topic not in self.topics:
+                yield f"no topic {topic!r} then; there are: {', '.join(sorted(self.topics))}"
+        if pattern is not None:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                yield f"pattern {pattern!r} is no regular expression: {error}"
+
+    def _member(self, action: Any) -> Iterator[str]:
+        name = action.member
+        if name not in self.running:
+            yield f"no member {name!r} runs then; running: {self._running}"
+            return
+        if isinstance(action, do.Resume):
+            if name not in self.still:
+                yield f"member {name!r} is neither paused nor stalled"
+            self.still.discard(name)
+        elif isinstance(action, do.Pause | do.PauseAtWork | do.Stall):
+            if name in self.still:
+                yield f"member {name!r} stands still already"
+            self.still.add(name)
+        elif isinstance(action, do.StallAssign):
+            self.armed.add(name)
+        elif isinstance(action, do.WaitStalled):
+            if name not in self.armed:
+                yield f"member {name!r} wasn't told to: {{'stall_assign': {name!r}}} comes first"
+            self.armed.discard(name)
+            self.still.add(name)
+        elif isinstance(action, do.Subscribe):
+            yield from self._subscription(action.topics, action.pattern, needed=True)
+        else:
+            if isinstance(action, do.Leave) and name in self.still:
+                yield f"member {name!r} stands still and can't leave; resume or kill it"
+            self.running.discard(name)
+            self.still.discard(name)
+
+    def _topic(self, action: do.CreateTopic | do.AddPartitions | do.DeleteTopic) -> Iterator[str]:
+        now = self.topics.get(action.topic)
+        if isinstance(action, do.CreateTopic) and now is not None:
+            yield f"topic {action.topic!r} is there already"
+        elif not isinstance(action, do.CreateTopic) and now is None:
+            yield f"no topic {action.topic!r} then; there are: {', '.join(sorted(self.topics))}"
+        if isinstance(action, do.DeleteTopic):
+            self.topics.pop(action.topic, None)
+            return
+        if action.partitions <= (now or 0):
+            yield f"topic {action.topic!r} can't have {action.partitions} partitions; more than {now or 0}"
+        self.topics[action.topic] = action.partitions
+
+    def _node(self, action: Any) -> Iterator[str]:
+        if self.scenario.nodes < 2:
+            yield "needs a cluster; let nodes be 3"
+        if isinstance(action, do.RestoreNodes):
+            self.away.clear()
+        elif isinstance(action, do.RestartNodes):
+            if self.away:
+                yield "a node is away; restore_nodes comes first"
+        elif isinstance(action, do.UncleanElection):
+            yield from self._unclean(action)
+        else:
+            valid = range(1, self.scenario.nodes + 1)
+            if action.node != do.COORDINATOR and action.node not in valid:
+                yield f"no node {action.node!r}; a node is one of {', '.join(map(str, valid))}, or {do.COORDINATOR!r}"
+            if self.away:
+                yield "a node is away already, and two of three are the majority; restore_nodes comes first"
+            self.away.add(action.node)
+
+    def _unclean(self, action: do.UncleanElection) -> Iterator[str]:
+        if action.topic not in self.scenario.lossy:
+            lossy = ", ".join(self.scenario.lossy) or "none"
+            yield f"topic {action.topic!r} may not lose what was acknowledged; lossy topics: {lossy}"
+        elif not 0 <= action.partition < self.topics.get(action.topic, 0):
+            yield f"no partition {action.partition} of topic {action.topic!r} then"
+        if self.scenario.nodes != 3:
+            yield "needs three nodes: one that dies, one that is behind, one that makes a majority with it"
+        if self.away:
+            yield "a node is away; restore_nodes comes first"
+        self.away.add("the leader")
+
+
+def _unknown_assignors(place: str, names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        try:
+            assignor_named(name)
+        except KafkaAssignorsError as error:
+            yield f"{place}: {error}"
+
+
+def _scenario(row: Any, name: str) -> Scenario:
+    given = _object(row, "a scenario")
+    steps = [_step(each, number) for number, each in enumerate(_list(given.pop("steps", None), "steps"))]
+    made: Scenario = _make(Scenario, {"name": name, "about": "", **given, "steps": tuple(steps)}, "", parsed=("steps",))
+    return made
+
+
+def _step(row: Any, number: int) -> Step:
+    place = f"steps[{number}]"
+    given = _object(row, place)
+    rows = _list(given.pop("actions", None), f"{place}: actions")
+    acts = tuple(_action(each, f"{place}: actions[{at}]") for at, each in enumerate(rows))
+    made: Step = _make(Step, {**given, "actions": acts}, place, parsed=("actions",))
+    return made
+
+
+def _action(row: Any, place: str) -> Any:
+    given = _object(row, place)
+    names = [name for name in given if name in do.ACTIONS]
+    if len(names) != 1:
+        said = f"is {' and '.join(names)} at once" if names else f"is no action ({', '.join(given) or 'empty'})"
+        raise ConfigError(f"{place} {said}; known: {', '.join(do.ACTIONS)}")
+    (name,) = names
+    cls, about = do.ACTIONS[name], given.pop(name)
+    if own := fields(cls):
+        if own[0].name in given:
+            raise ConfigError(f"{place} {name}: {own[0].name!r} is what {name!r} itself says")
+        return _make(cls, {own[0].name: about, **given}, f"{place} {name}")
+    if about is not True:
+        raise ConfigError(f"{place} {name}: takes true, not {about!r}")
+    return _make(cls, given, f"{place} {name}")
+
+
+def _make(cls: type[Any], given: Mapping[str, Any], place: str, parsed: tuple[str, ...] = ()) -> Any:
+    """A dataclass of JSON values; `parsed` fields are what they should be already."""
+    where = f"{place}: " if place else ""
+    hints, known = get_type_hints(cls), {each.name: each for each in fields(cls)}
+    if unknown := [name for name in given if name not in known]:
+        raise ConfigError(f"{where}no field {', '.join(map(repr, unknown))}; known: {', '.join(known)}")
+    required = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING]
+    if missing := [name for name in required if name not in given]:
+        raise ConfigError(f"{where}lacks {', '.join(missing)}")
+    values = {n: v if n in parsed else _value(v, hints[n], f"{where}{n}") for n, v in given.items()}
+    try:
+        return cls(**values)
+    except KafkaAssignorsError as error:
+        raise ConfigError(f"{where}{error}") from error
+
+
+def _value(given: Any, wanted: Any, place: str) -> Any:
+    """A JSON value as a field's type says; lists become tuples."""
+    if get_origin(wanted) is tuple:
+        if isinstance(given, list) and all(isinstance(each, str) for each in given):
+            return tuple(given)
+        raise ConfigError(f"{place}: takes a list of names, not {given!r}")
+    if get_origin(wanted) is not None and issubclass(get_origin(wanted), Mapping):
+        inner = get_args(wanted)[1]
+        given = _object(given, place)
+        return given if inner is Any else {k: _value(v, inner, f"{place}: {k}") for k, v in given.items()}
+    kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    # JSON knows no difference between 5 and 5.0; Python counts True as a number.
+    fitting = (*kinds, int) if float in kinds else kinds
+    if isinstance(given, bool) != (bool in kinds) or not isinstance(given, fitting):
+        names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise ConfigError(f"{place}: takes {names}, not {given!r}")
+    return given
+
+
+def _object(row: Any, place: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise ConfigError(f"{place} is an object, not {row!r}")
+    return dict(row)
+
+
+def _list(row: Any, place: str) -> list[Any]:
+    if not isinstance(row, list):
+        raise ConfigError(f"{place} is a list, not {row!r}")
+    return row
+
+
+def _name_of(action: do.Action) -> str:
+    return next(name for name, cls in do.ACTIONS.items() if cls is type(action))

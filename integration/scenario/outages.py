@@ -1,0 +1,137 @@
+"""What hits the brokers while a group runs: single nodes of a cluster are killed, stopped, paused, restarted."""
+
+from __future__ import annotations
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError
+
+from ..broker.cluster import Cluster, Node
+from ..errors import NotStable
+from ..members.group import MemberGroup
+from ..records import Sender
+from .actions import COORDINATOR
+
+MISSED = 10
+"""How many acknowledged records the follower misses at least before it is elected."""
+
+
+class Outages:
+    """Faults of a cluster's nodes, each in the history of a group before it acts and when the node is back.
+
+    Args:
+        cluster: Whose nodes.
+        members: The group whose history they go to, and whose coordinator is meant by `COORDINATOR`.
+    """
+
+    def __init__(self, cluster: Cluster, members: MemberGroup) -> None:
+        self._cluster, self._members = cluster, members
+        self._away: dict[int, str] = {}  # node id -> fault
+
+    def kill(self, which: int | str) -> Node:
+        """SIGKILL to a node's JVM; the others miss it after 3 s (``broker.session.timeout.ms``). Returns the node.
+
+        Raises:
+            ConfigError: No such node, or it is away already.
+            NotStable: Nobody coordinates the group.
+        """
+        node = self._begin("broker_kill", which)
+        node.kill()
+        return node
+
+    def stop(self, which: int | str) -> Node:
+        """SIGTERM, on which a node hands its leaders over. Returns the node.
+
+        Raises:
+            ConfigError, NotStable: As `kill`.
+            BrokerNotReady: It didn't end in time.
+        """
+        node = self._begin("broker_stop", which)
+        node.stop()
+        return node
+
+    def pause(self, which: int | str) -> Node:
+        """SIGSTOP; the others miss it after 3 s as well. Returns the node.
+
+        Raises:
+            ConfigError, NotStable: As `kill`.
+        """
+        node = self._begin("broker_pause", which)
+        node.pause()
+        return node
+
+    def restore(self, timeout_s: float = 60) -> None:
+        """Bring back all nodes that are away, and wait until all replicas are in sync.
+
+        Raises:
+            BrokerNotReady: One doesn't come up.
+            NotStable: Replicas aren't in sync by the deadline.
+        """
+        self._cluster.restore()
+        for node_id in tuple(self._away):
+            self._end(node_id)
+        self._members.wait_in_sync(timeout_s)
+
+    def restart_all(self, timeout_s: float = 60) -> None:
+        """Stop and start each node in turn, the next one when all replicas are in sync.
+
+        Raises:
+            ConfigError, BrokerNotReady, NotStable: As `stop` and `restore`.
+        """
+        for node in self._cluster.nodes:
+            self._begin("broker_restart", node.node_id)
+            node.restart()
+            self._end(node.node_id)
+            self._members.wait_in_sync(timeout_s)
+
+    def elect_unclean(self, tp: TopicPartition, sender: Sender, timeout_s: float = 60) -> None:
+        """Let a partition lose acknowledged records: its follower misses some, and becomes its leader.
+
+        The follower is stopped while records go on, and their owner consumes and commits them; nothing is sent from
+        when the leader is killed until the follower leads and the history tells what was lost (``truncated``). The old
+        leader stays away until `restore`.
+
+        Args:
+            tp: A partition of a topic that may lose records (`topics.LOSSY`), in sync.
+            sender: Sends to it, with ``acks=1``, until the leader is killed, and goes on when the follower leads.
+            timeout_s: For each of its steps.
+
+        Raises:
+            ConfigError: It hasn't exactly one follower, or a node is away already.
+            BrokerNotReady: A node doesn't end, or doesn't come up.
+            NotStable: Records aren't sent or committed by the deadline, the follower isn't elected, or has all of them.
+        """
+        leader, follower = self._members.leader_and_follower(tp)
+        begins = self._members.ends(tp.topic)[tp]
+        self.stop(follower)
+        self._members.wait_ends(tp.topic, {tp: begins + MISSED}, timeout_s)
+        with sender.quiet():
+            before = self._members.ends(tp.topic)
+            self._members.wait_committed(before, timeout_s)
+            self.kill(leader)
+            self._cluster.node(follower).restart()
+            self._end(follower)
+            self._members.tell_truncated(tp, follower, before, timeout_s)
+        # What was consumed before must not look like what is there now.
+        self._members.wait_ends(tp.topic, {tp: before[tp] + 1}, timeout_s)
+
+    def _begin(self, fault: str, which: int | str) -> Node:
+        if which == COORDINATOR:
+            coordinator = self._members.coordinator()
+            if coordinator is None:
+                raise NotStable(f"nobody coordinates group {self._members.group!r} now")
+            node = self._cluster.node(coordinator)
+        elif isinstance(which, int):
+            node = self._cluster.node(which)
+        else:
+            raise ConfigError(f"a node is its number or {COORDINATOR!r}, not {which!r}")
+        if node.node_id in self._away:
+            raise ConfigError(
+                f"node {node.node_id} is away already ({self._away[node.node_id]}); restore the nodes first"
+            )
+        coordinates = self._members.coordinator() == node.node_id
+        self._away[node.node_id] = fault
+        self._members.write("fault_begin", fault=fault, target=f"node {node.node_id}", coordinator=coordinates)
+        return node
+
+    def _end(self, node_id: int) -> None:
+        self._members.write("fault_end", fault=self._away.pop(node_id), target=f"node {node_id}")

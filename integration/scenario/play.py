@@ -1,0 +1,240 @@
+"""Play a scenario on a broker: real members, one step after the other, then the verdict over the kept history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError
+
+from ..broker import Broker
+from ..broker.cluster import Cluster
+from ..checker import check
+from ..errors import HarnessError, NotSupported
+from ..history import History
+from ..members.group import MemberGroup
+from ..proxy import Applied, FaultProxy
+from ..records import Sender, read_back
+from ..records.sender import ALL, LEADER
+from ..report.picture import pictures
+from ..report.report import GroupResult, StepRow
+from ..topics.sandbox import Sandbox
+from . import actions as do
+from .catalogue import Scenario, Step
+from .outages import Outages
+from .prefix import prefixed
+
+OnStep = Callable[[StepRow], None]
+STEP_S = 40.0
+"""How long a group may take to come to rest after a step."""
+
+
+def play(
+    scenario: Scenario,
+    broker: Broker | Cluster,
+    folder: Path,
+    run: str,
+    *,
+    sandbox: Sandbox | None = None,
+    group: str | None = None,
+    on_step: OnStep | None = None,
+    timeout_s: float = STEP_S,
+    for_s: float | None = None,
+) -> GroupResult:
+    """Run the scenario, to its end if its group comes to rest after each step, and judge what has happened.
+
+    Args:
+        scenario: What shall happen.
+        broker: Where; it must be ready.
+        folder: Gets the history of this group, and nothing else may write there.
+        run: Id of the run, on every event.
+        sandbox: What gets its topics and its group; None: one for this scenario alone, on an external broker under a
+            prefix of its own, and removed at the end.
+        group: Group id in the sandbox; by default the scenario's name and the run's first characters.
+        on_step: Called when the group is stable after each step.
+        timeout_s: For each step, and for the group to have consumed everything at the end.
+        for_s: No step begins later; None: all are taken.
+
+    Raises:
+        NotSupported: The scenario has network faults, and the broker no listener for a proxy; or it needs several
+            nodes, and this is a single broker.
+        ConfigError: A topic exists with another partition count.
+    """
+    require_fit(scenario, broker)
+    cluster = broker if isinstance(broker, Cluster) else None
+    steps: list[StepRow] = []
+    gave_up = ""
+    with ExitStack() as stack:
+        sandbox = sandbox or stack.enter_context(Sandbox.on(broker))
+        scenario = prefixed(scenario, sandbox.prefix)
+        sandbox.make(scenario.made_topics, scenario.lossy)
+        group = sandbox.name(group or f"{scenario.name}-{run[:8]}")
+        proxy = None
+        if scenario.network_faults:
+            proxy = stack.enter_context(FaultProxy(broker.routes, folder, run))
+        timeouts = {"session_timeout_ms": scenario.session_timeout_ms}
+        members = stack.enter_context(MemberGroup(broker.connection, group, folder, run, **timeouts))
+        outages = None if cluster is None else Outages(cluster, members)
+        stage = _Stage(scenario, members, proxy, outages, timeout_s)
+        try:
+            with ExitStack() as sending:
+                if scenario.rate_per_s:
+                    topics, rate_per_s = sorted(scenario.lasting_topics), scenario.rate_per_s
+                    acks = LEADER if scenario.lossy else ALL
+                    stage.sender = sending.enter_context(
+                        Sender(broker.connection, folder, run, topics, "default", rate_per_s, acks=acks)
+                    )
+                began = time.monotonic()
+                for step in scenario.steps:
+                    if for_s is not None and time.monotonic() - began >= for_s:
+                        break
+                    steps.append(stage.take(step))
+                    if on_step:
+                        on_step(steps[-1])
+            members.drain(timeout_s, committed=scenario.output is not None)
+            if scenario.output is not None:
+                read_back(broker.connection, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
+            if scenario.lossy:
+                read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
+        except HarnessError as error:  # what has happened is judged, and isn't true
+            gave_up = str(error)
+            members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
+    history = History.load(folder)
+    verdict = check(history, scenario.require)
+    return GroupResult(
+        title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
+        about=scenario.about,
+        steps=tuple(steps),
+        verdict=verdict,
+        intervals=tuple(verdict.intervals),
+        picture=pictures(history).get(group),
+        gave_up=gave_up,
+    )
+
+
+def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
+    """Check that a scenario can be played there, before anything is made.
+
+    Raises:
+        NotSupported: As `play`.
+    """
+    if scenario.nodes > (len(broker.nodes) if isinstance(broker, Cluster) else 1):
+        raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
+    if scenario.network_faults:
+        _ = broker.routes
+
+
+@dataclass
+class _Stage:
+    """What the actions of a scenario act on.
+
+    Args:
+        sender: What sends meanwhile; None: nothing does.
+        passing: Network faults of this step that end by themselves.
+    """
+
+    scenario: Scenario
+    members: MemberGroup
+    proxy: FaultProxy | None
+    outages: Outages | None
+    timeout_s: float
+    sender: Sender | None = None
+    passing: list[Applied] = field(default_factory=list)
+
+    def take(self, step: Step) -> StepRow:
+        """Let a step happen, and wait until the group is at rest."""
+        self.members.step(step.name, self.scenario.gap_ms)
+        self.passing.clear()
+        for action in step.actions:
+            _ACTS[type(action)](self, action)
+        for applied in self.passing:
+            applied.wait(self.timeout_s)
+        if any(isinstance(action, do.OF_NODES) for action in step.actions):
+            # What the group had committed looks like a rest, whether or not anybody is served.
+            self.members.wait_committing(self.timeout_s)
+        stable = self.members.wait_stable(timeout_s=self.timeout_s)
+        if any(isinstance(action, do.PauseAtWork) for action in step.actions):
+            self.members.wait_committing(self.timeout_s)  # by then its successor has begun
+        return StepRow(
+            step.name,
+            stable.generation,
+            stable.protocol,
+            stable.owned,
+            len(stable.moves),
+            stable.seconds,
+            stable.mono_ns,
+        )
+
+    def join(self, action: do.Join) -> None:
+        """As `MemberGroup.start`."""
+        topics = action.topics or (() if action.pattern else tuple(self.scenario.topics))
+        self.members.start(
+            action.member,
+            list(topics),
+            list(action.assignors or self.scenario.assignors),
+            client=action.client,
+            instance_id=action.instance or (action.member if action.static else None),
+            pattern=action.pattern,
+            output=self.scenario.output,
+            via=self.proxy,
+            **{**self.scenario.consumer, **action.consumer},
+        )
+
+    def hit(self, action: do.NetworkFault) -> None:
+        """As `FaultProxy.apply`."""
+        assert self.proxy is not None
+        applied = self.proxy.apply(action)
+        self.passing += [applied] if action.ends else []
+
+    def heal(self, action: do.Heal) -> None:
+        """As `FaultProxy.heal`, for one member."""
+        assert self.proxy is not None
+        self.proxy.heal(each for each in self.proxy.in_force if each.fault.member == action.member)
+
+    def elect_unclean(self, action: do.UncleanElection) -> None:
+        """As `Outages.elect_unclean`."""
+        if self.sender is None:
+            raise ConfigError(f"scenario {self.scenario.name!r} loses records; let rate_per_s be above 0")
+        self.nodes.elect_unclean(TopicPartition(action.topic, action.partition), self.sender, self.timeout_s)
+
+    @property
+    def nodes(self) -> Outages:
+        """The nodes of the cluster.
+
+        Raises:
+            ConfigError: There is no cluster.
+        """
+        if self.outages is None:
+            raise ConfigError(f"scenario {self.scenario.name!r} has actions of nodes; say that it needs nodes=3")
+        return self.outages
+
+
+_ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
+    do.Join: _Stage.join,
+    do.Leave: lambda on, a: on.members.stop(a.member),
+    do.Kill: lambda on, a: on.members.kill(a.member),
+    do.Pause: lambda on, a: on.members.pause(a.member),
+    do.PauseAtWork: lambda on, a: on.members.pause_at_work(a.member, on.timeout_s),
+    do.Stall: lambda on, a: on.members.stall(a.member, on.timeout_s),
+    do.Resume: lambda on, a: on.members.resume(a.member),
+    do.StallAssign: lambda on, a: on.members.stall_assign(a.member),
+    do.WaitStalled: lambda on, a: on.members.wait_stalled(a.member, on.timeout_s),
+    do.WaitEnd: lambda on, a: on.members.wait_end(a.member, on.timeout_s),
+    do.Subscribe: lambda on, a: on.members.subscribe(a.member, a.topics, pattern=a.pattern),
+    do.CreateTopic: lambda on, a: on.members.create_topic(a.topic, a.partitions),
+    do.AddPartitions: lambda on, a: on.members.add_partitions(a.topic, a.partitions),
+    do.DeleteTopic: lambda on, a: on.members.delete_topic(a.topic),
+    do.KillNode: lambda on, a: on.nodes.kill(a.node),
+    do.StopNode: lambda on, a: on.nodes.stop(a.node),
+    do.PauseNode: lambda on, a: on.nodes.pause(a.node),
+    do.RestoreNodes: lambda on, _: on.nodes.restore(on.timeout_s),
+    do.RestartNodes: lambda on, _: on.nodes.restart_all(on.timeout_s),
+    do.UncleanElection: _Stage.elect_unclean,
+    do.Heal: _Stage.heal,
+    **dict.fromkeys((do.Cut, do.Delay, do.Drop, do.Reset), _Stage.hit),
+}

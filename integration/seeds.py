@@ -1,0 +1,190 @@
+"""Many seeds of one scenario on one broker, each into a folder of its own; what is there already isn't played again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from kafka_assignors.errors import ConfigError
+
+from .broker import Broker
+from .broker.cluster import Cluster
+from .history.manifest import NAME as MANIFEST
+from .report.report import GroupResult, Report, render_html
+from .scenario import Scenario
+from .scenario.chaos import named, of_client
+from .scenario.play import STEP_S, play
+from .topics.sandbox import Sandbox
+
+VERDICT = "verdict.json"
+_SPAN = re.compile(r"(\d+)\.\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one seed.
+
+    Args:
+        value: As `Verdict.value`.
+        broken: Law -> how many violations.
+        unknown: Why it isn't known, the first few reasons.
+        seconds: How long it was played and judged.
+        folder: Its history and its page.
+        manifest: SHA-256 of its history's manifest: that is the history that was judged.
+        scenario: SHA-256 of what was played.
+    """
+
+    seed: int
+    value: bool | None
+    broken: Mapping[str, int]
+    unknown: Sequence[str]
+    seconds: float
+    folder: str
+    manifest: str
+    scenario: str
+
+    def words(self) -> str:
+        """One line of the summary."""
+        verdict = {True: "true", False: "FALSE", None: "UNKNOWN"}[self.value]
+        laws = ", ".join(f"{law} ×{times}" for law, times in self.broken.items())
+        why = laws or (self.unknown[0].splitlines()[0][:160] if self.unknown else "")
+        return f"seed {self.seed}: {verdict} in {self.seconds:.0f} s" + (f": {why}" if why else "")
+
+
+def seeds_of(text: str) -> range:
+    """``A..B``, both included.
+
+    Raises:
+        ConfigError: It isn't that.
+    """
+    found = _SPAN.fullmatch(text)
+    if found is None or int(found[2]) < int(found[1]):
+        raise ConfigError(
+            f"--seeds {text}: takes A..B, two numbers of which the first isn't above the second, as 0..99"
+        )
+    return range(int(found[1]), int(found[2]) + 1)
+
+
+def drawn(name: str, seed: int, client: str | None, assignors: Sequence[str], require: Sequence[str]) -> Scenario:
+    """The scenario of a seed, as the command line asks for it."""
+    what = named(name, seed)
+    what = what if client is None else of_client(what, client)
+    return replace(what, assignors=tuple(assignors) or what.assignors, require=(*what.require, *require))
+
+
+def play_seeds(
+    scenarios: Mapping[int, Scenario],
+    broker: Broker | Cluster,
+    out: Path,
+    on_row: Callable[[Row, bool], None],
+    *,
+    prefix: str,
+    timeout_s: float = STEP_S,
+    until: float | None = None,
+) -> list[Row]:
+    """Play scenarios one after the other, each with topics and a group of its own that are removed after it.
+
+    Args:
+        scenarios: Seed -> what it draws, in order.
+        broker: Where; it must be ready.
+        out: Gets a folder per seed. One whose run was judged, and is as it was, isn't played again.
+        on_row: Called after each, and whether it was there already.
+        prefix: Of all their topics and groups.
+        timeout_s: As `play`.
+        until: No seed begins after this time (`time.monotonic`); None: all are played.
+
+    Returns:
+        What became of each seed that was played, now or before.
+
+    Raises:
+        ConfigError: A seed's folder holds a run of another scenario: another client, assignor or law was asked for.
+    """
+    rows = []
+    for seed, what in scenarios.items():
+        folder = out / f"seed-{seed}"
+        kept = _kept(folder)
+        if kept is not None and kept.scenario != _sha256(repr(what).encode()):
+            raise ConfigError(
+                f"{folder} holds seed {seed} of {what.name} played with other options (client, assignors or laws that "
+                "it requires): give this run an --out of its own"
+            )
+        if kept is None:
+            if until is not None and time.monotonic() >= until:
+                continue
+            kept = _played(seed, what, Sandbox(broker.connection, f"{prefix}{seed}-"), broker, folder, timeout_s)
+            on_row(kept, False)
+        else:
+            on_row(kept, True)
+        rows.append(kept)
+    return rows
+
+
+def summary(rows: Iterable[Row], asked: int) -> str:
+    """All of it in one line."""
+    rows = list(rows)
+    counts = {word: sum(row.value is value for row in rows) for word, value in _WORDS.items()}
+    left = asked - len(rows)
+    told = [f"{count} {word}" for word, count in counts.items() if count] + ([f"{left} not played yet"] if left else [])
+    return f"{asked} seeds: {', '.join(told)}"
+
+
+def together(rows: Iterable[Row], asked: int) -> bool | None:
+    """One verdict of all: false if one is, else unknown if one is or wasn't played."""
+    values = [row.value for row in rows]
+    if False in values:
+        return False
+    return None if None in values or len(values) < asked else True
+
+
+_WORDS = {"true": True, "false": False, "unknown": None}
+
+
+def _played(
+    seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float
+) -> Row:
+    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left there
+    began = time.monotonic()
+    run = uuid.uuid4().hex
+    with sandbox:
+        result = play(what, broker, folder / "history", run, sandbox=sandbox, group=what.name, timeout_s=timeout_s)
+    row = _row(seed, what, result, folder, time.monotonic() - began)
+    report = Report(f"{what.name}, seed {seed}", str(folder), row.value, (), groups=(result,))
+    (folder / "report.html").write_text(render_html(report), "utf-8")
+    (folder / VERDICT).write_text(json.dumps(asdict(row), indent=1) + "\n", "utf-8")
+    return row
+
+
+def _row(seed: int, what: Scenario, result: GroupResult, folder: Path, seconds: float) -> Row:
+    verdict = result.verdict
+    broken: dict[str, int] = {}
+    for violation in verdict.violations:
+        broken[violation.law] = broken.get(violation.law, 0) + 1
+    return Row(
+        seed, verdict.value, broken, list(verdict.unknown[:5]), round(seconds, 1), str(folder), _digest(folder),
+        _sha256(repr(what).encode()),
+    )  # fmt: skip
+
+
+def _kept(folder: Path) -> Row | None:
+    """What a folder tells of its run; None if that isn't there, wasn't judged, or isn't what was judged."""
+    try:
+        row = Row(**json.loads((folder / VERDICT).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return row if row.manifest and row.manifest == _digest(folder) else None
+
+
+def _digest(folder: Path) -> str:
+    path = folder / "history" / MANIFEST
+    return _sha256(path.read_bytes()) if path.exists() else ""
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

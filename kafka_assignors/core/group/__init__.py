@@ -1,0 +1,7 @@
+"""A consumer group as values: members, what they claim, and the partitions to assign."""
+
+from __future__ import annotations
+
+from .values import NO_GENERATION, Coded, Group, Member, Partitions, TopicPartition
+
+__all__ = ["NO_GENERATION", "Coded", "Group", "Member", "Partitions", "TopicPartition"]

@@ -1,0 +1,116 @@
+"""What is odd about a group and no error: dropped claims, topics that are gone, an option that does not fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+
+from .claims import Claims
+from .order import utf16
+from .values import Group
+
+MISSING = "topic-missing"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something about a group that is no error, yet worth telling once.
+
+    Args:
+        kind: ``garbage-user-data``, ``unread`` (beyond a limit), ``topic-missing``, ``topic-empty``, ``claim-ghost``,
+            ``claim-strange``, ``claim-unsubscribed``, ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``;
+            ``options-differ``, ``options-unread``; ``table-…`` of a fixed table; ``member-without-rack``,
+            ``partition-without-rack`` where racks are rooms.
+        subject: The member id, identity or topic it is about.
+        text: One sentence.
+    """
+
+    kind: str
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+MOST = 20
+"""So many facts of a kind are told one by one: a leader that logs a hundred thousand lines sends no heartbeats."""
+
+
+def ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Each once, in an order that depends on nothing else; of each kind the first `MOST`, and how many more."""
+    kinds: dict[str, list[Fact]] = {}
+    for fact in sorted(set(facts), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text)):
+        kinds.setdefault(fact.kind, []).append(fact)
+    told: list[Fact] = []
+    for kind, each in kinds.items():
+        told += each[:MOST]
+        if len(each) > MOST:
+            told.append(Fact(kind, "", f"{len(each) - MOST:,} more of the kind {kind!r}"))
+    return tuple(told)
+
+
+def some(names: Sequence[object]) -> str:
+    """The first three of many."""
+    return ", ".join(map(str, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+_ABSENT = "absent from metadata; was it deleted?"
+_HIDDEN = (
+    "hidden from this leader: its user lacks the right Read on Topic {}; an administrator gives it by kafka-acls.sh"
+)
+
+
+def hidden(fact: Fact, topics: Collection[str]) -> Fact:
+    """The fact as it is told; of a topic that isn't missing but hidden, the right that the leader's user lacks.
+
+    Args:
+        fact: About a group.
+        topics: Those of which the broker said that the user may not see them, whether they exist or not.
+    """
+    if fact.kind != MISSING or fact.subject not in topics:
+        return fact
+    return replace(fact, text=fact.text.replace(_ABSENT, _HIDDEN.format(fact.subject)))
+
+
+def of_topics(group: Group) -> Iterable[Fact]:
+    """Subscribed topics of which there is nothing to assign."""
+    readers = Counter(member.topics for member in group.members)
+    nothing = {topic for topics in readers for topic in topics if group.partitions.get(topic, 0) <= 0}
+    missing = {topic for topic in nothing if topic not in group.partitions}
+    for kind, topics, why in (
+        (MISSING, missing, _ABSENT),
+        ("topic-empty", nothing - missing, "has no partitions; nothing of it is assigned"),
+    ):
+        for topic in nsmallest(MOST, topics):
+            count = sum(many for subscription, many in readers.items() if topic in subscription)
+            by = f"topic {topic!r} is subscribed by {count} member{'s' if count > 1 else ''}"
+            yield Fact(kind, topic, f"{by} but {why}")
+        if len(topics) > MOST:
+            yield Fact(kind, "", f"{len(topics) - MOST:,} more subscribed topics: {why}")
+
+
+def of_claims(claims: Claims) -> Iterable[Fact]:
+    """Claims that count for nothing."""
+    for kind, dropped, why in (
+        ("claim-ghost", claims.ghosts, "do not exist"),
+        ("claim-unsubscribed", claims.unsubscribed, "are of topics it does not subscribe to"),
+        ("claim-stale", claims.stale, "another member got in a newer generation"),
+    ):
+        for member_id, partitions in dropped.items():
+            yield Fact(kind, member_id, f"member {member_id!r} claims {partitions} that {why}; ignored")
+    for member in claims.indexed.members:
+        if count := member.owned.strange:
+            of = f"{count:,} topic{'s' if count > 1 else ''} that nobody subscribes to"
+            yield Fact(
+                "claim-strange", member.member_id, f"member {member.member_id!r} claims partitions of {of}; ignored"
+            )
+    for holders, partitions in claims.quarrels.items():
+        first = partitions.first[0]
+        is_, it_is = ("is", "it is") if partitions.count == 1 else ("are", "they are")
+        text = (
+            f"{partitions} {is_} claimed by {some(list(map(repr, holders)))} with the same generation; {it_is} nobody's"
+        )
+        yield Fact("claim-disputed", f"{first.topic}-{first.partition}", text)

@@ -1,0 +1,118 @@
+"""A group as integers: members, topics and partitions are numbers, who owns what is one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .assignment import Assignment
+from .order import lasting, utf16
+from .values import Group, Member, TopicPartition
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FREE = -1
+"""Owner index of a partition that nobody has."""
+
+
+def narrowed(numbers: NDArray[np.integer], end: int) -> NDArray[np.integer]:
+    """Numbers from -1 to below `end` in 16 bits where that suffices: NumPy sorts these by radix, stably and fast."""
+    return numbers.astype(np.int16) if end <= 1 << 15 else numbers
+
+
+class Indexed:
+    """The numbers of a group's members, topics and partitions.
+
+    Args:
+        group: The group.
+
+    Attributes:
+        members: In an order that outlasts restarts (`order.lasting`); the index is the member's number.
+        lasting: Their lasting names, in that order.
+        topics: Those with partitions, in Java's string order.
+        number: topic -> its number.
+        first: int[T + 1], the position of each topic's partition 0; partition p of topic t is ``first[t] + p``.
+        subscriptions: The different ones.
+        subscription: int[M], number of each member's.
+        reads: bool[S, T], whether a subscription has a topic.
+
+    Cost: O(M log M + T log T + size of the different subscriptions).
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.members, self.lasting = lasting(group.members)
+        self.topics = sorted((topic for topic, count in group.partitions.items() if count > 0), key=utf16)
+        self.number = {topic: t for t, topic in enumerate(self.topics)}
+        self.first = np.zeros(len(self.topics) + 1, np.int64)
+        self.first[1:] = np.cumsum([group.partitions[topic] for topic in self.topics])
+        topics = [member.topics for member in self.members]
+        different = {subscription: s for s, subscription in enumerate(dict.fromkeys(topics))}
+        self.subscription = np.array(list(map(different.__getitem__, topics)), np.int64)
+        self.subscriptions = list(different)
+        reads = np.zeros((len(different), len(self.topics) + 1), bool)  # the last one for what is no topic
+        for subscription, row in zip(self.subscriptions, reads, strict=True):
+            row[list(map(self.number.get, subscription, repeat(len(self.topics))))] = True
+        self.reads = reads[:, :-1]
+
+    @property
+    def size(self) -> int:
+        """How many partitions there are."""
+        return int(self.first[-1])
+
+    def readers(self, key: Callable[[Member], Any]) -> tuple[Ints, list[Ints]]:
+        """Who subscribes to each topic, in an order of choice.
+
+        Args:
+            key: Sort key of members.
+
+        Returns:
+            int[M], the members' numbers in that order; and per topic the ascending places in it of its readers.
+        """
+        order = np.array(sorted(range(len(self.members)), key=lambda m: key(self.members[m])), np.int64)
+        reads = self.reads[self.subscription[order]] if len(order) else np.zeros((0, len(self.topics)), bool)
+        columns = [column.tobytes() for column in np.ascontiguousarray(self.reads.T)]
+        first = {column: t for t, column in reversed(list(enumerate(columns)))}  # topics with equal readers share them
+        places = {column: np.flatnonzero(reads[:, t]) for column, t in first.items()}
+        return order, [places[column] for column in columns]
+
+    def topic_of(self) -> Ints:
+        """int[P], each position's topic."""
+        return np.repeat(np.arange(len(self.topics)), np.diff(self.first))
+
+    def names(self, positions: Ints) -> list[TopicPartition]:
+        """Topic-partitions of positions."""
+        topic = np.searchsorted(self.first, positions, side="right") - 1
+        ids = positions - self.first[topic]
+        return [TopicPartition(self.topics[t], p) for t, p in zip(topic.tolist(), ids.tolist(), strict=True)]
+
+    def assignment(self, owner: NDArray[np.integer]) -> Assignment:
+        """Names again.
+
+        Args:
+            owner: int[P], member number or `FREE` per position.
+
+        Returns:
+            member id -> topic -> ascending partition ids; an entry for every member, in the group's order.
+        """
+        assignment: Assignment = {member.member_id: {} for member in self.group.members}
+        topic = self.topic_of()
+        order = np.argsort(owner, kind="stable")
+        order = order[np.searchsorted(owner[order], 0) :]
+        if not len(order):
+            return assignment
+        ids = order - self.first[topic[order]]
+        ids = np.arange(ids.max() + 1).astype(object)[ids].tolist()  # equal numbers are one object, not a million
+        run = owner[order].astype(np.int64) * len(self.topics) + topic[order]  # one list per member and topic
+        start = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1])
+        having, of = np.divmod(run[start], len(self.topics))
+        entries = [assignment[member.member_id] for member in self.members]
+        ends = [*start[1:].tolist(), len(ids)]
+        for m, t, begin, end in zip(having.tolist(), of.tolist(), start.tolist(), ends, strict=True):
+            entries[m][self.topics[t]] = ids[begin:end]
+        return assignment

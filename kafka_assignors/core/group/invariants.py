@@ -1,0 +1,108 @@
+"""The laws of an assignment; every breach with its witness. Knows no strategy: it judges anybody's assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .assignment import pairs
+from .claims import Claims, resolve
+from .order import utf16
+from .values import Group, Member, TopicPartition
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One breach of one law.
+
+    Args:
+        law: ``covered``, ``single-owner``, ``subscribed``, ``exists``, ``every-member``, ``known-member`` or
+            ``hand-over``.
+        members: The members involved, sorted.
+        partition: The topic-partition, where there is one.
+        text: What is wrong, in one sentence.
+    """
+
+    law: str
+    members: tuple[str, ...]
+    partition: TopicPartition | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.text}"
+
+
+def violations(
+    group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], *, cooperative: bool = False
+) -> list[Violation]:
+    """Every law that an assignment breaks.
+
+    * ``every-member``, ``known-member``: exactly the group's members have an entry. The broker sends a member without
+      one zero bytes, which no client can decode.
+    * ``exists``, ``subscribed``, ``single-owner``: what is given exists, its owner subscribes to it and is alone.
+    * ``covered``: each partition of a topic that somebody subscribes to is given to somebody.
+    * ``hand-over`` (cooperative): a partition is not given away while the member with its newest claim, or any of
+      several equally new ones, still holds it. In return such a partition may stay uncovered for the round.
+
+    Args:
+        group: What the leader knew.
+        assignment: member id -> topic -> partition ids.
+        cooperative: Judge one round of a cooperative rebalance; an assignment that is meant as final is judged without.
+
+    Returns:
+        Violations by law, then partition, then members; empty when the assignment is sound.
+
+    Cost: O(P log P + claims). Never raises.
+    """
+    members = {member.member_id: member for member in group.members}
+    claims = resolve(group if cooperative else Group((), {}))  # nobody claims anything
+    found: list[Violation] = []
+    for member_id in members.keys() - assignment.keys():
+        found.append(Violation("every-member", (member_id,), None, f"member {member_id!r} has no entry"))
+    for member_id in assignment.keys() - members.keys():
+        found.append(Violation("known-member", (member_id,), None, f"{member_id!r} has an entry but is no member"))
+
+    owners: dict[TopicPartition, list[str]] = {}
+    for member_id, partition in pairs(assignment):
+        owners.setdefault(partition, []).append(member_id)
+    for partition, having in owners.items():
+        found += _given(group, members, claims, partition, having)
+
+    subscribed = {topic for member in group.members for topic in member.topics}
+    for topic in subscribed & group.partitions.keys():
+        for number in range(group.partitions[topic]):
+            partition = TopicPartition(topic, number)
+            if partition not in owners and not claims.holders(partition):
+                found.append(Violation("covered", (), partition, f"{_name(partition)} is assigned to nobody"))
+    return sorted(found, key=_order)
+
+
+def _given(
+    group: Group, members: Mapping[str, Member], claims: Claims, partition: TopicPartition, having: Sequence[str]
+) -> Iterable[Violation]:
+    name = _name(partition)
+    if not 0 <= partition.partition < group.partitions.get(partition.topic, 0):
+        known = group.partitions.get(partition.topic)
+        why = f"{partition.topic!r} has {known} partitions" if known is not None else f"no topic {partition.topic!r}"
+        yield Violation("exists", tuple(sorted(having)), partition, f"{name} does not exist: {why}")
+    if len(having) > 1:
+        text = f"{name} is assigned {len(having)} times, to {', '.join(map(repr, sorted(having)))}"
+        yield Violation("single-owner", tuple(sorted(having)), partition, text)
+    holders = claims.holders(partition)
+    for member_id in sorted(set(having)):
+        if member_id in members and partition.topic not in members[member_id].topics:
+            text = f"{name} is assigned to {member_id!r}, which does not subscribe to it"
+            yield Violation("subscribed", (member_id,), partition, text)
+        if any(holder != member_id for holder in holders):
+            still = ", ".join(repr(holder) for holder in holders if holder != member_id)
+            text = f"{name} is given to {member_id!r} while {still} may still hold it"
+            yield Violation("hand-over", tuple(sorted({member_id, *holders})), partition, text)
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"
+
+
+def _order(violation: Violation) -> tuple[str, bytes, int, tuple[str, ...]]:
+    topic, number = violation.partition or ("", -1)
+    return violation.law, utf16(topic), number, violation.members

@@ -1,0 +1,255 @@
+"""What a group leader knows when it assigns: members, their subscriptions and claims, and the topics' partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConfigError
+
+NO_GENERATION = -1
+"""Kafka's mark for "no generation": a member that was never assigned anything, or was fenced."""
+
+
+T = TypeVar("T")
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; sorts by topic, then partition."""
+
+    topic: str
+    partition: int
+
+
+class Partitions(Sequence[TopicPartition]):
+    """Topic-partitions in a fixed order, equal to the tuple of them, but compact: a million take a few MB.
+
+    Args:
+        topics: One name per run of partitions of one topic.
+        counts: Length of each run.
+        ids: int[], the partition ids of all runs one after the other.
+        strange: How many topics were left out since nobody in the group subscribes to them.
+        beyond: How many partitions were left out since their topics have no partition with that id.
+    """
+
+    __slots__ = ("beyond", "counts", "ids", "strange", "topics")
+
+    def __init__(
+        self, topics: Sequence[str], counts: Sequence[int], ids: NDArray[Any], strange: int = 0, beyond: int = 0
+    ) -> None:
+        self.topics, self.counts, self.ids = topics, counts, ids
+        self.strange, self.beyond = strange, beyond
+
+    @classmethod
+    def of(cls, partitions: Iterable[tuple[str, int]]) -> Partitions:
+        """From topic-partitions one by one; itself, if it is compact already."""
+        # `isinstance` would ask the abstract base class, which takes longer than reading a small member.
+        if Partitions in type(partitions).__mro__:
+            return partitions  # type: ignore[return-value]
+        topics: list[str] = []
+        counts: list[int] = []
+        ids: list[int] = []
+        for topic, partition in partitions:
+            if topics and topics[-1] == topic:
+                counts[-1] += 1
+            else:
+                topics.append(topic)
+                counts.append(1)
+            ids.append(partition)
+        return cls(topics, counts, np.array(ids, np.int64))
+
+    def among(self, topics: Container[str]) -> Partitions:
+        """Those of some topics alone."""
+        stay = [topic in topics for topic in self.topics]
+        if all(stay):
+            return self
+        counts = list(compress(self.counts, stay))
+        ids = self.ids[np.repeat(np.array(stay, bool), np.array(self.counts, np.int64))]
+        strange = self.strange + stay.count(False)
+        return Partitions(list(compress(self.topics, stay)), counts, ids, strange, self.beyond)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        ids = iter(self.ids.tolist())
+        for topic, count in zip(self.topics, self.counts, strict=True):
+            for _ in range(count):
+                yield TopicPartition(topic, next(ids))
+
+    @overload
+    def __getitem__(self, index: int) -> TopicPartition: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[TopicPartition, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> TopicPartition | tuple[TopicPartition, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Partitions | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+_NOTHING = Partitions.of(())
+
+
+class Coded(Sequence[T]):
+    """Few different values many times, such as the racks of partitions, by their numbers.
+
+    Args:
+        values: The different ones.
+        codes: int[], the place in `values` of each.
+    """
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, values: Sequence[T], codes: NDArray[np.integer]) -> None:
+        self.values, self.codes = values, codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.values.__getitem__, self.codes.tolist())
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Coded[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | Coded[T]:
+        return Coded(self.values, self.codes[index]) if isinstance(index, slice) else self.values[self.codes[index]]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Coded | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member as its JoinGroup request describes it.
+
+    Args:
+        member_id: The id the coordinator gave it; unique in the group.
+        topics: Its subscription, any collection of topic names; duplicates do not matter.
+        instance_id: ``group.instance.id`` of a static member (KIP-345), else None.
+        rack: ``client.rack`` (KIP-881), else None.
+        owned: Topic-partitions it says it holds. A claim, not a fact: it may be stale, doubled or about partitions
+            that do not exist.
+        generation: The generation that gave it `owned`; `NO_GENERATION` when it has none.
+
+    Raises:
+        ConfigError: `topics` is one string, or the id or rack is none.
+    """
+
+    member_id: str
+    topics: frozenset[str]
+    instance_id: str | None = None
+    rack: str | None = None
+    owned: Partitions = _NOTHING
+    generation: int = NO_GENERATION
+
+    def __init__(
+        self,
+        member_id: str,
+        topics: Collection[str],
+        instance_id: str | None = None,
+        rack: str | None = None,
+        owned: Collection[tuple[str, int]] = (),
+        generation: int = NO_GENERATION,
+    ) -> None:
+        if type(topics) is str:
+            raise ConfigError(
+                f"member {member_id!r}: topics must be a collection of names, not the string {topics!r}; did you mean "
+                f"[{topics!r}]?"
+            )
+        if not (isinstance(member_id, str) and isinstance(rack or "", str) and isinstance(instance_id or "", str)):
+            raise ConfigError(
+                f"member id, instance id and rack are strings, the last two or None; not {member_id!r}, "
+                f"{instance_id!r} and {rack!r}"
+            )
+        fields = {
+            "member_id": member_id,
+            "topics": frozenset(topics),
+            "instance_id": instance_id,
+            "rack": rack or None,
+            "owned": _NOTHING if type(owned) is tuple and not owned else Partitions.of(owned),
+            "generation": generation,
+        }
+        object.__setattr__(self, "__dict__", fields)  # at once: one by one takes four times as long
+
+
+@dataclass(frozen=True)
+class Group:
+    """The whole input of an assignment.
+
+    Args:
+        members: In any order; no strategy's answer depends on it.
+        partitions: topic -> partition count. A subscribed topic that is missing here, or has 0, is assigned to nobody.
+        racks: topic -> per partition its replicas' racks (index = partition). Topics may be missing: racks unknown.
+        leaders: topic -> per partition its leader's rack, None where that is unknown. Topics may be missing.
+
+    Raises:
+        ConfigError: Two members have one id, a partition count is no integer of 0 or above, or racks are strings where
+            sequences or collections of strings are due.
+    """
+
+    members: tuple[Member, ...]
+    partitions: Mapping[str, int]
+    racks: Mapping[str, Sequence[frozenset[str]]] = field(default_factory=dict)
+    leaders: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        members: Collection[Member],
+        partitions: Mapping[str, int],
+        racks: Mapping[str, Sequence[Collection[str]]] | None = None,
+        leaders: Mapping[str, Sequence[str | None]] | None = None,
+    ) -> None:
+        members = tuple(members)
+        if len({member.member_id for member in members}) < len(members):
+            twice, times = Counter(member.member_id for member in members).most_common(1)[0]
+            raise ConfigError(f"{times} members have the id {twice!r}; a member id is unique in its group")
+        for topic, count in partitions.items():
+            if not _is_count(count):
+                raise ConfigError(f"partitions[{topic!r}] must be a partition count of 0 or above, not {count!r}")
+        for name, places in (("racks", racks), ("leaders", leaders)):
+            for topic, rows in (places or {}).items():
+                if isinstance(rows, str):
+                    raise ConfigError(f"{name}[{topic!r}] must have one entry for each partition, not be {rows!r}")
+        set_ = object.__setattr__
+        set_(self, "members", members)
+        set_(self, "partitions", dict(partitions))
+        set_(self, "racks", {t: _frozen(rows) for t, rows in (racks or {}).items()})
+        set_(self, "leaders", {t: tuple([rack or None for rack in rows]) for t, rows in (leaders or {}).items()})
+
+
+def _is_count(count: object) -> bool:
+    return isinstance(count, int | np.integer) and not isinstance(count, bool) and int(count) >= 0
+
+
+def _frozen(racks: Sequence[Collection[str]]) -> Sequence[frozenset[str]]:
+    for each in racks.values if isinstance(racks, Coded) else racks:
+        if isinstance(each, str):
+            raise ConfigError(f"the racks of a partition's replicas are a collection, not the string {each!r}")
+    if isinstance(racks, Coded):
+        return Coded([frozenset(each) for each in racks.values], racks.codes)
+    return tuple(map(frozenset, racks))

@@ -1,0 +1,1 @@
+"""Java's own answers, for ``parity="java"``."""

@@ -1,0 +1,1 @@
+"""Strategies without history: one file per strategy."""

@@ -1,0 +1,128 @@
+"""Consistent hashing with bounded loads: placement without history, and yet no member with much more than its share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError
+from ..group import Group
+from ..group.assignment import Assignment
+from ..group.indexed import FREE, Indexed, Ints
+from .per_topic import by_identity, identity
+from .ring import HASHES, Hashes, Ring, check_virtual_nodes, numbered
+
+EPSILON = 0.25
+VIRTUAL_NODES = 160
+
+
+def settings(epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES, hash: str = "md5") -> dict[str, Any]:
+    """The options of `assign`, checked.
+
+    Raises:
+        ConfigError: One that `assign` cannot work with.
+    """
+    if epsilon is not None:
+        if not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
+            raise ConfigError(f"epsilon must be a number like 0.25, or None for no bound, not {epsilon!r}")
+        if not 0 <= epsilon < float("inf"):
+            raise ConfigError(f"epsilon must be 0 or more and finite, or None for no bound, not {epsilon}")
+    if not isinstance(hash, str) or hash not in HASHES:
+        raise ConfigError(f"hash must be one of {', '.join(HASHES)}, not {hash!r}")
+    return {"epsilon": epsilon, "virtual_nodes": check_virtual_nodes(virtual_nodes), "hash": hash}
+
+
+def assign(
+    group: Group,
+    *,
+    epsilon: float | None = EPSILON,
+    virtual_nodes: int = VIRTUAL_NODES,
+    hash: str = "md5",
+) -> Assignment:
+    """Give each partition to the first member clockwise from its hash that has room.
+
+    Members have the points ``hash("identity-j")`` for j below `virtual_nodes`, identity being the instance id of a
+    static member and the member id of another; a partition is at ``hash("topic-partition")``. Topics with the same k
+    subscribers share one cap on their n partitions together; each such set of topics is placed by itself, so other
+    topics change nothing in it. A member keeps the first partitions in the order of their hashes, up to the cap; the
+    others go on to the next member that is not full, round by round.
+
+    Args:
+        group: Members in any order; claims and racks play no part, so the same members give the same placement
+            whatever happened before.
+        epsilon: How much more than the mean n/k a member may have: at most ``max(ceil(n/k), floor((1 + epsilon) *
+            n/k))``, so never more than ``ceil((1 + epsilon) * n/k)``, and max/mean is at most 1 + epsilon wherever
+            whole partitions allow that. A small one balances better, a large one moves less when members come or go. 0
+            is round robin's balance. None: no cap; then only the partitions of a member that leaves move, and only to
+            a member that comes.
+        virtual_nodes: Points per member.
+        hash: One of `ring.HASHES`.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry.
+
+    Cost: O((P + M * virtual_nodes) log) time: hashing and one sort; what does not fit is a small part, tried again.
+    Source: Mirrokni, Thorup, Zadimoghaddam 2016, "Consistent Hashing with Bounded Loads" (arXiv 1608.01350).
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> group = Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 6})
+    >>> assign(group)
+    {'a': {'t': [0, 2, 4]}, 'b': {'t': [1, 3, 5]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(owners(indexed, epsilon=epsilon, virtual_nodes=virtual_nodes, hash=hash))
+
+
+def owners(
+    indexed: Indexed,
+    *,
+    epsilon: float | None = EPSILON,
+    virtual_nodes: int = VIRTUAL_NODES,
+    hash: str = "md5",
+) -> Ints:
+    """int[P], as `assign` decides."""
+    order, readers = indexed.readers(by_identity)
+    hashed = HASHES[hash]
+    ring = Ring.of([hashed(numbered(f"{identity(indexed.members[m])}-", range(virtual_nodes))) for m in order.tolist()])
+    topics: dict[bytes, list[int]] = {}  # those with the same subscribers
+    for t, reading in enumerate(readers):
+        if len(reading):
+            topics.setdefault(reading.tobytes(), []).append(t)
+    owner = np.full(indexed.size, FREE)
+    for together in topics.values():
+        reading = readers[together[0]]
+        counts = [int(indexed.first[t + 1] - indexed.first[t]) for t in together]
+        positions = np.concatenate([indexed.first[t] + np.arange(n) for t, n in zip(together, counts, strict=True)])
+        hashes = np.concatenate(
+            [hashed(numbered(f"{indexed.topics[t]}-", range(n))) for t, n in zip(together, counts, strict=True)]
+        )
+        cap = len(hashes) if epsilon is None else most(len(hashes), len(reading), epsilon)
+        owner[positions] = order[_filled(ring.among(reading), hashes, len(order), cap)]
+    return owner
+
+
+def most(partitions: int, members: int, epsilon: float) -> int:
+    """The cap of `assign`. Exact: the epsilon meant is the decimal one that its shortest form shows."""
+    mean = Fraction(partitions, members)
+    return max(ceil(mean), floor((1 + Fraction(str(epsilon))) * mean))
+
+
+def _filled(ring: Ring, hashes: Hashes, members: int, cap: int) -> Ints:
+    """int[n], the member of each; `cap` times the ring's members is at least n."""
+    owner = np.full(len(hashes), FREE)
+    room = np.full(members, cap)
+    waiting = np.argsort(hashes, kind="stable")
+    while len(waiting):
+        wanted = ring.owners(hashes[waiting])
+        by_member = np.argsort(wanted, kind="stable")  # within a member still by hash
+        wanted = wanted[by_member]
+        before = np.arange(len(wanted)) - np.searchsorted(wanted, wanted)  # how many of its member come first
+        fits = before < room[wanted]
+        owner[waiting[by_member[fits]]] = wanted[fits]
+        room -= np.bincount(wanted[fits], minlength=members)
+        waiting = waiting[np.sort(by_member[~fits])]
+        ring = ring.among(np.flatnonzero(room))  # at least one member is full now, or nothing waits
+    return owner

@@ -1,0 +1,162 @@
+"""A fixed table, written by people: which member has which partitions. What it does not cover goes to a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import AssignmentError, ConfigError
+from ..group import Group, Member, TopicPartition
+from ..group.assignment import Assignment
+from ..group.facts import Fact, ordered, some
+from ..group.indexed import FREE, Indexed, Ints
+from ..group.order import utf16
+from . import roundrobin
+from .per_topic import by_identity, identity
+
+Table = Mapping[str, Mapping[str, Sequence[int]]]
+"""Identity of a member (`per_topic.identity`) -> topic -> partition ids."""
+
+
+def check(table: Any) -> Table:
+    """A table as `assign` takes it.
+
+    Raises:
+        ConfigError: It is no table, or gives a partition twice; the message says where.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"table must map a member's instance id to topics and partitions, not be {table!r}")
+    given: dict[TopicPartition, str] = {}  # -> the member that has it
+    for member, topics in table.items():
+        if not isinstance(member, str) or not member:
+            raise ConfigError(f"table: a member is named by its instance id (or member id), not by {member!r}")
+        if not isinstance(topics, Mapping):
+            raise ConfigError(f"table[{member!r}] must map topics to lists of partition ids, not be {topics!r}")
+        for topic, partitions in topics.items():
+            if not isinstance(topic, str) or not topic:
+                raise ConfigError(f"table[{member!r}]: a topic is named by a string, not by {topic!r}")
+            if not isinstance(partitions, list | tuple):
+                raise ConfigError(f"table[{member!r}][{topic!r}] must be a list of partition ids, not {partitions!r}")
+            for partition in partitions:
+                if not isinstance(partition, int) or isinstance(partition, bool) or partition < 0:
+                    raise ConfigError(
+                        f"table[{member!r}][{topic!r}]: a partition id is an int from 0, not {partition!r}"
+                    )
+                other = given.get(TopicPartition(topic, partition))
+                if other is not None:
+                    twice = f"twice to {member!r}" if other == member else f"to {other!r} and to {member!r}"
+                    raise ConfigError(f"table gives {topic}-{partition} {twice}; a partition has one owner")
+                given[TopicPartition(topic, partition)] = member
+    return table
+
+
+def assign(
+    group: Group,
+    *,
+    table: Table | None = None,
+    fallback: Callable[[Group], Assignment] | None = roundrobin.assign,
+) -> Assignment:
+    """Give each member the partitions that the table says, and let `fallback` place what is left.
+
+    Left are partitions that the table does not have, those of a member that is absent or does not subscribe to their
+    topic. The fallback sees them alone, numbered anew from 0 in each topic, among all members.
+
+    Args:
+        group: Members in any order; claims play no part.
+        table: As `check` accepts it; what it says of partitions that do not exist is ignored. None: empty.
+        fallback: A strategy that looks at no claims. None: partitions that are left are an error.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry.
+
+    Raises:
+        AssignmentError: Partitions are left and there is no fallback; it names them and says why.
+
+    Cost: O(P log P + size of the table), and the fallback's. Deterministic.
+    Source: ``AllocateMessageQueueByConfig`` of apache/rocketmq, where each client knows its own list alone, and what no
+    list has is consumed by nobody.
+
+    >>> group = Group([Member("m1", {"t"}, "a"), Member("m2", {"t"}, "b")], {"t": 4})
+    >>> assign(group, table={"a": {"t": [3]}, "gone": {"t": [0]}})
+    {'m1': {'t': [0, 2, 3]}, 'm2': {'t': [1]}}
+    """
+    indexed = Indexed(group)
+    number = {member.member_id: m for m, member in enumerate(indexed.members)}
+    present = _present(group)
+    owner = np.full(indexed.size, FREE)
+    for name, topics in (table or {}).items():
+        for topic, partitions in topics.items():
+            if name in present and topic in present[name].topics and topic in indexed.number:
+                exist = [partition for partition in partitions if partition < group.partitions[topic]]
+                owner[indexed.first[indexed.number[topic]] + np.array(exist, np.int64)] = number[
+                    present[name].member_id
+                ]
+    left = {}  # topic -> int[n], partition ids
+    for topic in {topic for member in group.members for topic in member.topics} & indexed.number.keys():
+        first = indexed.first[indexed.number[topic]]
+        free = np.flatnonzero(owner[first : first + group.partitions[topic]] == FREE)
+        if len(free):
+            left[topic] = free
+    if left and fallback is None:
+        raise AssignmentError(_uncovered(group, table or {}, left))
+    if left and fallback is not None:
+        for member_id, given in fallback(_alone(group, left)).items():
+            for topic, ids in given.items():
+                owner[indexed.first[indexed.number[topic]] + left[topic][ids]] = number[member_id]
+    return indexed.assignment(owner)
+
+
+def _present(group: Group) -> dict[str, Member]:
+    return {identity(member): member for member in sorted(group.members, key=by_identity, reverse=True)}
+
+
+def _alone(group: Group, left: Mapping[str, Ints]) -> Group:
+    """The group with these partitions alone, numbered anew; without claims, which name the old numbers."""
+    members = [Member(m.member_id, m.topics, m.instance_id, m.rack) for m in group.members]
+    racks = {t: [rows[p] if p < len(rows) else () for p in left[t]] for t, rows in group.racks.items() if t in left}
+    leaders = {
+        t: [rows[p] if p < len(rows) else None for p in left[t]] for t, rows in group.leaders.items() if t in left
+    }
+    return Group(members, {topic: len(ids) for topic, ids in left.items()}, racks, leaders)
+
+
+def _uncovered(group: Group, table: Table, left: Mapping[str, Ints]) -> str:
+    topics = sorted(left, key=utf16)
+    names = [f"{topic}-{partition}" for topic in topics for partition in left[topic].tolist()]
+    why = "; ".join(fact.text for fact in ordered(deviations(group, table=table)))
+    return (
+        f"the table leaves {some(names)} to nobody ({why}): complete it, start the members it names, or choose a "
+        "strategy for such partitions (uncovered='roundrobin')"
+    )
+
+
+def deviations(
+    group: Group,
+    *,
+    table: Table | None = None,
+    fallback: Callable[[Group], Assignment] | None = None,  # noqa: ARG001 (takes what `assign` takes)
+) -> Iterable[Fact]:
+    """Where the group is not as the table has it."""
+    if not table:
+        yield Fact("table-empty", "", "the table is empty")
+        return
+    present = _present(group)
+    listed: dict[str, set[int]] = {}  # topic -> partitions that the table has
+    for name, topics in table.items():
+        for topic, partitions in topics.items():
+            listed.setdefault(topic, set()).update(partitions)
+            beyond = [f"{topic}-{p}" for p in partitions if p >= group.partitions.get(topic, 0)]
+            if beyond:
+                yield Fact("table-missing", name, f"the table gives {name!r} {some(beyond)}, which does not exist")
+            if name in present and topic not in present[name].topics:
+                text = f"the table gives {name!r} topic {topic!r}, which it does not subscribe to"
+                yield Fact("table-unsubscribed", name, text)
+        if name not in present:
+            yield Fact("table-absent", name, f"the table's member {name!r} is not in the group")
+    for topic in {topic for member in group.members for topic in member.topics}:
+        count = group.partitions.get(topic, 0)
+        unlisted = [f"{topic}-{p}" for p in range(count) if p not in listed.get(topic, ())]
+        if unlisted:
+            yield Fact("table-incomplete", topic, f"the table does not have {some(unlisted)}")

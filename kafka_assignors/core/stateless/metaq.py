@@ -1,0 +1,109 @@
+"""MetaQ's two ways to balance a topic (Metamorphosis, RocketMQ's ancestor). Both call a partition "brokerId-partition".
+
+Kafka's partitions move from broker to broker, so a broker's id is no part of their name: one id, an option, stands in
+its place for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError
+from ..group import Group, Member
+from ..group.assignment import Assignment
+from ..group.indexed import Indexed, Ints
+from .per_topic import Allocate, contiguous, identity
+from .per_topic import owners as per_topic
+from .ring import Ring, ketama, numbered
+
+DIGESTS = 40
+"""Of a member, each of which gives four points on the ring."""
+
+
+def settings(broker_id: int = 0) -> Mapping[str, Any]:
+    """The options of `consistent_hash`, checked.
+
+    Raises:
+        ConfigError: `broker_id` is no int from 0.
+    """
+    if not isinstance(broker_id, int) or isinstance(broker_id, bool) or broker_id < 0:
+        raise ConfigError(f"broker_id must be an int from 0, not {broker_id!r}")
+    return {"broker_id": broker_id}
+
+
+def default(group: Group) -> Assignment:
+    """Split each topic's partitions, sorted as MetaQ sorts them, into ranges for its subscribers by identity.
+
+    MetaQ sorts partitions as strings, "0-0", "0-1", "0-10", "0-2": beyond ten partitions a range is not one of
+    consecutive ids. Of more subscribers than partitions, the last ones by identity get nothing.
+
+    Args:
+        group: Members in any order; claims and racks play no part.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. As many each as with range.
+
+    Cost: O(P log P + T * M). Deterministic.
+    Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper``; the rule is
+    that of Kafka 0.7.
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> default(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 12}))
+    {'a': {'t': [0, 1, 2, 3, 10, 11]}, 'b': {'t': [4, 5, 6, 7, 8, 9]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(default_owners(indexed))
+
+
+def default_owners(indexed: Indexed) -> Ints:
+    """int[P], as `default` decides."""
+    return per_topic(indexed, lambda _: _as_strings)
+
+
+def _as_strings(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
+    owner = np.empty_like(partitions)
+    owner[sorted(range(len(partitions)), key=str)] = contiguous(topic, partitions, subscribers)
+    return owner
+
+
+def consistent_hash(group: Group, *, broker_id: int = 0) -> Assignment:
+    """Put each topic's subscribers on a ketama ring of 160 points each, and give a partition to the first it meets.
+
+    A member's points are the four little-endian words of the MD5 of "identity-i" for i below 40; a partition is at the
+    first such word of "brokerId-partition". The topic is no part of that, so partition i of every topic with the same
+    subscribers goes to one member, and loads of several topics add up.
+
+    Args:
+        group: Members in any order; claims and racks play no part.
+        broker_id: What stands for the broker in a partition's name.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. When a member leaves, only its
+        partitions move. The fullest member has about 1.5 times the mean (10 members, 100 partitions): for less, see
+        `consistent.assign`.
+
+    Cost: O((P + M) log M + T * M). Deterministic.
+    Source: ``ConsisHashStrategy``, ``HashAlgorithm.KETAMA_HASH`` of killme2008/Metamorphosis.
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> consistent_hash(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 6}))
+    {'a': {'t': [0, 1, 2, 3, 4]}, 'b': {'t': [5]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(consistent_hash_owners(indexed, broker_id=broker_id))
+
+
+def consistent_hash_owners(indexed: Indexed, *, broker_id: int = 0) -> Ints:
+    """int[P], as `consistent_hash` decides."""
+    # The same for every topic: hashed once.
+    longest = int(np.diff(indexed.first).max(initial=0))
+    hashes = ketama(numbered(f"{broker_id}-", range(longest)))[:, 0]
+
+    def rule(members: Sequence[Member]) -> Allocate:
+        ring = Ring.of([ketama(numbered(f"{identity(member)}-", range(DIGESTS))).ravel() for member in members])
+        return lambda _, partitions, subscribers: ring.among(subscribers).owners(hashes[partitions])
+
+    return per_topic(indexed, rule)

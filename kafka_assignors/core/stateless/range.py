@@ -1,0 +1,147 @@
+"""The range assignor: per topic, contiguous ranges for the members in order; by racks where that can help (KIP-881)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..group import Group, Member
+from ..group.assignment import Assignment
+from ..group.indexed import FREE, Indexed, Ints
+from ..group.order import static_first, utf16
+from .per_topic import contiguous
+from .per_topic import owners as per_topic
+
+Racks = Sequence[frozenset[str]]
+
+
+def assign(group: Group) -> Assignment:
+    """Split each topic's partitions into contiguous ranges, one per subscriber in order, the first ones longer.
+
+    When members and replicas have racks and not every rack holds everything, members first take, within their fair
+    share, the partitions with a replica on their rack. Topics with the same subscribers and the same number of
+    partitions are co-partitioned: partition i of all of them goes to one member, and only racks that fit all of them
+    count. What is left is split as ranges again, so ranges can then have gaps.
+
+    Args:
+        group: Members in any order; claims play no part.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. Per topic, subscribers' counts differ
+        by at most 1; over topics the first members gather the surplus of each (the known skew of range).
+
+    Cost: O(P * M) time when racks count, O(P log P + T * M) otherwise. Deterministic.
+    Source: ``RangeAssignor`` of apache/kafka 4.3.0, KIP-881, static members first (KIP-345).
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 3, "u": 2}))
+    {'b': {'t': [2]}, 'a': {'t': [0, 1], 'u': [0, 1]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(owners(indexed))
+
+
+def owners(indexed: Indexed) -> Ints:
+    """`assign` as an array: int[P], the number of each position's owner; `FREE` where nobody subscribes."""
+    group = indexed.group
+    if not group.racks or all(member.rack is None for member in group.members):
+        return _without_racks(indexed)
+    subscribers: dict[str, list[Member]] = {}
+    for member in sorted(group.members, key=static_first):
+        for name in member.topics:
+            if group.partitions.get(name, 0) > 0:
+                subscribers.setdefault(name, []).append(member)
+    topics = [
+        _Topic(name, group.partitions[name], subscribers[name], group.racks.get(name, ()))
+        for name in sorted(subscribers, key=utf16)
+    ]
+    if not any(topic.needs_racks for topic in topics):
+        return _without_racks(indexed)
+    for together in _copartitioned(topics):
+        _match_racks(together)
+
+    owner = np.full(indexed.size, FREE)
+    number = {member.member_id: m for m, member in enumerate(indexed.members)}
+    for topic in topics:
+        topic.deal_ranges()
+        first = indexed.first[indexed.number[topic.name]]
+        for member_id, partitions in topic.taken.items():
+            owner[first + np.array(partitions, np.int64)] = number[member_id]
+    return owner
+
+
+def _without_racks(indexed: Indexed) -> Ints:
+    return per_topic(indexed, lambda _: contiguous, static_first)
+
+
+class _Topic:
+    """One topic while it is dealt out: what is left, who took what, how many members may still get the longer share."""
+
+    def __init__(self, name: str, count: int, subscribers: Sequence[Member], racks: Racks) -> None:
+        self.name, self.count, self.subscribers = name, count, subscribers
+        self.left = dict.fromkeys(range(count))  # an ordered set
+        self.taken: dict[str, list[int]] = {member.member_id: [] for member in subscribers}
+        self.share, self.longer = divmod(count, len(subscribers))
+        member_racks = {member.rack for member in subscribers if member.rack}
+        # Java leaves replica racks out of its books when no subscriber has a rack.
+        self.racks: Racks = [racks[p] if p < len(racks) else frozenset() for p in range(count)] if member_racks else ()
+        union: frozenset[str] = frozenset().union(*self.racks)
+        self.needs_racks = bool(member_racks & union) and any(on != union for on in self.racks)
+
+    def room(self, member: Member) -> int:
+        """How many more partitions the member may take."""
+        return max(0, self.share + (self.longer > 0) - len(self.taken[member.member_id]))
+
+    def fits(self, member: Member, partition: int) -> bool:
+        """Whether the partition has a replica on the member's rack; without a rack everything fits."""
+        return not member.rack or (partition < len(self.racks) and member.rack in self.racks[partition])
+
+    def give(self, member: Member, partitions: Sequence[int]) -> None:
+        """Hand partitions over, and use up one longer share when the member passes the plain one."""
+        taken = self.taken[member.member_id]
+        before = len(taken)
+        taken += partitions
+        self.longer -= before <= self.share < len(taken)
+
+    def deal_ranges(self) -> None:
+        """The classic pass over what is left."""
+        left, start = list(self.left), 0
+        for member in self.subscribers:
+            end = start + self.room(member)
+            self.give(member, left[start:end])
+            start = end
+
+    def match(self, member: Member, partitions: Sequence[int]) -> None:
+        """Hand partitions over ahead of that pass."""
+        self.give(member, partitions)
+        for partition in partitions:
+            del self.left[partition]
+
+
+def _copartitioned(topics: Sequence[_Topic]) -> list[list[_Topic]]:
+    groups: dict[tuple[tuple[str, ...], int], list[_Topic]] = {}  # member ids, partitions in the rack table
+    for topic in topics:
+        members = tuple(member.member_id for member in topic.subscribers)
+        groups.setdefault((members, len(topic.racks)), []).append(topic)
+    return list(groups.values())
+
+
+def _match_racks(topics: Sequence[_Topic]) -> None:
+    """Give each member, within its share, partitions with a replica on its rack; see `assign` for co-partitioning."""
+    first = topics[0]
+    if len(topics) == 1:
+        if first.needs_racks:
+            for member in first.subscribers:
+                matching = [partition for partition in first.left if first.fits(member, partition)]
+                first.match(member, matching[: first.room(member)])
+        return
+    remaining = list(first.subscribers)
+    for partition in range(len(first.racks)):
+        for member in remaining:
+            if all(topic.room(member) > 0 and topic.fits(member, partition) for topic in topics):
+                for topic in topics:
+                    topic.match(member, [partition])
+                if first.room(member) == 0:
+                    remaining.remove(member)
+                break

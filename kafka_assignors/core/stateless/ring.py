@@ -1,0 +1,124 @@
+"""Hash rings: members have many points on a circle of hashes, and a partition belongs to the first one it meets.
+
+A member that comes or goes moves only the partitions that it gains or had: no other member's points change. The more
+points, the more even: with v points a member, a member's share deviates by about 1/sqrt(v) of the mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConfigError
+from ..group.indexed import Ints
+
+Hashes = NDArray[np.unsignedinteger[Any]]
+
+MOST_VIRTUAL_NODES = 1000
+"""Points are hashed inside a join: 1,000 for each of 1,000 members take about a second."""
+
+
+class Ring:
+    """Members on a circle.
+
+    Args:
+        points: hash[n], in any order.
+        owner: int[n], the member of each.
+
+    Two members on one point: the later one in `points` has it, as with Java's ``TreeMap.put``.
+    """
+
+    def __init__(self, points: Hashes, owner: Ints) -> None:
+        order = np.argsort(points, kind="stable")
+        self._set(points[order], owner[order])
+
+    def _set(self, points: Hashes, owner: Ints) -> None:
+        # All are kept: what another member's point covers is there again in a ring without that member.
+        self._points, self._owner = points, owner
+        seen = np.ones(len(points), bool)
+        seen[:-1] = points[1:] != points[:-1]
+        self._seen_points, self._seen_owner = points[seen], owner[seen]
+
+    @classmethod
+    def of(cls, points: Sequence[Hashes]) -> Ring:
+        """From each member's points; the index is the member."""
+        return cls(
+            np.concatenate(points) if points else np.empty(0, np.uint64),
+            np.repeat(np.arange(len(points)), [len(each) for each in points]),
+        )
+
+    def among(self, members: Ints) -> Ring:
+        """The ring that these members have without the others. O(points)."""
+        wanted = np.zeros(1 + max(self._owner.max(initial=0), members.max(initial=0)), bool)
+        wanted[members] = True
+        kept = wanted[self._owner]
+        if kept.all():
+            return self
+        ring = object.__new__(Ring)
+        ring._set(self._points[kept], self._owner[kept])  # sorted already
+        return ring
+
+    def owners(self, hashes: Hashes) -> Ints:
+        """The member whose point comes first at or after each hash; after the last point comes the first."""
+        at = np.searchsorted(self._seen_points, hashes)
+        at[at == len(self._seen_points)] = 0
+        return self._seen_owner[at]
+
+
+def numbered(prefix: str, numbers: Sequence[int] | range, suffix: str = "") -> list[bytes]:
+    """Keys to hash: UTF-8 of ``prefix number suffix``, a lone surrogate as "?", like Java's ``getBytes``."""
+    before, after = prefix.encode("utf-8", "replace"), suffix.encode("utf-8", "replace")
+    return [b"%b%d%b" % (before, number, after) for number in numbers]
+
+
+def ketama(keys: Sequence[bytes]) -> Hashes:
+    """uint32[n, 4]: the four little-endian words of each key's MD5 (libketama)."""
+    return _digests(_md5, keys).view("<u4")
+
+
+def md5_word(keys: Sequence[bytes]) -> Hashes:
+    """uint32[n]: the first four bytes of each key's MD5, big-endian (RocketMQ's ``ConsistentHashRouter.MD5Hash``)."""
+    return _digests(_md5, keys).view(">u4")[:, 0].astype(np.uint32)
+
+
+def _first_8(digest: Callable[[bytes], Any], keys: Sequence[bytes]) -> Hashes:
+    return np.ascontiguousarray(_digests(digest, keys)[:, :8]).view(">u8")[:, 0].astype(np.uint64)
+
+
+def _digests(digest: Callable[[bytes], Any], keys: Sequence[bytes]) -> NDArray[np.uint8]:
+    data = b"".join([digest(key).digest() for key in keys])
+    return np.frombuffer(data, np.uint8).reshape(len(keys), digest(b"").digest_size)
+
+
+# Where FIPS 140 rules, MD5 and SHA-1 are for uses like this one only, and must be told so.
+_md5 = partial(hashlib.md5, usedforsecurity=False)
+_sha1 = partial(hashlib.sha1, usedforsecurity=False)
+
+HASHES: Mapping[str, Callable[[Sequence[bytes]], Hashes]] = {
+    "md5": partial(_first_8, _md5),
+    "sha1": partial(_first_8, _sha1),
+    "sha256": partial(_first_8, hashlib.sha256),
+    "blake2b": partial(_first_8, partial(hashlib.blake2b, digest_size=8)),
+}
+"""Name -> keys -> uint64[n]: the first eight bytes of a digest, big-endian.
+
+No checksums: CRC-32 is linear, so the points "a-0", "a-1", … lie in a pattern; with 160 points each, the fullest of ten
+members had 1.53 times the mean, against 1.19 with any of these.
+"""
+
+
+def check_virtual_nodes(virtual_nodes: object) -> int:
+    """A member's points on a ring.
+
+    Raises:
+        ConfigError: No int from 1 to `MOST_VIRTUAL_NODES`.
+    """
+    whole = isinstance(virtual_nodes, int) and not isinstance(virtual_nodes, bool)
+    if not whole or not 1 <= virtual_nodes <= MOST_VIRTUAL_NODES:  # type: ignore[operator]
+        raise ConfigError(f"virtual_nodes must be an int from 1 to {MOST_VIRTUAL_NODES}, not {virtual_nodes!r}")
+    return virtual_nodes  # type: ignore[return-value]

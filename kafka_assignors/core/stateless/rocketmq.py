@@ -1,0 +1,249 @@
+"""RocketMQ's ways to allocate a topic's queues. Each client there computes them alone, from sorted lists.
+
+A queue is a topic, a broker's name and a number. Kafka's partitions move from broker to broker, so a broker is no part
+of their name: one name, an option, stands in its place for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError
+from ..group import Group, Member
+from ..group.assignment import Assignment
+from ..group.facts import Fact
+from ..group.indexed import Indexed, Ints
+from .per_topic import Allocate, Rule, contiguous, identity
+from .per_topic import owners as per_topic
+from .ring import Ring, check_virtual_nodes, md5_word, numbered
+
+BROKER_NAME = "kafka"
+VIRTUAL_NODES = 10
+
+
+def average(group: Group) -> Assignment:
+    """Split each topic's partitions into contiguous ranges for its subscribers by identity, the first ones longer.
+
+    Args:
+        group: Members in any order; claims and racks play no part.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. As many each as with range, whose
+        order of members differs: static ones first.
+
+    Cost: O(P + T * M). Deterministic.
+    Source: ``AllocateMessageQueueAveragely`` of apache/rocketmq.
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> average(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 5}))
+    {'a': {'t': [0, 1, 2]}, 'b': {'t': [3, 4]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(average_owners(indexed))
+
+
+def average_owners(indexed: Indexed) -> Ints:
+    """int[P], as `average` decides."""
+    return per_topic(indexed, _averaging)
+
+
+def average_by_circle(group: Group) -> Assignment:
+    """Deal each topic's partitions in turn to its subscribers by identity, each topic from the first one on.
+
+    Args:
+        group: Members in any order; claims and racks play no part.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. As many each as with `average`.
+
+    Cost: O(P + T * M). Deterministic.
+    Source: ``AllocateMessageQueueAveragelyByCircle`` of apache/rocketmq.
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> average_by_circle(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 5}))
+    {'a': {'t': [0, 2, 4]}, 'b': {'t': [1, 3]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(average_by_circle_owners(indexed))
+
+
+def average_by_circle_owners(indexed: Indexed) -> Ints:
+    """int[P], as `average_by_circle` decides."""
+    return per_topic(indexed, _circling)
+
+
+def _averaging(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
+    return contiguous
+
+
+def _circling(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
+    return lambda _, partitions, subscribers: subscribers[np.arange(len(partitions)) % len(subscribers)]
+
+
+def consistent_hash_settings(virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Mapping[str, Any]:
+    """The options of `consistent_hash`, checked.
+
+    Raises:
+        ConfigError: One that it cannot work with.
+    """
+    if not isinstance(broker_name, str):
+        raise ConfigError(f"broker_name must be a string, not {broker_name!r}")
+    return {"virtual_nodes": check_virtual_nodes(virtual_nodes), "broker_name": broker_name}
+
+
+def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Assignment:
+    """Put each topic's subscribers on a ring of a few points each, and give a partition to the first it meets.
+
+    A member's points are the MD5 of "identity-j" for j below `virtual_nodes`, a partition is at the MD5 of
+    "MessageQueue [topic=T, brokerName=B, queueId=Q]"; both the first four bytes, big-endian.
+
+    Args:
+        group: Members in any order; claims and racks play no part.
+        virtual_nodes: Points per member.
+        broker_name: What stands for the broker in a partition's name.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. When a member leaves, only its
+        partitions move. With 10 points the fullest of 10 members has about 1.8 times the mean, at worst 3 times: for
+        less, see `consistent.assign`.
+
+    Cost: O(P log M + M * virtual_nodes + T * M). Deterministic.
+    Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter`` of apache/rocketmq.
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> consistent_hash(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 6}))
+    {'a': {'t': [1, 4]}, 'b': {'t': [0, 2, 3, 5]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(consistent_hash_owners(indexed, virtual_nodes=virtual_nodes, broker_name=broker_name))
+
+
+def consistent_hash_owners(
+    indexed: Indexed, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME
+) -> Ints:
+    """int[P], as `consistent_hash` decides."""
+    return per_topic(indexed, _hashing(virtual_nodes, broker_name))
+
+
+def _hashing(virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Rule:
+    def rule(members: Sequence[Member]) -> Allocate:
+        ring = Ring.of([md5_word(numbered(f"{identity(member)}-", range(virtual_nodes))) for member in members])
+
+        def allocate(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
+            queues = numbered(
+                f"MessageQueue [topic={topic}, brokerName={broker_name}, queueId=", partitions.tolist(), "]"
+            )
+            return ring.among(subscribers).owners(md5_word(queues))
+
+        return allocate
+
+    return rule
+
+
+INNER: Mapping[str, Rule] = {
+    "average": _averaging,
+    "average-by-circle": _circling,
+    "rocketmq-consistent-hash": _hashing(),
+}
+"""What `machine_room_nearby` can share a room's partitions by."""
+
+
+def machine_room_nearby_settings(inner: str = "average") -> Mapping[str, Any]:
+    """The options of `machine_room_nearby`, checked.
+
+    Raises:
+        ConfigError: `inner` is none of `INNER`.
+    """
+    if not isinstance(inner, str) or inner not in INNER:
+        raise ConfigError(f"inner must be one of {', '.join(INNER)}, not {inner!r}")
+    return {"inner": inner}
+
+
+def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
+    """Share the partitions of a room among its members; those of a room without members among all subscribers.
+
+    A room is a rack. A member is in its own; a partition in its leader's, as RocketMQ's queue is in its broker's. Where
+    the leader's rack is unknown, it is in that of one of its replicas: of the racks that have both a replica and a
+    subscriber, in string order, the one that the partition's number picks in turn.
+
+    RocketMQ refuses a client or queue without a room, which here would stop the whole group. A partition in no known
+    rack is shared like one in a room without members; a member without a rack takes part in nothing but such shares.
+    When no subscriber of a topic has a rack, the topic is one room.
+
+    Args:
+        group: Members in any order; claims play no part.
+        inner: How one room's partitions of a topic are shared; one of `INNER`.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. Nobody consumes from another rack
+        while its own leads partitions, but rooms with few members have much to do: nothing balances between rooms.
+
+    Cost: O(P + T * M), and what `inner` takes. Deterministic.
+    Source: ``AllocateMachineRoomNearby`` of apache/rocketmq.
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> members = [Member("a", {"t"}, rack="r1"), Member("b", {"t"}, rack="r2")]
+    >>> machine_room_nearby(Group(members, {"t": 4}, leaders={"t": ["r1", "r2", "r1", "r3"]}))
+    {'a': {'t': [0, 2, 3]}, 'b': {'t': [1]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(machine_room_nearby_owners(indexed, inner=inner))
+
+
+def machine_room_nearby_owners(indexed: Indexed, *, inner: str = "average") -> Ints:
+    """int[P], as `machine_room_nearby` decides."""
+
+    def rule(members: Sequence[Member]) -> Allocate:
+        within = INNER[inner](members)
+        racks = np.array([member.rack or "" for member in members], object)
+
+        def allocate(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
+            at = racks[subscribers]
+            living = set(at) - {""}
+            if not living:
+                return within(topic, partitions, subscribers)
+            rooms = np.array([room or "" for room in _rooms(indexed.group, topic, living)], object)
+            owner = np.empty_like(partitions)
+            for room in set(rooms):
+                here = rooms == room
+                nearby = subscribers[at == room] if room in living else subscribers
+                owner[here] = within(topic, partitions[here], nearby)
+            return owner
+
+        return allocate
+
+    return per_topic(indexed, rule)
+
+
+def _rooms(group: Group, topic: str, living: set[str]) -> list[str | None]:
+    """The rack of each partition; None: unknown."""
+    leaders, replicas = group.leaders.get(topic, ()), group.racks.get(topic, ())
+    rooms: list[str | None] = []
+    for partition in range(group.partitions[topic]):
+        leader = leaders[partition] if partition < len(leaders) else None
+        on = sorted(replicas[partition]) if leader is None and partition < len(replicas) else []
+        near = [rack for rack in on if rack in living] or on
+        rooms.append(leader or (near[partition % len(near)] if near else None))
+    return rooms
+
+
+def without_room(
+    group: Group,
+    *,
+    inner: str = "average",  # noqa: ARG001 (takes what `machine_room_nearby` takes)
+) -> Iterable[Fact]:
+    """Members and topics that `machine_room_nearby` knows no room of."""
+    subscribed = frozenset().union(*{member.topics for member in group.members})
+    for member in group.members:
+        if member.rack is None:
+            text = f"member {member.member_id!r} has no rack: it gets partitions only of racks without a subscriber"
+            yield Fact("member-without-rack", member.member_id, text)
+    for topic in subscribed & group.partitions.keys():
+        lost = sum(room is None for room in _rooms(group, topic, set()))
+        if lost:
+            of = f"{lost} of {group.partitions[topic]} partitions of topic {topic!r}"
+            text = f"{of} are in no known rack: all its subscribers share them"
+            yield Fact("partition-without-rack", topic, text)

@@ -1,0 +1,46 @@
+"""The roundrobin assignor: all partitions dealt in turn, exactly as Java deals them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..group import Group
+from ..group.assignment import Assignment
+from ..group.indexed import FREE, Indexed, Ints
+from ..group.order import static_first
+
+
+def assign(group: Group) -> Assignment:
+    """Deal the partitions of all topics in order, each to the next member in the circle that subscribes to its topic.
+
+    Args:
+        group: Members in any order; claims and racks play no part.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. Equal subscriptions give loads that
+        differ by at most 1. Unequal ones can give much worse: the turn passes on from the member that took.
+
+    Cost: O(P log P + T log M + M log M) time. Deterministic.
+    Source: ``RoundRobinAssignor`` of apache/kafka 4.3.0, static members first (KIP-345).
+
+    >>> from kafka_assignors.core.group.values import Member
+    >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 2, "u": 2}))
+    {'b': {'t': [1]}, 'a': {'t': [0], 'u': [0, 1]}}
+    """
+    indexed = Indexed(group)
+    return indexed.assignment(owners(indexed))
+
+
+def owners(indexed: Indexed) -> Ints:
+    """`assign` as an array: int[P], the number of each position's owner; `FREE` where nobody subscribes."""
+    circle, readers = indexed.readers(static_first)
+    owner = np.full(indexed.size, FREE)
+    turn = 0
+    for t, reading in enumerate(readers):
+        if len(reading):
+            # The turn goes on to the next reader; from there, all of them take part until the topic is dealt.
+            start = np.searchsorted(reading, turn % len(circle))
+            takers = reading[(start + np.arange(indexed.first[t + 1] - indexed.first[t])) % len(reading)]
+            owner[indexed.first[t] : indexed.first[t + 1]] = circle[takers]
+            turn = int(takers[-1]) + 1
+    return owner

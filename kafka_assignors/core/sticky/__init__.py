@@ -1,0 +1,1 @@
+"""The optimal sticky assignment, and the cooperative hand-over."""

@@ -1,0 +1,212 @@
+"""Which members have equal loads in every assignment of least sum of squares: the first step of `flow`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..group.indexed import Bools, Ints
+from . import maxflow
+
+
+@dataclass(frozen=True)
+class Block:
+    """Classes and kinds among whose members loads are as equal as can be.
+
+    Args:
+        classes: int[], rows.
+        kinds: int[], columns.
+        low: The smaller load; all members have this or one more.
+        extras: How many have one more.
+    """
+
+    classes: Ints
+    kinds: Ints
+    low: int
+    extras: int
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What is split at the same time: no two parts have a pair of class and kind in common.
+
+    Args:
+        size: int[G], partitions in each class.
+        crew: int[K], members of each kind.
+        of_class: int[G], the part of each class.
+        of_kind: int[K], the part of each kind; N where it may have nothing.
+        group: int[], classes of the pairs inside parts that are still to be split.
+        kind: int[], and their kinds.
+        count: How many parts there are, N.
+    """
+
+    size: Ints
+    crew: Ints
+    of_class: Ints
+    of_kind: Ints
+    group: Ints
+    kind: Ints
+    count: int
+
+    def total(self, of: Ints, what: NDArray[Any] | None = None) -> NDArray[Any]:
+        """float[N], sums by part."""
+        return np.bincount(of, what, self.count + 1)[: self.count]
+
+    def mean(self) -> NDArray[np.float64]:
+        """float[N + 1], the mean load; and 0."""
+        return np.append(self.total(self.of_class, self.size) / self.total(self.of_kind, self.crew), 0)
+
+    def inside(self, some: Bools) -> tuple[Ints, Ints]:
+        """The pairs inside some of the parts."""
+        pairs = np.flatnonzero(some[self.of_class[self.group]])
+        return self.group[pairs], self.kind[pairs]
+
+
+def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
+    """Split into blocks of equal load; see `flow`. Kinds that may have nothing are in no block.
+
+    Args:
+        size: int[G], partitions in each class, one at least.
+        allowed: bool[G, K], which kinds may have the class; one at least.
+        crew: int[K], how many members are of the kind, one at least.
+
+    Cost: O(G * K) where loads can be equal and `_even` sees it; else at most two maximum flows on G + K nodes per depth
+    of nested splits, at most min(G, K) deep.
+    """
+    group, kind = np.nonzero(allowed)
+    of_class, of_kind = np.zeros(len(size), np.int64), np.where(allowed.any(axis=0), 0, 1)
+    open_ = np.full(min(len(size), 1), True)
+    while open_.any():
+        same = np.flatnonzero((of_class[group] == of_kind[kind]) & open_[of_class[group]])
+        group, kind = group[same], kind[same]
+        parts = _Parts(size, crew, of_class, of_kind, group, kind, len(open_))
+        # Where all may have all nothing splits.
+        open_ &= parts.total(of_class[group]) < parts.total(of_class) * parts.total(of_kind)
+        open_ &= ~_even(parts, open_)
+        of_class, of_kind = of_class.copy(), np.where(of_kind == parts.count, -1, of_kind)
+        whole, count = open_.copy(), parts.count
+        mean = parts.mean()
+        for split, load in ((_crowded, np.ceil(mean)), (_idle, np.floor(mean))):
+            if not whole.any():
+                break
+            # One flow for all. What splits goes two ways, the busier side under a new number.
+            busy, busy_kinds = split(parts, whole, load[parts.of_kind].astype(np.int64) * crew)
+            found = np.zeros(parts.count, bool)
+            found[parts.of_class[busy]] = True
+            number = count + np.cumsum(found) - 1
+            of_class[busy], of_kind[busy_kinds] = number[parts.of_class[busy]], number[parts.of_kind[busy_kinds]]
+            whole &= ~found
+            count += int(found.sum())
+        open_ = np.append(open_ & ~whole, np.full(count - parts.count, True))
+        of_kind[of_kind < 0] = count
+    return [_block(size, crew, np.flatnonzero(of_class == n), np.flatnonzero(of_kind == n)) for n in range(len(open_))]
+
+
+def _block(size: Ints, crew: Ints, classes: Ints, kinds: Ints) -> Block:
+    return Block(classes, kinds, *divmod(int(size[classes].sum()), int(crew[kinds].sum())))
+
+
+_TRIES = 16
+"""Rounds of `_even`: where subscriptions overlap a lot two or three are enough."""
+
+
+def _even(parts: _Parts, open_: Bools) -> Bools:
+    """bool[N], whether a division of the classes in fractions shows that all loads can be the mean, rounded.
+
+    Each class goes to its kinds in proportion to weights, which grow or shrink until loads fit. Then whole units fit as
+    well: no set of classes is larger than all that its kinds have, and as these are whole numbers, loads may even be
+    beyond the bounds by less than one in all. False says nothing.
+
+    Source: Sinkhorn & Knopp 1967 (the weights); Hoffman 1960 (why fractions are enough).
+    """
+    even, trying = np.zeros(parts.count, bool), open_.copy()
+    last = np.full(parts.count, np.inf)
+    mean = parts.mean()
+    low, high, wanted = ((each[parts.of_kind] * parts.crew) for each in (np.floor(mean), np.ceil(mean), mean))
+    weight = parts.crew.astype(np.float64)
+    group, kind = parts.inside(trying)
+    for _ in range(_TRIES):
+        if not trying.any():
+            break
+        among = np.bincount(group, weight[kind], len(parts.size))
+        share = parts.size / np.where(among > 0, among, 1)
+        load = weight * np.bincount(kind, share[group], len(parts.crew))
+        beyond = parts.total(parts.of_kind, np.maximum(load - high, 0))
+        beyond = np.maximum(beyond, parts.total(parts.of_kind, np.maximum(low - load, 0)))
+        even |= trying & (beyond < 0.5)
+        given_up = trying & (even | (beyond > 0.7 * last))
+        if given_up.any():
+            trying &= ~given_up
+            group, kind = parts.inside(trying)
+        last = beyond
+        weight *= np.where(load > 0, wanted / np.where(load > 0, load, 1), 1)
+    return even
+
+
+def _crowded(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
+    """Classes that need more room than the mean load, rounded up, and the only kinds that may have them.
+
+    This test and `_idle` are strict. Where a class could do with the mean, an unlucky choice of who has one more must
+    not count as crowded: the split would forbid moves that cost no balance.
+
+    Args:
+        parts: All parts.
+        some: bool[N], those to look at.
+        room: int[K], what each kind may have at most.
+    """
+    group, kind, units = _filled(parts, some, room)
+    crowded = some[parts.of_class] & (np.bincount(group, units, len(parts.size)) < parts.size)
+    while True:  # who has what a crowded class may also have is crowded as well
+        busy = np.zeros(len(room), bool)
+        busy[kind[crowded[group]]] = True
+        more = crowded.copy()
+        more[group[busy[kind] & (units > 0)]] = True
+        if (more == crowded).all():
+            return crowded, busy
+        crowded = more
+
+
+def _idle(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
+    """All classes and kinds but those with less than the mean load, rounded down, in parts that have such.
+
+    Args:
+        parts: All parts.
+        some: bool[N], those to look at.
+        room: int[K], what each kind should have at least.
+    """
+    group, kind, units = _filled(parts, some, room)
+    here = np.append(some, False)
+    idle = here[parts.of_kind] & (np.bincount(kind, units, len(room)) < room)
+    here[:] = False
+    here[parts.of_kind[idle]] = True
+    while True:  # who has something that an idle kind may have is idle as well
+        spare = np.zeros(len(parts.size), bool)
+        spare[group[idle[kind]]] = True
+        more = idle.copy()
+        more[kind[spare[group] & (units > 0)]] = True
+        if (more == idle).all():
+            return here[parts.of_class] & ~spare, here[parts.of_kind] & ~idle
+        idle = more
+
+
+def _filled(parts: _Parts, some: Bools, room: Ints) -> tuple[Ints, Ints, Ints]:
+    """As many units as can be given out inside some parts, no kind above its room: classes, kinds, units; parallel."""
+    group, kind = parts.inside(some)
+    classes, kinds = np.flatnonzero(some[parts.of_class]), np.flatnonzero(np.append(some, False)[parts.of_kind])
+    groups = len(parts.size)
+    source, sink = groups + len(room), groups + len(room) + 1
+    tail, head, sent = maxflow.sent(
+        np.concatenate([np.full(len(classes), source), group, groups + kinds]),
+        np.concatenate([classes, groups + kind, np.full(len(kinds), sink)]),
+        np.concatenate([parts.size[classes], parts.size[group], room[kinds]]),
+        source,
+        sink,
+    )
+    units = np.zeros(len(group), np.int64)
+    given = np.flatnonzero(tail < groups)
+    at = np.searchsorted(group * len(room) + kind, tail[given] * len(room) + head[given] - groups)
+    units[at] = sent[given]
+    return group, kind, units

@@ -1,0 +1,142 @@
+"""What an optimal assignment optimises, in which order, and what it costs to read a partition from another rack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError
+from ..group import Coded
+from ..group.indexed import Indexed, Ints
+
+ORDERS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
+MODES = ("replica", "leader", "none")
+FINEST = 1_000_000
+"""The largest cost of a matrix in multiples of its unit: sums of these along any path of the flow stay exact."""
+
+Matrix = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Goals in falling order of weight: none gives way to the ones after it, however much they would gain.
+
+    Args:
+        racks: What reading a partition from another rack costs. ``"replica"``: 0 where any replica is on the member's
+            rack, else 1 (consumers that fetch from followers, KIP-392). ``"leader"``: 0 where the leader is, else 1
+            (consumers that fetch from leaders). ``"none"``: nothing. Or a matrix {member rack: {replica rack: cost}},
+            in any unit (such as money per GB): the partition costs what its cheapest replica costs. A pair that is
+            missing in it costs 0 within one rack and the matrix's largest cost between two, nothing if it is empty. In
+            all modes a member or a partition whose rack is unknown costs nothing.
+        order: ``("balance", "racks", "moves")`` or ``("balance", "moves", "racks")``. Balance is the sum of squared
+            loads, moves are partitions that leave their undisputed owner.
+
+    Raises:
+        ConfigError: A mode, order or cost that does not exist or cannot work.
+    """
+
+    racks: str | Matrix = "replica"
+    order: Sequence[str] = ORDERS[0]
+    _table: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
+    _dearest: int = field(init=False, repr=False, compare=False)
+    unit: Fraction = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, list | tuple) or tuple(self.order) not in ORDERS:
+            raise ConfigError(f"order must be {ORDERS[0]} or {ORDERS[1]}, not {self.order!r}")
+        object.__setattr__(self, "order", tuple(self.order))
+        table, unit = _scaled(self.racks) if isinstance(self.racks, Mapping) else ({}, Fraction(1))
+        if not isinstance(self.racks, Mapping) and self.racks not in MODES:
+            raise ConfigError(
+                f"racks must be one of {MODES} or {{member rack: {{replica rack: cost}}}}, not {self.racks!r}"
+            )
+        object.__setattr__(self, "_table", table)
+        object.__setattr__(self, "_dearest", max(table.values(), default=0))
+        object.__setattr__(self, "unit", unit)
+
+    def price(self, member_rack: str, replica_rack: str) -> int:
+        """What a member on one rack pays for a replica on another, in multiples of `unit`."""
+        if isinstance(self.racks, str):
+            return int(member_rack != replica_rack)
+        return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else self._dearest)
+
+
+def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Fraction]:
+    """The matrix in whole multiples of a unit, so that sums of costs can be compared exactly."""
+    exact: dict[tuple[str, str], Fraction] = {}
+    for member_rack, row in matrix.items():
+        if not isinstance(row, Mapping):
+            raise ConfigError(f"racks[{member_rack!r}] must be {{replica rack: cost}}, not {row!r}")
+        for replica_rack, cost in row.items():
+            name = f"racks[{member_rack!r}][{replica_rack!r}]"
+            if not isinstance(member_rack, str) or not isinstance(replica_rack, str):
+                raise ConfigError(f"{name}: racks are named by strings")
+            if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+                raise ConfigError(f"{name} must be a number of 0 or above, not {cost!r}")
+            exact[member_rack, replica_rack] = Fraction(str(cost))
+    denominator = math.lcm(*(cost.denominator for cost in exact.values()))
+    divisor = math.gcd(*(int(cost * denominator) for cost in exact.values())) or 1
+    unit = Fraction(divisor, denominator)
+    table = {pair: int(cost / unit) for pair, cost in exact.items()}
+    if max(table.values(), default=0) > FINEST:
+        raise ConfigError(
+            f"racks has costs that differ too finely: the largest is {max(table.values())} times their common unit, "
+            f"{FINEST} is the most; round them"
+        )
+    return table, unit
+
+
+@dataclass(frozen=True)
+class RackCosts:
+    """What each member would pay for each position: ``rows[of[position], rack[member]]``, in multiples of the unit.
+
+    Args:
+        of: int[P], row of each position. Row 0 costs nobody anything.
+        rack: int[M], column of each member. Column 0 pays nothing.
+        rows: int[W, R], the different costs.
+    """
+
+    of: Ints
+    rack: Ints
+    rows: Ints
+
+
+def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
+    """Price the positions of a group. Cost: O(P), plus rows times racks."""
+    group = indexed.group
+    columns: dict[str | None, int] = {None: 0}
+    rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)
+    by_leader = objective.racks == "leader"
+    places: Mapping[str, Sequence[Hashable]] = group.leaders if by_leader else group.racks
+    if len(columns) == 1 or not places or objective.racks == "none":
+        zero = np.zeros(1, np.int64)
+        return RackCosts(np.broadcast_to(zero, indexed.size), np.zeros_like(rack), zero[:, None])
+    of = np.zeros(indexed.size, np.int64)
+    rows: dict[tuple[int, ...], int] = {(0,) * len(columns): 0}
+    seen: dict[Hashable, int] = {}
+    at: Callable[[Any], Sequence[str]] = (lambda leader: (leader,) if leader else ()) if by_leader else tuple
+    for t, topic in enumerate(indexed.topics):
+        here = places.get(topic, ())[: int(indexed.first[t + 1] - indexed.first[t])]
+        if not isinstance(here, Coded):
+            number = {each: i for i, each in enumerate(dict.fromkeys(here))}
+            here = Coded(list(number), np.array(list(map(number.__getitem__, here)), np.int64))
+        for each in here.values:
+            if each not in seen:
+                row = tuple(_cheapest(objective, member_rack, at(each)) for member_rack in columns)
+                seen[each] = rows.setdefault(row, len(rows))
+        row_of = np.array([seen[each] for each in here.values], np.int64)
+        of[indexed.first[t] : indexed.first[t] + len(here)] = row_of[here.codes]
+    in_order = {row: i for i, row in enumerate(sorted(rows))}  # answers must not depend on how racks were told
+    place = np.array([in_order[row] for row in rows], np.int64)
+    return RackCosts(place[of], rack, np.array(list(in_order), np.int64))
+
+
+def _cheapest(objective: Objective, member_rack: str | None, racks: Sequence[str]) -> int:
+    if member_rack is None:
+        return 0
+    return min((objective.price(member_rack, rack) for rack in racks), default=0)

@@ -1,0 +1,1 @@
+"""Kafka's bytes and ours: subscriptions, assignments, user data <-> values."""

@@ -1,0 +1,431 @@
+"""The bytes of all members at once: owners -> every member's assignment, every member's claims -> arrays.
+
+The formats are `protocol`'s. What one member at a time would take a Python object per topic and member, a million in a
+large group, is here a few passes over arrays. One trick serves both directions: a buffer is also seen as an array that
+has an element at *every* offset (`at_each`), so that one indexing operation reads or writes a field of all members.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ...errors import WireError
+from ..group import NO_GENERATION, Partitions
+from ..group.indexed import FREE, Indexed, Ints, narrowed
+from . import limits
+from .protocol import VERSION, Reader, Subscription, beyond, decode_subscription
+
+Words = NDArray[np.uint64]
+
+_BLOCK = 1 << 16
+"""Partitions that are written, and runs that are read, in one pass; what it leaves is then still in cache."""
+
+
+def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memoryview]:
+    """Write every member's assignment: version 3, topics in Java's string order, ascending ids, no user data.
+
+    Args:
+        indexed: The group as integers.
+        owner: int[P], member number or `FREE` per position.
+
+    Returns:
+        member id -> bytes, in the group's order; slices of one buffer. An entry for every member.
+
+    Raises:
+        WireError: A topic name longer than 32,767 bytes.
+
+    Cost: O(P + R + M) for R runs, a run being the partitions of one topic that one member gets; about 40 ns a run.
+    """
+    names = [topic.encode() for topic in indexed.topics]
+    longest = max(map(len, names), default=0)
+    if longest > 0x7FFF:
+        raise WireError(f"name of {longest} bytes is longer than Kafka's 32767")
+    heads = [len(name).to_bytes(2, "big") + name for name in names]
+    narrow = narrowed(owner, len(indexed.members))
+    position = np.argsort(narrow, kind="stable")[np.count_nonzero(owner == FREE) :]
+    of = narrow[position]
+    topic_of = indexed.topic_of()
+    share = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(indexed.members)))])
+    written: dict[str, memoryview] = {}
+    for low, high in _blocks(share):
+        here = slice(share[low], share[high])
+        topic = topic_of[position[here]]
+        data, ends = _written(heads, of[here] - low, topic, position[here] - indexed.first[topic], high - low)
+        for member, begin, end in zip(indexed.members[low:high], [0, *ends], ends, strict=False):
+            written[member.member_id] = data[begin:end]
+    return {member.member_id: written[member.member_id] for member in indexed.group.members}
+
+
+def _blocks(share: Ints) -> Iterator[tuple[int, int]]:
+    """Cut the members where their partitions pass a multiple of `_BLOCK`: what a pass leaves is then still in cache."""
+    cuts = np.searchsorted(share, np.arange(_BLOCK, share[-1], _BLOCK)).tolist()
+    for low, high in pairwise([0, *dict.fromkeys(cuts), len(share) - 1]):
+        if low < high:
+            yield low, high
+
+
+def _written(
+    heads: Sequence[bytes], of: NDArray[np.integer], topic: Ints, ids: Ints, members: int
+) -> tuple[memoryview, list[int]]:
+    """The assignments of some members, one behind the other, and their ends. Arrays by member, topic, partition id."""
+    begins = np.ones(len(of), bool)
+    begins[1:] = (of[1:] != of[:-1]) | (topic[1:] != topic[:-1])
+    begin = np.flatnonzero(begins)
+    count = np.diff(begin, append=len(of))
+    of, topic = of[begin], topic[begin]
+    length = np.array(list(map(len, heads)), np.int64)
+    head = length[topic]
+    end = np.cumsum(head + 4 + 4 * count)
+    runs = np.bincount(of, minlength=members)
+    # Each member's version and number of runs come before its runs, and 4 bytes for no user data behind them.
+    ends = np.concatenate([[0], end])[np.cumsum(runs)] + 10 * np.arange(1, members + 1)
+
+    out = np.empty(int(ends[-1]), np.uint8)
+    starts = np.concatenate([[0], ends[:-1]])
+    at_each(out, ">i2")[starts] = VERSION
+    at_each(out, ">i4")[starts + 2] = runs
+    at_each(out, ">i4")[ends - 4] = -1
+    at = end - 4 * count - 4 + (6 + 10 * of.astype(np.int64))  # of each run's count
+    for size, alike in by_length(head):
+        table = np.zeros(len(heads), f"V{size}")
+        for t in np.flatnonzero(length == size).tolist():
+            table[t] = heads[t]
+        at_each(out, table.dtype)[at[alike] - size] = table[topic[alike]]
+    at_each(out, ">i8")[at] = (count << 32) + ids[begin]
+    later = np.flatnonzero(~begins)
+    if len(later):  # the j-th partition of all, its run's first one being the b-th, lies 4 (j - b) further on
+        at_each(out, ">i4")[np.repeat(at + 4 - 4 * begin, count - 1) + 4 * later] = ids[later]
+    return out.data, ends.tolist()
+
+
+def at_each(buffer: NDArray[np.uint8], dtype: DTypeLike) -> NDArray[Any]:
+    """The buffer as an array with an element of that type at each offset."""
+    size = np.dtype(dtype).itemsize
+    each: NDArray[Any] = np.ndarray((max(0, len(buffer) - size + 1),), dtype, buffer, 0, (1,))
+    return each
+
+
+def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]:
+    """Each different length, and where it is."""
+    if not len(length):
+        return
+    if (length == length[0]).all():
+        yield int(length[0]), slice(None)
+        return
+    order = np.argsort(length.astype(np.int16), kind="stable")
+    bounds = np.flatnonzero(np.diff(length[order], prepend=-1, append=-1))
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        yield int(length[order[begin]]), order[begin:end]
+
+
+class Columns:
+    """What many members claim: the runs of one member after the other, a run being partitions of one topic.
+
+    Args:
+        names: The topics there are, each once.
+        topic: int[R], each run's topic, as its place in `names`.
+        count: int[R], each run's length.
+        ids: int[], the partition ids of all runs.
+        runs: int[N + 1], where each member's runs begin, and the end.
+        strange: int[N], how many runs of each member were left out as they are of other topics.
+    """
+
+    __slots__ = ("bounds", "count", "ids", "names", "runs", "sizes", "strange", "topic")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        topic: Ints,
+        count: Ints,
+        ids: NDArray[np.integer],
+        runs: Ints,
+        strange: Ints | None = None,
+    ) -> None:
+        self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
+        self.strange: list[int] = [0] * (len(runs) - 1) if strange is None else strange.tolist()
+        self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
+        self.sizes: list[int] = np.diff(self.bounds).tolist()  # how many ids each member has
+
+
+class Claimed(Partitions):
+    """The claims of one member of `Columns`; as `Partitions` they are spelled out when somebody asks.
+
+    Args:
+        columns: The claims of all members.
+        row: Which one.
+    """
+
+    __slots__ = ("columns", "row")
+
+    def __init__(self, columns: Columns, row: int) -> None:
+        self.columns, self.row = columns, row
+        self.strange, self.beyond = columns.strange[row], 0
+
+    def among(self, topics: Container[str]) -> Partitions:  # noqa: ARG002 (others were never read)
+        """Itself."""
+        return self
+
+    def __len__(self) -> int:
+        return self.columns.sizes[self.row]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Partitions.__slots__:
+            raise AttributeError(name)
+        columns = self.columns
+        runs = slice(*columns.runs[self.row : self.row + 2].tolist())
+        self.topics = [columns.names[t] for t in columns.topic[runs].tolist()]
+        self.counts = columns.count[runs].tolist()
+        self.ids = columns.ids[slice(*columns.bounds[self.row : self.row + 2].tolist())]
+        return getattr(self, name)
+
+
+def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> list[tuple[Claimed, int] | None]:
+    """Read an array of (topic, partition ids) of each member.
+
+    Args:
+        data: Each member's bytes.
+        at: Where in them the array begins.
+        known: The topics that matter. Claims of others are left out: their names are not even decoded.
+
+    Returns:
+        Per member its claims and where they end; None where `protocol.Reader.partitions` would raise.
+
+    Cost: O(bytes); about 60 ns a run. All members' n-th runs are looked at in one step, those of the few members that
+    have many more than others one by one.
+    """
+    sizes = np.array(list(map(len, data)), np.int64)
+    joined = b"".join([*data, bytes(_PADDING)])
+    buffer = np.frombuffer(joined, np.uint8)
+    end = np.cumsum(sizes)
+    base = end - sizes
+    begin, cursor, runs = _walk(joined, buffer, base + np.array(at, np.int64), end)
+
+    sound = runs >= 0
+    runs = np.concatenate([[0], np.cumsum(np.maximum(runs, 0))])
+    names = list(dict.fromkeys(known))
+    table = _Names([name.encode(errors="surrogatepass") for name in names[:_TABLE]])
+    rare = {name.encode(errors="surrogatepass"): t for t, name in enumerate(names[_TABLE:], _TABLE)}
+    strange = np.zeros(len(data), np.int64)
+    parts: list[tuple[Ints, Ints, NDArray[np.integer]]] = []
+    for low in range(0, len(begin), _BLOCK):
+        here = begin[low : low + _BLOCK]
+        length = at_each(buffer, ">u2")[here].astype(np.int64)
+        count = at_each(buffer, ">u4")[here + 2 + length].astype(np.int64)
+        topic = table.find(buffer, here + 2, length)
+        if rare:
+            for r in np.flatnonzero(topic < 0).tolist():
+                topic[r] = rare.get(joined[here[r] + 2 : here[r] + 2 + length[r]], FREE)
+        if (foreign := np.flatnonzero(topic < 0)).size:
+            of = np.searchsorted(runs, low + foreign, side="right") - 1
+            strange += np.bincount(of, minlength=len(data))
+            ours = topic >= 0
+            here, length, topic, count = here[ours], length[ours], topic[ours], count[ours]
+        ends = np.cumsum(count)
+        places = np.repeat(here + (6 + length) - 4 * (ends - count), count)
+        places += 4 * np.arange(len(places))
+        parts.append((topic, count, at_each(buffer, ">i4")[places].astype(np.int32)))
+    nothing = np.zeros(0, np.int64)
+    topic, count, ids = (np.concatenate([part[i] for part in parts] or [nothing]) for i in range(3))
+    columns = Columns(names, topic, count, ids, runs - np.concatenate([[0], np.cumsum(strange)]), strange)
+    where = zip(sound.tolist(), (cursor - base).tolist(), strict=True)
+    return [(Claimed(columns, row), till) if good else None for row, (good, till) in enumerate(where)]
+
+
+_TABLE = 1 << 15
+"""So many topics are told apart by a table, which takes long to make; others one by one."""
+
+_PADDING = 16
+"""Bytes behind the last member's, so that a field that is cut off there can be looked at."""
+
+_FEW = 32  # with so many members one step costs as much as one by one
+
+
+def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """Where each run begins, where each member's array ends, and how many runs it has: -1 if it is malformed."""
+    limit = len(joined) - _PADDING + 1  # beyond every member's end
+    inside = at + 4 <= end
+    runs = np.where(inside, at_each(buffer, ">i4")[np.minimum(at, limit)], -1).astype(np.int64)
+    runs[(6 * runs > end - at - 4) | (runs > limits.TOPICS)] = -1
+    several = np.argsort(-runs, kind="stable")
+    first = (np.cumsum(np.maximum(runs, 0)) - np.maximum(runs, 0))[several]
+    begin = np.empty(int(np.maximum(runs, 0).sum()), np.int64)
+    cursor = at[several] + 4
+    most = -runs[several]
+    sizes, counts = at_each(buffer, ">u2"), at_each(buffer, ">u4")
+    step = 0
+    while (active := int(np.searchsorted(most, -step))) > _FEW:
+        here = cursor[:active]
+        begin[first[:active] + step] = here
+        behind = np.minimum(here + 2 + sizes[here], limit)
+        cursor[:active] = np.minimum(behind + 4 + 4 * counts[behind].astype(np.int64), limit)
+        step += 1
+    for m in range(active):
+        here_, found = int(cursor[m]), []
+        for _ in range(step, -int(most[m])):
+            found.append(here_)
+            behind_ = min(here_ + 2 + int.from_bytes(joined[here_ : here_ + 2], "big"), limit)
+            here_ = min(behind_ + 4 + 4 * int.from_bytes(joined[behind_ : behind_ + 4], "big"), limit)
+        begin[first[m] + step : first[m] - most[m]] = found
+        cursor[m] = here_
+    ends = np.empty_like(cursor)
+    ends[several] = cursor
+    broken = (ends > end) & (runs >= 0)
+    long = np.flatnonzero(sizes[begin] > 0x7FFF)
+    broken[np.searchsorted(np.cumsum(np.maximum(runs, 0)), long, side="right")] = True
+    if broken.any():
+        begin = begin[np.repeat(~broken, np.maximum(runs, 0))]
+        runs[broken] = -1
+    return begin, ends, runs
+
+
+class _Names:
+    """Tells which of some names stands at an offset, for many offsets at once.
+
+    Args:
+        names: Each once.
+    """
+
+    def __init__(self, names: Sequence[bytes]) -> None:
+        alike: dict[int, list[int]] = {}
+        for i, name in enumerate(names):
+            alike.setdefault(len(name), []).append(i)
+        # By length: the names' numbers, their words and their keys, by key; and how many bits to drop from a key to get
+        # its place in the last array, which says where in that order it should be. There it is nearly always.
+        self._tables: dict[int, tuple[Ints, list[Words], Words, np.uint64, Ints]] = {}
+        for size, numbers in alike.items():
+            table = np.frombuffer(b"".join(names[i] for i in numbers) + bytes(8), np.uint8)
+            words = _words(table, size * np.arange(len(numbers)), size)
+            order = np.argsort(_mixed(words))
+            words = [word[order] for word in words]
+            key = _mixed(words)
+            shift = np.uint64(60 - len(numbers).bit_length())
+            guess = np.searchsorted(key >> shift, np.arange((1 << 64) >> int(shift), dtype=np.uint64))
+            self._tables[size] = np.array(numbers)[order], words, key, shift, np.minimum(guess, len(numbers) - 1)
+
+    def find(self, buffer: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
+        """The number of the name at each offset; -1 where there is none of them."""
+        found = np.full(len(at), -1)
+        for size, here in by_length(length):
+            if size not in self._tables:
+                continue
+            numbers, words, key, shift, guess = self._tables[size]
+            asked = _words(buffer, at[here], size)
+            wanted = _mixed(asked)
+            place = guess[wanted >> shift]
+            missed = np.flatnonzero(key[place] != wanted)
+            place[missed] = np.minimum(np.searchsorted(key, wanted[missed]), len(key) - 1)
+            same = np.logical_and.reduce([word[place] == mine for word, mine in zip(words, asked, strict=True)])
+            found[here] = np.where(same, numbers[place], -1)
+        return found
+
+
+def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[Words]:
+    """Names of equal size as words of 8 bytes; the last one overlaps the one before it, or is filled up with zeros."""
+    words = at_each(buffer, "<u8")
+    if size < 8:
+        return [words[at] & np.uint64((1 << 8 * size) - 1)]
+    return [words[at + i] for i in dict.fromkeys([*range(0, size - 7, 8), size - 8])]
+
+
+def _mixed(words: Sequence[Words]) -> Words:
+    """One word of several, its first bits depending on all of them; Knuth's multiplicative hashing."""
+    mixed: Words = words[0] * np.uint64(0x9E3779B97F4A7C15)
+    for i, word in enumerate(words[1:], 1):
+        mixed += word * np.uint64((0x9E3779B97F4A7C15 * (2 * i + 1) | 1) & 0xFFFFFFFFFFFFFFFF)
+    return mixed
+
+
+def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
+    """`protocol.decode_subscription` of each member; what they owned is read together.
+
+    Members of a group mostly subscribe alike: their topics are compared as bytes, and share one tuple.
+
+    Raises:
+        WireError: Truncated or malformed bytes, or a version below 0.
+    """
+    read: list[Subscription] = []
+    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    holding: dict[int, int] = {}  # member -> where what it owns begins
+    for m, each in enumerate(data):
+        try:
+            if beyond(len(each), int.from_bytes(each[2:6], "big")):
+                raise ValueError
+            topics, at = _topics(each, heads)
+            size = _INT32(each, at)[0]
+            at += 4 + max(size, 0)
+            user_data = None if size < 0 else each[at - size : at]
+            version = int.from_bytes(each[:2], "big", signed=True)
+            if version >= 1 and each[at : at + 4] != b"\0\0\0\0":
+                holding[m] = at
+                read.append(Subscription(topics, user_data))
+            elif version >= 0 and at <= len(each):
+                read.append(Subscription(topics, user_data, (), *_tail(each, at + 4, version)))
+            else:
+                raise ValueError
+        except (ValueError, struct.error):
+            read.append(decode_subscription(each))  # which says what is wrong, or too much
+    if holding:
+        known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
+        found = claims([data[m] for m in holding], list(holding.values()), known)
+        for m, claimed in zip(holding, found, strict=True):
+            each, heard = data[m], read[m]
+            try:
+                if claimed is None:
+                    raise ValueError
+                version = int.from_bytes(each[:2], "big")
+                read[m] = Subscription(heard.topics, heard.user_data, claimed[0], *_tail(each, claimed[1], version))
+            except (ValueError, struct.error):
+                read[m] = decode_subscription(each)
+    return read
+
+
+def topics(data: Sequence[bytes]) -> frozenset[str]:
+    """All topics that members subscribe to; those of a subscription that `subscriptions` wouldn't read are left out."""
+    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    found: dict[int, tuple[str, ...]] = {}
+    for each in data:
+        if not beyond(len(each), int.from_bytes(each[2:6], "big")):
+            with suppress(WireError):
+                names, _ = _topics(each, heads)
+                found[id(names)] = names
+    return frozenset[str]().union(*found.values())
+
+
+def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:
+    """Generation and rack of a subscription; raises ValueError or struct.error where it is malformed."""
+    generation = _INT32(data, at)[0] if version >= 2 else NO_GENERATION
+    if version < 3:
+        return generation, None
+    size = _INT16(data, at + 4)[0]
+    rack = data[at + 6 : at + 6 + size]
+    if size < 0:
+        return generation, None
+    if len(rack) < size:
+        raise ValueError
+    return generation, rack.decode()
+
+
+_INT16, _INT32 = struct.Struct(">h").unpack_from, struct.Struct(">i").unpack_from
+
+_HEADS = 64
+"""Subscriptions that begin with the same topic are compared; with so many at most, lest it be quadratic."""
+
+
+def _topics(data: bytes, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[tuple[str, ...], int]:
+    """The topics of a subscription, those of an earlier one where the bytes are equal; and where they end."""
+    alike = heads.setdefault(data[2 : 8 + int.from_bytes(data[6:8], "big")], [])  # the count and the first topic
+    for head, topics in alike:
+        if data.startswith(head, 2):
+            return topics, 2 + len(head)
+    reader = Reader(data, "subscription", 2)
+    topics = reader.strings()
+    if len(alike) < _HEADS:
+        alike.append((data[2 : reader.offset], topics))
+    return topics, reader.offset

@@ -1,0 +1,270 @@
+"""What a member carries in user data under a name of our own: rack, instance id, generation and claims, in few bytes.
+
+The consumer protocol has places for these (subscription versions 1 to 3, JoinGroup version 5), but not every client
+shows them to its assignor: aiokafka hands over topics and user data alone. Java's names have user data of their own
+(`userdata`), so these bytes go with other names only.
+
+=========  ============================================================================================================
+bytes      what
+=========  ============================================================================================================
+1          version, 1; or 2 if the member has options
+4          CRC-32 of the rest, big endian
+2 + n      only in version 2: a length, big endian, and so many bytes of options (`options.tell`)
+rest       deflate (RFC 1951) of: int32 size of a text; the text, JSON ``[rack, instance id, topic, …]``; varints
+           (LEB128): generation + 1, then per topic its number of runs and per run the gap to the run before and the
+           run's length - 1. A run is a range of partitions without a hole.
+=========  ============================================================================================================
+
+A newer version is not read: what it carries counts as not said, which is safe as claims only keep partitions in place.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import WireError
+from ..group import NO_GENERATION, Partitions, TopicPartition
+from . import limits
+from .protocol import by_topic
+
+JAVAS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Names that promise Java's bytes, so none of these."""
+VERSION = 2
+RECORD_LIMIT = 1_000_000
+"""Bytes. All members' subscriptions and assignments are one record of ``__consumer_offsets``, and a broker takes
+1,048,588 by default (``message.max.bytes``): beyond it, no rebalance of the group can complete."""
+LIMIT_TEXT = "a broker stores 1,048,588 for a whole group by default (message.max.bytes)"
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a member says of itself.
+
+    Args:
+        owned: Topic-partitions it holds.
+        generation: Generation that gave it `owned`; `NO_GENERATION` when it has none.
+        rack: Its rack, or None.
+        instance_id: Its ``group.instance.id``, or None.
+        garbage: Why the bytes could not be read, "" when they could. Garbage says nothing.
+    """
+
+    owned: Sequence[TopicPartition] = ()
+    generation: int = NO_GENERATION
+    rack: str | None = None
+    instance_id: str | None = None
+    garbage: str = ""
+
+
+def encode(
+    owned: Collection[tuple[str, int]] = (),
+    generation: int = NO_GENERATION,
+    rack: str | None = None,
+    instance_id: str | None = None,
+    told: bytes = b"",
+) -> bytes:
+    """Write user data; partitions that are named twice once.
+
+    Args:
+        owned: Topic-partitions the member holds.
+        generation: Generation that gave it `owned`.
+        rack: Its rack, or None.
+        instance_id: Its ``group.instance.id``, or None.
+        told: The member's options, as `options.tell` returns them.
+
+    Returns:
+        Bytes: less than one per partition where partitions are contiguous, about one and a half where they are not.
+
+    Raises:
+        WireError: A partition or generation out of range.
+
+    Cost: O(owned log owned).
+    """
+    topics = by_topic(owned)
+    text = json.dumps([rack, instance_id, *topics], ensure_ascii=False, separators=(",", ":")).encode()
+    numbers = [np.array([generation + 1], np.int64), *(_runs(np.unique(ids)) for ids in topics.values())]
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    body = packer.compress(len(text).to_bytes(4, "big") + text + _varints(np.concatenate(numbers))) + packer.flush()
+    rest = len(told).to_bytes(2, "big") + told + body if told else body
+    return (2 if told else 1).to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
+
+
+def encode_within(
+    owned: Collection[tuple[str, int]],
+    generation: int,
+    rack: str | None,
+    instance_id: str | None,
+    told: bytes = b"",
+) -> tuple[bytes, str]:
+    """`encode`, without the claims where no broker would store them.
+
+    Returns:
+        The user data, and why they claim nothing; "" when they are complete.
+    """
+    data = encode(owned, generation, rack, instance_id, told)
+    if len(data) <= RECORD_LIMIT:
+        return data, ""
+    why = f"claims of {len(owned):,} partitions take {len(data):,} bytes, {LIMIT_TEXT}; this member claims nothing"
+    return encode((), NO_GENERATION, rack, instance_id, told), why
+
+
+def options(data: bytes) -> bytes:
+    """The options in user data of any origin; b"" for none. Never raises."""
+    return _split(data)[0] if data[:1] == b"\2" else b""
+
+
+def _split(data: bytes) -> tuple[bytes, bytes | None]:
+    """Options and packed rest of user data of a known version; no rest where they are not ours, or damaged."""
+    rest = data[5:]
+    if not 1 <= data[0] <= VERSION or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
+        return b"", None
+    end = 2 + int.from_bytes(rest[:2], "big") if data[0] == 2 else 0
+    return rest[2:end], rest[end:]
+
+
+def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
+    """Read user data of any origin. Never raises; None and empty bytes say nothing.
+
+    Args:
+        data: The user data.
+        partitions: topic -> partition count. Claims of other topics, and of partitions beyond the count, are left out
+            before they are spelled out: a few bytes may claim billions.
+
+    Cost: O(bytes unpacked + partitions claimed that exist), both bounded by `limits`.
+    """
+    if not data:
+        return Carried()
+    if data[0] > VERSION:
+        return Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}")
+    if (body := _split(data)[1]) is None:
+        return Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged")
+    try:
+        return _read(body, partitions)
+    except (ValueError, IndexError, RecursionError, zlib.error) as error:  # a right checksum over wrong content
+        return Carried(garbage=f"{len(data)} bytes of user data cannot be read: {error}")
+
+
+def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    content = unpacker.decompress(body, limits.UNPACKED_BYTES)
+    if not unpacker.eof:
+        raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
+    end = 4 + int.from_bytes(content[:4], "big")
+    text = content[4:end]
+    if text.count(b",") > limits.TOPICS:  # every value of a list has a comma
+        raise ValueError(f"claims of more than {limits.TOPICS:,} topics")
+    names = json.loads(text.decode())
+    if not (isinstance(names, list) and len(names) >= 2 and all(isinstance(name, str) for name in names[2:])):
+        raise ValueError("no list of names")
+    rack, instance_id, *topics = names
+    if not all(name is None or isinstance(name, str) for name in (rack, instance_id)):
+        raise ValueError("rack or instance id is no string")
+    numbers = _numbers(content[end:])
+    owned = _claimed(topics, numbers, partitions)
+    return Carried(owned, int(numbers[0]) - 1, rack, instance_id)
+
+
+def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]) -> Partitions:
+    """The claims that stand in the numbers behind the first one, without those that are left out."""
+    known: list[str] = []
+    heads, runs = [], []
+    at = 1
+    beyond = 0
+    for topic in topics:
+        count = int(numbers[at])
+        if topic in partitions:
+            # No run is empty, so that one with a number beyond the partition count holds nothing that exists.
+            exist = min(count, max(partitions[topic], 0))
+            known.append(topic)
+            heads.append(at + 1)
+            runs.append(exist)
+            beyond += int(numbers[at + 2 + 2 * exist : at + 1 + 2 * count : 2].sum()) + count - exist
+        at += 1 + 2 * count
+    if at > len(numbers):
+        raise ValueError("runs are missing")
+    each = np.array(runs, np.int64)
+    run = _ranges(np.array(heads, np.int64), each, 2)
+    end = numbers[run]
+    run += 1
+    length = numbers[run]
+    length += 1
+    end += length
+    np.cumsum(end, out=end)  # of all topics; a topic's own begins where the one before it ends
+    last = np.cumsum(each)
+    end -= np.repeat(np.concatenate([[0], end])[last - each], each)
+    if len(end) and end.max() > 1 << 31:
+        raise ValueError("a partition beyond int32")
+    start = end
+    start -= length
+    kept = np.repeat(np.array([partitions[topic] for topic in known], np.int64), each)
+    kept -= start
+    np.clip(kept, 0, length, out=kept)
+    if (total := int(kept.sum())) > limits.PARTITIONS:
+        raise ValueError(f"claims of {total:,} partitions; {limits.PARTITIONS:,} are read at most")
+    sums = np.concatenate([[0], np.cumsum(kept)])
+    counts: list[int] = (sums[last] - sums[last - each]).tolist()
+    beyond += int(length.sum()) - total
+    return Partitions(known, counts, _ranges(start, kept, 1), len(topics) - len(known), beyond)
+
+
+def _ranges(start: Ints, count: Ints, step: int) -> Ints:
+    """Numbers from each start, so many of them, so far apart."""
+    ends = np.cumsum(count)
+    numbers: Ints = np.arange(0, step * int(count.sum()), step)
+    numbers += np.repeat(start - step * (ends - count), count)
+    return numbers
+
+
+def _runs(ids: Ints) -> Ints:
+    """Ascending partition ids of one topic as the numbers that stand for them."""
+    first = np.flatnonzero(np.concatenate([[True], np.diff(ids) > 1]))
+    starts, ends = ids[first], ids[np.append(first[1:], len(ids)) - 1]
+    gaps = starts - np.concatenate([[0], ends[:-1] + 1])
+    return np.concatenate([[len(first)], np.stack([gaps, ends - starts], 1).ravel()])
+
+
+def _varints(values: Ints) -> bytes:
+    """Numbers as LEB128: seven bits a byte, the lowest first, the high bit set where more follow."""
+    if len(values) and not (values.min() >= 0 and values.max() < 1 << 35):
+        raise WireError(f"partitions and generations are 0 to 2,147,483,647, not {values.min()} to {values.max()}")
+    size = np.ones(len(values), np.int64)
+    for k in range(1, 5):
+        size += values >= 1 << 7 * k
+    out = np.zeros(int(size.sum()), np.uint8)
+    start = np.cumsum(size) - size
+    for k in range(int(size.max(initial=0))):
+        has = size > k
+        more = (size[has] > k + 1) * 0x80
+        out[start[has] + k] = (values[has] >> 7 * k & 0x7F) | more
+    return out.tobytes()
+
+
+def _numbers(data: bytes) -> Ints:
+    """The numbers of some LEB128."""
+    each = np.frombuffer(data, np.uint8)
+    last = np.flatnonzero(each < 0x80)
+    if not len(last) or last[-1] != len(each) - 1:
+        raise ValueError("cut off")
+    if len(last) == len(each):
+        return each.astype(np.int64)
+    size = np.empty_like(last)
+    size[0] = last[0] + 1
+    np.subtract(last[1:], last[:-1], out=size[1:])
+    if size.max() > 5:
+        raise ValueError("a number of more than 35 bits")
+    values: Ints = each[last].astype(np.int64)
+    long = np.flatnonzero(size > 1)
+    last, size = last[long], size[long]
+    some = np.zeros(len(long), np.int64)
+    for k in range(int(size.max())):  # from a number's last byte, the highest bits, to its first
+        has = np.flatnonzero(size > k)
+        some[has] |= (each[last[has] - k] & 0x7F).astype(np.int64) << 7 * (size[has] - 1 - k)
+    values[long] = some
+    return values

@@ -1,0 +1,149 @@
+"""Claims <-> the user data of the sticky assignors. A codec, nothing else: whether a claim is true, others decide.
+
+======================  ==============================================================================================
+sticky V1               [topic string, [int32 partition]], int32 generation; no version in front
+sticky V0               the same without the generation (before Kafka 2.3)
+kafka-python's          int16 version, then V0 or V1 of that number; nobody else reads it, we do
+cooperative-sticky      int32 generation; the partitions are in the subscription itself
+======================  ==============================================================================================
+
+A member with options (`options`) tells them beside: under ``sticky`` the array begins with a topic of no partitions
+whose name is ``options:`` and the text; ``cooperative-sticky`` has that name behind the generation. Without options the
+bytes are Java's. Other clients go over both: they find no partition to claim in the one, and Java, librdkafka,
+franz-go and Sarama (which refuses longer user data under ``sticky``) read no further in the other.
+
+Source: KIP-54, KIP-341; ``StickyAssignor.java``, ``CooperativeStickyAssignor.java`` of apache/kafka 4.3.0;
+kafka-python 3.0.12 ``coordinator/assignors/sticky/user_data.py``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from ...errors import WireError
+from ..group import NO_GENERATION, TopicPartition
+from . import bulk, compact, limits
+from .protocol import Reader, by_topic, encode_partitions
+
+
+class Claim(NamedTuple):
+    """What a member says it holds.
+
+    Args:
+        owned: Topic-partitions.
+        generation: Generation that gave them; `NO_GENERATION` when not told.
+        garbage: Why the bytes could not be read, "" when they could. Garbage claims nothing.
+    """
+
+    owned: Sequence[TopicPartition] = ()
+    generation: int = NO_GENERATION
+    garbage: str = ""
+
+
+_NOTHING = Claim()
+_MARK = b"options:"
+"""No topic's name has a colon."""
+
+
+def encode_sticky(owned: Collection[tuple[str, int]], generation: int, told: bytes = b"") -> bytes:
+    """Write sticky user data V1, topics in Java's string order (Java itself writes them in hash order).
+
+    Args:
+        owned: Topic-partitions.
+        generation: Generation that gave them.
+        told: Options, as `options.tell` returns them.
+
+    Raises:
+        WireError: A topic name longer than 32,767 bytes.
+    """
+    claims = encode_partitions(by_topic(owned))
+    if told:
+        count, name = int.from_bytes(claims[:4], "big") + 1, _MARK + told
+        claims = struct.pack(">ih", count, len(name)) + name + bytes(4) + claims[4:]
+    return claims + struct.pack(">i", generation)
+
+
+def _split(data: bytes) -> tuple[bytes, bytes]:
+    """The options in sticky user data, and the user data without them."""
+    end = 6 + int.from_bytes(data[4:6], "big")
+    if data[6:14] != _MARK or data[end : end + 4] != bytes(4):
+        return b"", data
+    count = max(int.from_bytes(data[:4], "big", signed=True) - 1, 0)
+    return data[6 + len(_MARK) : end], count.to_bytes(4, "big") + data[end + 4 :]
+
+
+def decode_sticky(data: bytes | None) -> Claim:
+    """Read sticky user data in any of its forms; None and empty bytes claim nothing. Never raises.
+
+    The form is not written in the bytes, so it is the one that uses them up exactly. Failing that, V1 with bytes left
+    over: a later version may append fields, and Java reads it so.
+    """
+    if not data:
+        return Claim()
+    data = _split(data)[1]
+    if (topics := Reader(data, "").ahead(6)) > limits.TOPICS:
+        return Claim(garbage=f"user data claim partitions of {topics:,} topics; {limits.TOPICS:,} are read at most")
+    for offset, has_generation in ((0, True), (2, True), (2, False), (0, False)):
+        claim, end = _read(data, offset, has_generation)
+        if claim is not None and end == len(data):
+            return claim
+    claim, _ = _read(data, 0, has_generation=True)
+    return claim or Claim(garbage=f"{len(data)} bytes of user data are in no form of the sticky assignor")
+
+
+def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> list[Claim]:
+    """`decode_sticky` of many members at once.
+
+    Args:
+        data: Each member's user data.
+        known: Topics that they are likely to name.
+    """
+    claims = [_NOTHING] * len(data)
+    telling = [(m, _split(each)[1]) for m, each in enumerate(data) if each]
+    found = bulk.claims([each for _, each in telling], [0] * len(telling), known)
+    for (m, each), claimed in zip(telling, found, strict=True):
+        if claimed is not None and claimed[1] + 4 == len(each):
+            generation = int.from_bytes(each[-4:], "big", signed=True)
+            claims[m] = Claim(claimed[0], max(generation, NO_GENERATION))
+        else:  # not V1
+            claims[m] = decode_sticky(each)
+    return claims
+
+
+def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None, int]:
+    if offset and data[:offset] != has_generation.to_bytes(offset, "big"):
+        return None, 0
+    reader = Reader(data, "sticky user data", offset)
+    try:
+        owned = reader.partitions()
+        generation = max(reader.int32(), NO_GENERATION) if has_generation else NO_GENERATION
+    except WireError:
+        return None, 0
+    return Claim(owned, generation), reader.offset
+
+
+def encode_cooperative(generation: int, told: bytes = b"") -> bytes:
+    """Write cooperative-sticky user data; `told` as in `encode_sticky`."""
+    return struct.pack(">i", generation) + (_MARK + told if told else b"")
+
+
+def decode_cooperative(data: bytes | None) -> Claim:
+    """Read cooperative-sticky user data: a claim with a generation alone. Never raises."""
+    if not data:
+        return Claim()
+    if len(data) < 4:
+        return Claim(garbage=f"{len(data)} bytes of user data hold no int32 generation")
+    return Claim(generation=max(struct.unpack_from(">i", data)[0], NO_GENERATION))
+
+
+def options(name: str, data: bytes | None) -> bytes:
+    """What a member's user data under an assignor's name tells of its options; b"" for nothing. Never raises."""
+    if not data or name in ("range", "roundrobin"):
+        return b""
+    if name == "sticky":
+        return _split(data)[0]
+    if name == "cooperative-sticky":  # librdkafka sends what ``sticky`` sends
+        return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""
+    return compact.options(data)

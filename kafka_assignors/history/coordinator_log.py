@@ -1,0 +1,359 @@
+"""The coordinator's own log, ``__consumer_offsets``: records -> what the coordinator decided. Bytes in, values out.
+
+Every generation that a group completed is a record here: the elected assignor, the leader, and each member's
+subscription and assignment bytes. It is written before any member learns its assignment, by the server, so it tells the
+truth about members of any client.
+
+Source: apache/kafka ``group-coordinator/src/main/resources/common/message/``: OffsetCommitKey/Value (key versions 0-1,
+value 0-4), GroupMetadataKey/Value (key version 2, value 0-4), ConsumerGroup*Key/Value (key versions 3-8, value 0,
+KIP-848). Records of share groups (KIP-932), of streams groups (KIP-1071) and of resolved regular expressions are known
+by name.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.group import TopicPartition
+from ..core.wire.protocol import decode_assignment
+
+COORDINATOR_TOPIC = "__consumer_offsets"
+_OFFSET_KEYS = (0, 1)
+_GROUP_KEY = 2
+_NEWEST_VALUE = 4
+
+
+@dataclass(frozen=True)
+class CommittedMember:
+    """One member of a committed generation; `subscription` and `assignment` are the bytes members exchange."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True)
+class GroupCommitted:
+    """A group's state as the coordinator keeps it.
+
+    Args:
+        protocol: The elected assignor; None for an empty group.
+        leader: Member id; None for an empty group.
+        ts_ms: When the group entered this state, wall clock; -1 when the record doesn't say (value version below 2).
+        members: Of a rebalance that nobody has synced yet, assignments are empty.
+    """
+
+    group: str
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    ts_ms: int
+    members: tuple[CommittedMember, ...]
+
+
+@dataclass(frozen=True)
+class OffsetCommitted:
+    """A committed offset: the next record that the group will read."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    ts_ms: int
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A group (without topic and partition) or a commit was deleted."""
+
+    group: str
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class BrokerAssigned:
+    """A record of a consumer group of KIP-848, whose assignments the broker computes.
+
+    Args:
+        record: Kafka's name of it, such as ``ConsumerGroupMetadata``.
+        member: Member id; None for a record of the whole group.
+        fields: What it says, named as in Kafka's schema, topic ids as Kafka prints them; tagged fields are left out.
+            None: it was deleted.
+    """
+
+    record: str
+    group: str
+    member: str | None
+    fields: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A record that this reader doesn't know.
+
+    Args:
+        reason: Names the record, the version or the defect.
+        group: Whose record it is, where its key tells.
+    """
+
+    reason: str
+    group: str | None = None
+
+
+Decoded = GroupCommitted | OffsetCommitted | Tombstone | BrokerAssigned | Unknown
+
+
+def decode(key: bytes | None, value: bytes | None) -> Decoded:
+    """Read one record of ``__consumer_offsets``. Never raises: what it doesn't know is `Unknown`.
+
+    Cost: O(bytes).
+    """
+    if key is None:
+        return Unknown("record without a key")
+    try:
+        return _decode(_Reader(key), value)
+    except (struct.error, IndexError, UnicodeDecodeError, _Malformed) as error:
+        return Unknown(f"malformed record: {error}")
+
+
+def assigned(member: CommittedMember) -> set[TopicPartition]:
+    """The topic-partitions of a committed member; none where its leader gave it no bytes.
+
+    Raises:
+        WireError: Its assignment bytes aren't a consumer's.
+    """
+    if not member.assignment:
+        return set()
+    decoded = decode_assignment(member.assignment)
+    return {TopicPartition(t, p) for t, partitions in decoded.partitions.items() for p in partitions}
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """The partition of ``__consumer_offsets`` that holds a group: ``abs(String.hashCode) % partitions``, as Java does.
+
+    Raises:
+        ValueError: `partitions` is below 1.
+    """
+    if partitions < 1:
+        raise ValueError(f"{COORDINATOR_TOPIC} has {partitions} partitions; at least 1 is needed")
+    code = 0
+    # Java hashes UTF-16 code units, not code points.
+    for unit in memoryview(group.encode("utf-16-le", "surrogatepass")).cast("H"):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    if code >= 1 << 31:
+        code -= 1 << 32
+    # Utils.abs maps Integer.MIN_VALUE, which has no absolute value in 32 bits, to 0.
+    return 0 if code == -(1 << 31) else abs(code) % partitions
+
+
+class _Malformed(Exception):
+    pass
+
+
+class _Reader:
+    """Kafka's primitive types, in order, from bytes; `flexible` switches strings and arrays to their compact forms."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+        self.flexible = False
+
+    def _take(self, n: int) -> bytes:
+        if n < 0 or self._at + n > len(self._data):
+            raise _Malformed(f"{n} bytes wanted at {self._at} of {len(self._data)}")
+        self._at += n
+        return self._data[self._at - n : self._at]
+
+    def int8(self) -> int:
+        return int(struct.unpack(">b", self._take(1))[0])
+
+    def int16(self) -> int:
+        return int(struct.unpack(">h", self._take(2))[0])
+
+    def int32(self) -> int:
+        return int(struct.unpack(">i", self._take(4))[0])
+
+    def int64(self) -> int:
+        return int(struct.unpack(">q", self._take(8))[0])
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise _Malformed("varint of more than 5 bytes")
+
+    def _length(self, short: bool) -> int:
+        if self.flexible:
+            return self._varint() - 1
+        return self.int16() if short else self.int32()
+
+    def nullable(self) -> str | None:
+        n = self._length(short=True)
+        return None if n == -1 else self._take(n).decode()
+
+    def string(self) -> str:
+        text = self.nullable()
+        if text is None:
+            raise _Malformed("null where a string was due")
+        return text
+
+    def bytes(self) -> bytes:
+        n = self._length(short=False)
+        return b"" if n == -1 else self._take(n)
+
+    def count(self) -> int:
+        n = self._length(short=False)
+        # An element is at least a byte, so a larger count is a lie that would only waste time.
+        if n > len(self._data):
+            raise _Malformed(f"array of {n} elements in {len(self._data)} bytes")
+        return max(0, n)
+
+    def array(self, item: Callable[[_Reader], Any]) -> list[Any]:
+        return [item(self) for _ in range(self.count())]
+
+    def topic_partitions(self) -> list[dict[str, Any]]:
+        found = []
+        for _ in range(self.count()):
+            topic = base64.urlsafe_b64encode(self._take(16)).rstrip(b"=").decode()
+            found.append({"topicId": topic, "partitions": self.array(_Reader.int32)})
+            self.tags()
+        return found
+
+    def tags(self) -> None:
+        if self.flexible:
+            for _ in range(self._varint()):
+                self._varint()
+                self._take(self._varint())
+
+
+def _decode(key: _Reader, value: bytes | None) -> Decoded:
+    version = key.int16()
+    if version in _OFFSET_KEYS:
+        group, topic, partition = key.string(), key.string(), key.int32()
+        if value is None:
+            return Tombstone(group, topic, partition)
+        return _offset(group, topic, partition, _Reader(value))
+    if version == _GROUP_KEY:
+        group = key.string()
+        if value is None:
+            return Tombstone(group)
+        return _group(group, _Reader(value))
+    if version in _BROKER_ASSIGNED:
+        return _broker_assigned(version, key, value)
+    if version in _BY_NAME:
+        return Unknown(f"a {_BY_NAME[version]} record (key version {version}), which isn't read", key.string())
+    return Unknown(f"key version {version}")
+
+
+_BROKER_ASSIGNED: Mapping[int, tuple[str, Mapping[str, Callable[[_Reader], Any]]]] = {
+    3: ("ConsumerGroupMetadata", {"epoch": _Reader.int32}),
+    5: (
+        "ConsumerGroupMemberMetadata",
+        {
+            "instanceId": _Reader.nullable,
+            "rackId": _Reader.nullable,
+            "clientId": _Reader.string,
+            "clientHost": _Reader.string,
+            "subscribedTopicNames": lambda value: value.array(_Reader.string),
+            "subscribedTopicRegex": _Reader.nullable,
+            "rebalanceTimeoutMs": _Reader.int32,
+            "serverAssignor": _Reader.nullable,
+        },
+    ),
+    6: ("ConsumerGroupTargetAssignmentMetadata", {"assignmentEpoch": _Reader.int32}),
+    7: ("ConsumerGroupTargetAssignmentMember", {"topicPartitions": _Reader.topic_partitions}),
+    8: (
+        "ConsumerGroupCurrentMemberAssignment",
+        {
+            "memberEpoch": _Reader.int32,
+            "previousMemberEpoch": _Reader.int32,
+            "state": _Reader.int8,
+            "assignedPartitions": _Reader.topic_partitions,
+            "partitionsPendingRevocation": _Reader.topic_partitions,
+        },
+    ),
+}
+"""Key version -> Kafka's name, and the value's fields in their order."""
+_OF_MEMBERS = (5, 7, 8)
+_BY_NAME = {
+    4: "ConsumerGroupPartitionMetadata",
+    9: "ShareGroupPartitionMetadata",
+    10: "ShareGroupMemberMetadata",
+    11: "ShareGroupMetadata",
+    12: "ShareGroupTargetAssignmentMetadata",
+    13: "ShareGroupTargetAssignmentMember",
+    14: "ShareGroupCurrentMemberAssignment",
+    15: "ShareGroupStatePartitionMetadata",
+    16: "ConsumerGroupRegularExpression",
+    17: "StreamsGroupMetadata",
+    18: "StreamsGroupPartitionMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
+}
+
+
+def _broker_assigned(version: int, key: _Reader, value: bytes | None) -> Decoded:
+    record, fields = _BROKER_ASSIGNED[version]
+    group = key.string()
+    member = key.string() if version in _OF_MEMBERS else None
+    if value is None:
+        return BrokerAssigned(record, group, member, None)
+    read = _Reader(value)
+    if newer := read.int16():
+        return Unknown(f"{record} value version {newer}", group)
+    read.flexible = True
+    return BrokerAssigned(record, group, member, {name: take(read) for name, take in fields.items()})
+
+
+def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:
+    version = value.int16()
+    if not 0 <= version <= _NEWEST_VALUE:
+        return Unknown(f"offset commit value version {version}", group)
+    value.flexible = version >= 4
+    offset = value.int64()
+    leader_epoch = value.int32() if version >= 3 else -1
+    value.string()  # metadata
+    ts_ms = value.int64()
+    return OffsetCommitted(group, topic, partition, offset, leader_epoch, ts_ms)
+
+
+def _group(group: str, value: _Reader) -> Decoded:
+    version = value.int16()
+    if not 0 <= version <= _NEWEST_VALUE:
+        return Unknown(f"group metadata value version {version}", group)
+    value.flexible = version >= 4
+    protocol_type, generation = value.string(), value.int32()
+    protocol, leader = value.nullable(), value.nullable()
+    ts_ms = value.int64() if version >= 2 else -1
+    members = tuple(_member(value, version) for _ in range(value.count()))
+    return GroupCommitted(group, protocol_type, generation, protocol, leader, ts_ms, members)
+
+
+def _member(value: _Reader, version: int) -> CommittedMember:
+    member_id = value.string()
+    instance_id = value.nullable() if version >= 3 else None
+    client_id, client_host = value.string(), value.string()
+    rebalance_ms = value.int32() if version >= 1 else -1
+    session_ms = value.int32()
+    subscription, assignment = value.bytes(), value.bytes()
+    value.tags()
+    return CommittedMember(
+        member_id, instance_id, client_id, client_host, rebalance_ms, session_ms, subscription, assignment
+    )

@@ -1,0 +1,248 @@
+"""What happened to a group: values <-> JSON lines. The one format that members write, the checker and Spark read.
+
+A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are put
+in order by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
+
+============================ ======= =================================================================================
+kind                         src     fields of its own
+============================ ======= =================================================================================
+start                        member  assignors[str] topics[str] config{}
+stop                         member
+exit                         harness code signal asked?    (written by the harness when the process is gone; asked:
+                                     it was told to end, or its end was awaited)
+assign_begin                 member  generation protocol members[str] topics{topic: count} racks{topic: [[rack]]}
+                                     leaders{topic: [rack|null]} (leader's view)
+assign_end                   member  generation protocol duration_us error?
+generation                   member  generation protocol partitions[]        (on_assignment; also when nothing changed)
+assigned_begin assigned_end  member  generation partitions[]
+revoke_begin revoke_end      member  generation partitions[]
+lost_begin lost_end          member  generation partitions[]
+consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
+finished                     member  offsets[{topic partition first last count bytes}] (what its application is done
+                                     with; a member that tells so has finishes=true in its start's config)
+commit_begin                 member  offsets[{topic partition offset}] transaction? (its number, of a member that
+                                     transforms; that has its topic as output in its start's config)
+commit_ok commit_fail        member  offsets[{topic partition offset}] error? transaction?
+rewound                      member  offsets[{topic partition offset}] (its transaction was aborted: it reads on there)
+error                        any     error fatal message   (of the harness: it gave up, and why)
+fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
+                                     of a broker: fault=broker_kill|stop|pause|restart target (node N) coordinator
+                             member  fault=stall target (it stops polling, and polls again), or assign_stall
+                             proxy   fault=cut, delay, drop or reset, params{api side ms …}; the end has hits; member
+                                     and incarnation are the target's, if it is one
+admin_change                 harness change topics{topic: count} (create_topic, add_partitions, delete_topic, …);
+                                     subscribe: member subscription{topics[str] | pattern}
+step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
+                                     topic-partition may be without an owner in it); also
+                                     stable: generation topics{topic: count} adopted_ns
+                                     drained, read_back: offsets[{topic partition offset}] (ends); of a read_back
+                                     isolation? (read_committed: it shows no output of an open or aborted transaction)
+topics                       harness topics{topic: count} (of a member's subscription, as the brokers tell at its start)
+not_stable                   harness waited_s members[str] due[str] generation? topics{topic: count}? (the group wasn't
+                                     at rest by the deadline: who was to be in it, and what was still to happen)
+not_drained                  harness waited_s left[{topic partition offset end}] (by the deadline the group had consumed
+                                     no further than offset, of end)
+truncated                    harness offsets[{topic partition offset end}] (what a new leader doesn't have: the log
+                                     ended at end, and then at offset, before anything was sent to it)
+not_over                     harness waited_s awaited (another condition that didn't come by its deadline)
+closing                      harness (from here on members are told to end: what they give up then is no loss)
+generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
+                                     session_timeout_ms rebalance_timeout_ms subscription assigned[] assignment
+                                     owned[]}]  (raw bytes as hex; ts_ms: when the join completed)
+offset_committed             coordlog topic partition offset
+broker_assigned              coordlog record fields{}? (of a KIP-848 group; without fields: deleted)
+unread                       coordlog reason (of this group, but not a record that the reader knows)
+ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (what
+                                     the partitioner chose) expected? (what its rule demands, computed apart from it)
+read_back                    harness topic partition offset value_id partitioner author? {group member incarnation
+                                     transaction} (of an output: who made it, in its transaction of that number)
+end                          any     sha256 (of all lines before it: the file is whole; a killed process leaves none)
+============================ ======= =================================================================================
+
+``partitions`` is a list of ``{"topic": str, "partition": int}``; offsets are record offsets, ``last`` is inclusive.
+Source: the fields follow Kafka's VerifiableConsumer events (apache/kafka tests/kafkatest) where they overlap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+from urllib.parse import quote
+
+from ..core.wire.protocol import decode_subscription
+from ..errors import WireError
+from .coordinator_log import BrokerAssigned, CommittedMember, GroupCommitted, OffsetCommitted, assigned
+
+VERSION = 1
+COMMON = (
+    "v", "run", "src", "seq", "ts_ns", "mono_ns", "group", "member", "incarnation", "pid", "member_id", "instance_id",
+    "client", "kind",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened.
+
+    Args:
+        kind: See the table above.
+        run: Id of the run.
+        src: member, harness, coordlog, proxy or producer.
+        seq: Position in its source's file, from 0, without gaps.
+        ts_ns: Wall clock, nanoseconds since the epoch.
+        mono_ns: Monotonic clock, nanoseconds; orders events of all processes of one boot.
+        data: The fields of the kind.
+    """
+
+    kind: str
+    run: str
+    src: str
+    seq: int
+    ts_ns: int
+    mono_ns: int
+    group: str | None = None
+    member: str | None = None
+    incarnation: int = 0
+    pid: int = 0
+    member_id: str | None = None
+    instance_id: str | None = None
+    client: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """One line, without the newline."""
+        row: dict[str, Any] = {"v": VERSION}
+        row.update({name: getattr(self, name) for name in COMMON[1:]})
+        row.update(self.data)
+        return json.dumps({k: v for k, v in row.items() if v is not None}, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Event:
+        """Read one line.
+
+        Raises:
+            ValueError: Not JSON, not an object, a missing common field, or an unknown version.
+        """
+        return cls.from_row(json.loads(line))
+
+    @classmethod
+    def from_row(cls, row: Any) -> Event:
+        """Make one of a line's JSON object, whose fields go over to the event.
+
+        Raises:
+            ValueError: As `from_json`.
+        """
+        if not isinstance(row, dict):
+            raise ValueError(f"an event is a JSON object, not {type(row).__name__}: {row!r:.80}")
+        if row.pop("v", None) != VERSION:
+            raise ValueError(f"unknown event version in {row!r:.80}; this reader knows {VERSION}")
+        common = {name: row.pop(name) for name in COMMON[1:] if name in row}
+        missing = {"kind", "run", "src", "seq", "ts_ns", "mono_ns"} - set(common)
+        if missing:
+            raise ValueError(f"event lacks {', '.join(sorted(missing))}: {row!r:.80}")
+        return cls(data=row, **common)
+
+
+def file_stem(*names: object) -> str:
+    """A file's name, without its ending, of a group, a member, …: each as it is but for what a path can't hold."""
+    return ".".join(quote(str(name), safe=" ") for name in names)
+
+
+class EventWriter:
+    """Append events of one source to a JSON lines file: one unbuffered write per line, so a killed process tears at
+    most its last line. `close` seals the file by a last event, ``end``, with the SHA-256 of all lines before it.
+
+    Args:
+        path: The file; made together with its folder, appended to when it exists.
+        run: Id of the run, on every line.
+        src: Source, on every line.
+        common: group, member, incarnation, client, instance_id: fields of every line.
+    """
+
+    def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[bytes] = path.open("ab", buffering=0)
+        self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
+        self._seq, self._digest = 0, hashlib.sha256()
+
+    def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
+        """Write one event now and return it. group, member, incarnation, pid, … given here override the writer's."""
+        common = {**self._common, **{k: data.pop(k) for k in tuple(data) if k in COMMON}}
+        event = Event(
+            kind=kind, run=self._run, src=self._src, seq=self._seq, data=data,
+            ts_ns=time.time_ns() if ts_ns is None else ts_ns,
+            mono_ns=time.monotonic_ns() if mono_ns is None else mono_ns, **common,
+        )  # fmt: skip
+        line = event.to_json().encode() + b"\n"
+        self._file.write(line)
+        self._digest.update(line)
+        self._seq += 1
+        return event
+
+    def close(self) -> None:
+        """Seal and close the file; writing after that raises ValueError. May be called twice."""
+        if not self._file.closed:
+            self.write("end", sha256=self._digest.hexdigest())
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file without a seal: its writer knows that something is missing. May be called twice."""
+        self._file.close()
+
+    def __enter__(self) -> EventWriter:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+
+def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Topic-partitions as events carry them, sorted."""
+    return [{"topic": t, "partition": p} for t, p in sorted(partitions)]
+
+
+def committed(said: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
+    """What the coordinator committed, as an event carries it: kind and fields. Bytes that don't decode stay as hex."""
+    if isinstance(said, BrokerAssigned):
+        told = {"record": said.record, "member_id": said.member, "fields": said.fields}
+        return "broker_assigned", {name: value for name, value in told.items() if value is not None}
+    if isinstance(said, OffsetCommitted):
+        return "offset_committed", {"topic": said.topic, "partition": said.partition, "offset": said.offset}
+    fields: dict[str, Any] = {
+        "generation": said.generation,
+        "ts_ms": said.ts_ms,
+        "members": [_committed_member(member) for member in said.members],
+    }
+    if said.protocol is not None:
+        fields["protocol"] = said.protocol
+    if said.leader is not None:
+        fields["leader"] = said.leader
+    return "generation_committed", fields
+
+
+def _committed_member(member: CommittedMember) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "subscription": member.subscription.hex(),
+        "assignment": member.assignment.hex(),
+        "assigned": [],
+        "owned": [],
+    }
+    if member.instance_id is not None:
+        row["instance_id"] = member.instance_id
+    with suppress(WireError):
+        row["assigned"] = partitions_json(assigned(member))
+    with suppress(WireError):
+        row["owned"] = partitions_json(decode_subscription(member.subscription).owned)
+    return row

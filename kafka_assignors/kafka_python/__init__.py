@@ -1,0 +1,25 @@
+"""The assignors for kafka-python, and everything that is special to that client."""
+
+from __future__ import annotations
+
+from .assignors import (
+    ASSIGNORS,
+    PROTOCOLS,
+    CompactStickyAssignor,
+    CooperativeStickyAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    assignor,
+)
+
+__all__ = [
+    "ASSIGNORS",
+    "PROTOCOLS",
+    "CompactStickyAssignor",
+    "CooperativeStickyAssignor",
+    "RangeAssignor",
+    "RoundRobinAssignor",
+    "StickyAssignor",
+    "assignor",
+]

@@ -1,0 +1,171 @@
+"""The assignors for kafka-python: members and cluster metadata in, ConsumerProtocolAssignments out.
+
+Thin: what is decided is decided in `core`. Each class goes into ``partition_assignment_strategy`` as a class, an
+instance, a ``functools.partial`` or a `factory`:
+
+>>> consumer_options = {"partition_assignment_strategy": [CooperativeStickyAssignor.factory(rack="eu-1a")]}
+
+What `assign` drops or cannot place (garbage user data, wrong claims, missing topics) is logged once, as a warning of
+the logger ``kafka_assignors``; it never raises for what other members send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .adapter import Assignor  # first: it says what to install where kafka-python is missing
+
+# isort: split
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
+
+from ..core.strategies import strategy
+from ..errors import ConfigError, UnknownName
+from . import consumer as kafka_consumer
+from . import stateless
+from .guard import guard as guard  # noqa: PLC0414 (exported)
+
+
+class RangeAssignor(Assignor):
+    """``range``: see `kafka_assignors.core.stateless.range.assign`."""
+
+    name = "range"
+    _strategy = strategy("range")
+
+
+class RoundRobinAssignor(Assignor):
+    """``roundrobin``: see `kafka_assignors.core.stateless.roundrobin.assign`."""
+
+    name = "roundrobin"
+    _strategy = strategy("roundrobin")
+
+
+class _Sticky(Assignor):
+    """What the two sticky assignors share.
+
+    Args:
+        rack: See `Assignor`.
+        parity: ``"java"`` answers exactly what Java's assignor of the same name answers, its hash order included. It is
+            often less balanced or moves more where subscriptions differ, and slow in large groups. Where Java throws,
+            comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
+            default, always answers the optimal assignment.
+        racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
+            matrix {member rack: {replica rack: cost}}; see `kafka_assignors.core.sticky.objective.Objective`. All members
+            should have the same; `kafka_assignors.core.group.options` says what holds where they differ.
+        order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
+
+    Raises:
+        ConfigError: `rack` is no string, or another argument is not one of these; the message names it.
+    """
+
+
+class StickyAssignor(_Sticky):
+    """``sticky``: see `kafka_assignors.core.sticky.sticky.assign`. Claims travel in user data V1, as Java writes it.
+
+    ``parity="java"`` is there for those who need Java's very answer: see `kafka_assignors.core.java.sticky.assign`.
+    """
+
+    name = "sticky"
+    _strategy = strategy("sticky")
+
+
+class CompactStickyAssignor(_Sticky):
+    """``compact-sticky``: as `StickyAssignor`, with user data that take a tenth (`kafka_assignors.core.wire.compact`).
+
+    For groups so large that Java's user data, four bytes a partition, do not fit into one record of the coordinator's
+    log. All members must have it: it is no name of Java's, and no other client knows it.
+    """
+
+    name = "compact-sticky"
+    _strategy = strategy("compact-sticky")
+
+
+PROTOCOLS = ("auto", "cooperative", "eager")
+"""What `CooperativeStickyAssignor` takes as `protocol`."""
+
+
+class CooperativeStickyAssignor(_Sticky):
+    """``cooperative-sticky``: see `kafka_assignors.core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
+
+    Alone, or beside other cooperative assignors, its consumer rebalances incrementally (COOPERATIVE). Beside an eager
+    one the consumer stays EAGER: it revokes all before each join, so it claims nothing. That is what a rolling change
+    needs (KIP-429): bounce every member from ``[old]`` to ``[CooperativeStickyAssignor, old]``, then every member to
+    ``[CooperativeStickyAssignor]``.
+
+    What it claims to hold is true, or a partition would stay unassigned: what the consumer holds at that moment, and
+    nothing once it was fenced.
+
+    Args:
+        rack: See `Assignor`.
+        parity, racks, order: See `StickyAssignor`.
+        protocol: ``"auto"`` supports both rebalance protocols and does as its consumer does. ``"cooperative"`` and
+            ``"eager"`` support that one alone, so that kafka-python refuses a list that would mean the other.
+
+    Raises:
+        ConfigError: `rack` is no string, `protocol` none of the three, or an option as for `StickyAssignor`.
+    """
+
+    name = "cooperative-sticky"
+    _strategy = strategy("cooperative-sticky")
+
+    def __init__(self, *, rack: str | None = None, protocol: str = "auto", **options: Any) -> None:
+        if protocol not in PROTOCOLS:
+            raise ConfigError(f"protocol must be 'auto', 'cooperative' or 'eager', not {protocol!r}")
+        super().__init__(rack=rack, **options)
+        self._protocol = protocol
+
+    def supported_protocols(self) -> list[Any]:
+        """COOPERATIVE and EAGER, or what `protocol` says. Asked while the consumer is made, it attaches itself."""
+        coordinator = self._find_consumer()
+        if self._protocol == "eager":
+            return [RebalanceProtocol.EAGER]
+        # A consumer that cannot be seen does not tell which of the two is in force. Of one alone that is known, and a
+        # list that would need the other is refused when the consumer is made: better than claims that are not true.
+        if self._protocol == "cooperative" or coordinator is None or not kafka_consumer.tells_protocol(coordinator):
+            return [RebalanceProtocol.COOPERATIVE]
+        return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
+
+    def lost(self) -> None:
+        """Forget what was assigned: the member was fenced. One that knows its consumer sees that by itself."""
+        self._forget()
+
+    def metadata(self, topics: Collection[str]) -> Any:
+        """This member's subscription, with what its consumer holds at this moment; see `Assignor.metadata`."""
+        if (coordinator := self._attached()) is not None and kafka_consumer.is_fenced(coordinator):
+            self._forget()
+        return super().metadata(topics)
+
+    def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
+        if self._protocol == "eager":
+            return ()
+        held: Collection[tuple[str, int]] = self._owned or ()
+        if self._coordinator is not None:
+            coordinator = self._attached()
+            if coordinator is None or not kafka_consumer.is_cooperative(coordinator):
+                return ()
+            held = kafka_consumer.held(coordinator, held)
+        # Partitions of topics it left were revoked before this join.
+        return [(topic, partition) for topic, partition in held if topic in topics]
+
+
+_CLASSES: tuple[type[Assignor], ...] = (
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    CooperativeStickyAssignor,
+    CompactStickyAssignor,
+    *stateless.CLASSES,
+)
+ASSIGNORS: Mapping[str, type[Assignor]] = {cls.name: cls for cls in _CLASSES}
+"""Protocol name -> assignor class."""
+
+
+def assignor(name: str) -> type[Assignor]:
+    """The assignor class of a protocol name.
+
+    Raises:
+        UnknownName: No assignor has that name; the message lists the known ones.
+    """
+    if name not in ASSIGNORS:
+        raise UnknownName("assignor", name, ASSIGNORS)
+    return ASSIGNORS[name]

@@ -1,0 +1,202 @@
+"""What a leader on kafka-python reads, members and cluster metadata, and what it answers; all members at once.
+
+A partition's metadata come from `kafka_consumer.partitions`; `tests/assignors/test_kafka_leader.py` holds what is made
+of them against kafka-python's public methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
+
+from ..core.group import Coded
+from ..core.group.order import utf16
+from ..core.wire import bulk
+from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, owns_beyond
+from . import consumer as kafka_consumer
+
+
+def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
+    """Partition count per topic, from kafka-python's ``ClusterMetadata``; leaderless partitions count.
+
+    Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
+    """
+    found = kafka_consumer.partitions(cluster, sorted(topics, key=utf16))
+    return {topic: len(each) for topic, each in found.items()}
+
+
+def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:
+    """Per topic and partition the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
+
+    Empty when no broker has a rack. Replicas that are offline count: Java counts them too.
+    """
+    rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
+    if not rack_of:
+        return {}
+    # The same few brokers have many partitions together.
+    places = _Places(rack_of)
+    codes = {
+        topic: [places[kafka_consumer.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
+        for topic, found in kafka_consumer.partitions(cluster, partitions).items()
+    }
+    return {topic: Coded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
+
+
+class _Places(dict[tuple[int, ...], int]):
+    """Nodes -> their place in `racks`, the racks of those of them that have one."""
+
+    def __init__(self, rack_of: Mapping[int, str]) -> None:
+        self._rack_of = rack_of
+        self.racks: list[frozenset[str]] = []
+
+    def __missing__(self, nodes: tuple[int, ...]) -> int:
+        place = self[nodes] = len(self.racks)
+        self.racks.append(frozenset(self._rack_of[node] for node in nodes if node in self._rack_of))
+        return place
+
+
+def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[str | None]]:
+    """Per topic and partition the rack of its leader, from kafka-python's ``ClusterMetadata``; None where unknown.
+
+    Empty when no broker has a rack.
+    """
+    rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
+    if not rack_of:
+        return {}
+    nodes = {
+        topic: map(kafka_consumer.leader_node, map(found.get, range(partitions[topic])))
+        for topic, found in kafka_consumer.partitions(cluster, partitions).items()
+    }
+    return {topic: [None if node is None else rack_of.get(node) for node in each] for topic, each in nodes.items()}
+
+
+def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
+    """What members sent, decoded by kafka-python or still bytes, as ours.
+
+    Raises:
+        WireError: Bytes that are no subscription.
+    """
+    raw = [isinstance(each, _BYTES) for each in metadata]
+    from_bytes = iter(bulk.subscriptions([bytes(each) for each, is_raw in zip(metadata, raw, strict=True) if is_raw]))
+    decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
+    return [next(from_bytes if is_raw else decoded) for is_raw in raw]
+
+
+_BYTES = (bytes, bytearray, memoryview)
+
+
+def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
+    """kafka-python's ``ConsumerProtocolSubscription``s as ours; `limits` hold for them too."""
+    alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]] = {}
+    last: Sequence[str] | None = None
+    shared: tuple[str, ...] = ()
+    read: list[Subscription] = []
+    held: list[Sequence[Any]] = []
+    for each in metadata:
+        owned = each.owned_partitions or ()
+        if why := beyond(len(each.user_data or b""), len(each.topics)):
+            read.append(Subscription((), unread=why))
+            held.append(())
+            continue
+        if each.topics != last:
+            last, shared = each.topics, _shared(each.topics, alike)
+        why = owns_beyond(len(owned))
+        read.append(Subscription(shared, each.user_data, (), each.generation_id, each.rack_id, why))
+        held.append(() if why else owned)
+    if not any(held):
+        return read
+    claims = _claims(held, set().union(*{id(each.topics): each.topics for each in read}.values()))
+    return [each._replace(owned=owned) if owned else each for each, owned in zip(read, claims, strict=True)]
+
+
+_ALIKE = 64
+"""Subscriptions of equal length, first and last topic that are compared; with more it would be quadratic."""
+
+
+def _shared(
+    topics: Sequence[str], alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]]
+) -> tuple[str, ...]:
+    """One tuple for all members that subscribe alike, as most do; comparing beats hashing."""
+    known = alike.setdefault((len(topics), *topics[:1], *topics[-1:]), [])
+    for others, shared in known:
+        if others == topics:
+            return shared
+    shared = tuple(topics)
+    if len(known) < _ALIKE:
+        known.append((topics, shared))
+    return shared
+
+
+def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[bulk.Claimed]:
+    """kafka-python's decoded owned partitions of some members, as far as they are of these topics."""
+    number = {topic: t for t, topic in enumerate(topics)}
+    ours = [[run for run in each if run.topic in number] for each in held]
+    runs = np.cumsum(np.array([0, *map(len, ours)], np.int64))
+    strange = np.array(list(map(len, held)), np.int64) - np.diff(runs)
+    topic = [number[run.topic] for each in ours for run in each]
+    lists = [run.partitions for each in ours for run in each]
+    count = np.array(list(map(len, lists)), np.int64)
+    ids = np.fromiter(chain.from_iterable(lists), np.int64, int(count.sum()))
+    columns = bulk.Columns(list(number), np.array(topic, np.int64), count, ids, runs, strange)
+    return [bulk.Claimed(columns, row) for row in range(len(held))]
+
+
+class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg,misc]
+    """A ``ConsumerProtocolAssignment`` that is bytes until somebody looks into it.
+
+    kafka-python sends what `encode` returns and looks at nothing else. Whoever does, or changes it, finds a
+    ``ConsumerProtocolAssignment`` like any other.
+
+    Args:
+        data: The bytes, version 3.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data: bytes | memoryview | None = None
+        super().__init__(version=VERSION)
+        self._data = data
+
+    def _decode(self) -> None:
+        data, self._data = getattr(self, "_data", None), None  # what is seen may be changed
+        if data is not None:
+            assigned = decode_assignment(bytes(data))
+            self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
+
+    def encode(self, version: int | None = None, header: bool = True, framed: bool = False) -> bytes:
+        """As ``ConsumerProtocolAssignment.encode``."""
+        if self._data is not None and version in (None, VERSION) and header and not framed:
+            return bytes(self._data)
+        self._decode()
+        encoded: bytes = super().encode(version=version, header=header, framed=framed)
+        return encoded
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ConsumerProtocolAssignment):
+            return bool(all(getattr(self, name) == getattr(other, name) for name in _FIELDS))
+        return bool(super().__eq__(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _decoding(name: str) -> property:
+    """A field that is decoded when it is first read or set."""
+    field = getattr(ConsumerProtocolAssignment, name)
+
+    def read(assigned: Assigned) -> Any:
+        assigned._decode()
+        return field.__get__(assigned)
+
+    def write(assigned: Assigned, value: Any) -> None:
+        assigned._decode()
+        field.__set__(assigned, value)
+
+    return property(read, write)
+
+
+_FIELDS = ("assigned_partitions", "user_data")
+for _name in _FIELDS:
+    setattr(Assigned, _name, _decoding(_name))

@@ -1,0 +1,191 @@
+"""Proof that an assignment is the best there is, checkable without trusting whatever found it.
+
+A certificate puts a price on a partition of each member. Prices prove a lower bound on the goals of *every* assignment
+of the group (weak duality): an assignment costs
+
+    sum over members (load² - price * load) + sum over partitions (price of its owner + what it costs there)
+
+and each term is at least its own minimum, whatever the prices are. So `bound` may be handed any prices: wrong ones make
+the bound lower, never too high. An assignment whose goals equal the bound is the best, and `check` compares the two.
+
+Worked example: a may read t (3 partitions) and u (1), b reads t alone; nobody holds anything. With price 3 for a and 3
+for b, a member's term load² - 3 load is least, -2, with a load of 1 or 2; each of the 4 partitions costs 3. The bound
+is -2 - 2 + 4 * 3 = 8: no assignment has a sum of squares below 8, and loads of 2 and 2 have it.
+
+Prices, like goals, are vectors compared from left to right, in the order of the objective: balance outweighs the rest.
+
+Source: Bertsekas, "Network Optimization", duality for separable convex costs. See docs/optimum.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.group import Group
+from ..core.group.claims import Claims, resolve
+from ..core.group.indexed import FREE, Bools, Indexed, Ints
+from ..core.group.invariants import Violation, violations
+from ..core.sticky.objective import Objective, RackCosts, rack_costs
+
+LARGEST = 1 << 40
+"""Of the parts of a price; a price plus a cost then stays exact in 64 bits. Sums are Python's integers."""
+
+Goals = tuple[int, int, int]
+"""What an assignment costs, in the order of the objective: sum of squared loads, rack cost (in multiples of the
+objective's unit) and moves, the last two either way round."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Prices that prove an optimum.
+
+    Args:
+        objective: The goals they are about.
+        prices: member id -> price of a partition there: three parts, one per goal in the objective's order.
+    """
+
+    objective: Objective
+    prices: Mapping[str, Goals]
+
+
+def check(
+    group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], certificate: Certificate
+) -> list[Violation]:
+    """What keeps an assignment from being proven the best by a certificate; empty when it is.
+
+    Args:
+        group: The group, with its claims.
+        assignment: member id -> topic -> partition ids, all of them: no round of a cooperative rebalance.
+        certificate: The proof. It may come from anywhere.
+
+    Returns:
+        What `invariants.violations` finds; else a ``price`` for a member without one, or with parts beyond `LARGEST`;
+        else the first goal (``balance``, ``racks`` or ``moves``) that is not at the bound: either the assignment is not
+        the best, or the prices are not those of the best.
+
+    Cost: O(P) to read the assignment, then O(M + classes * kinds + pairs of class and holder). Never raises.
+    """
+    broken = violations(group, assignment)
+    if broken:
+        return broken
+    for member in group.members:
+        price = certificate.prices.get(member.member_id)
+        if not _is_price(price):
+            text = f"member {member.member_id!r} needs a price of three integers up to {LARGEST}, not {price!r}"
+            return [Violation("price", (member.member_id,), None, text)]
+    claims = resolve(group)
+    goals = score(claims, positions(claims.indexed, assignment), certificate.objective)
+    for name, value, least in zip(certificate.objective.order, goals, bound(claims, certificate), strict=True):
+        if value != least:
+            return [Violation(name, (), None, f"{name}: the assignment has {value}, the prices prove {least}")]
+    return []
+
+
+def _is_price(price: object) -> bool:
+    parts = price if isinstance(price, tuple | list) else ()
+    return len(parts) == 3 and all(type(part) is int and abs(part) <= LARGEST for part in parts)
+
+
+def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
+    """The goals of an assignment: int[P], the number of each position's owner, `FREE` where there is none."""
+    given = np.flatnonzero(owner != FREE)
+    prices = rack_costs(claims.indexed, objective)
+    loads = np.bincount(owner[given], minlength=1).astype(np.int64)
+    had = np.flatnonzero(claims.holder != FREE)
+    goals = {
+        "balance": int((loads**2).sum()),
+        "racks": int(prices.rows[prices.of[given], prices.rack[owner[given]]].sum()),
+        "moves": int((owner[had] != claims.holder[had]).sum()),
+    }
+    first, second, third = objective.order
+    return goals[first], goals[second], goals[third]
+
+
+def bound(claims: Claims, certificate: Certificate) -> Goals:
+    """What the goals of any assignment are at least, if those before are at theirs. Every member has a price."""
+    indexed, objective = claims.indexed, certificate.objective
+    if not indexed.members:
+        return 0, 0, 0
+    price = np.array([certificate.prices[member.member_id] for member in indexed.members], np.int64)
+    total = _loads(price.tolist(), indexed.size)
+
+    racks = rack_costs(indexed, objective)
+    columns: dict[bytes, int] = {}  # topics with equal subscribers count as one
+    topic = [columns.setdefault(column.tobytes(), len(columns)) for column in np.ascontiguousarray(indexed.reads.T)]
+    reads = np.array([np.frombuffer(column, bool) for column in columns], bool)
+    reads = reads.reshape(len(columns), len(indexed.subscriptions))
+    row = np.repeat(np.array(topic, np.int64), np.diff(indexed.first)) * len(racks.rows) + racks.of
+    anybody: Bools = np.any(reads, axis=1)
+    read = anybody[row // len(racks.rows)]
+    size = np.bincount(row[read], minlength=len(columns) * len(racks.rows))
+    in_rack, per_move = np.zeros((2, 3), np.int64)
+    in_rack[objective.order.index("racks")] = per_move[objective.order.index("moves")] = 1
+
+    best = _cheapest(price, reads, indexed, racks, in_rack)
+    used = size > 0
+    total = _added(total, best[used], size[used])
+    # Where somebody holds a partition, it stays for the price there, or goes for the best price and a move.
+    held = np.flatnonzero((claims.holder != FREE) & read)
+    cell, units = np.unique(row[held] * len(price) + claims.holder[held], return_counts=True)
+    row, holder = cell // len(price), cell % len(price)
+    stays = price[holder] + racks.rows[row % len(racks.rows), racks.rack[holder], None] * in_rack
+    goes = best[row] + per_move
+    least = np.where(_less(stays, goes)[:, None], stays, goes) - best[row]
+    return _added(total, least, units)
+
+
+def _added(total: Goals, each: Ints, times: Ints) -> Goals:
+    """A vector, plus each row as often as `times` says; exact, however large."""
+    first, second, third = total
+    for (a, b, c), many in zip(each.tolist(), times.tolist(), strict=True):
+        first, second, third = first + a * many, second + b * many, third + c * many
+    return first, second, third
+
+
+def _loads(prices: Iterable[Goals], most: int) -> Goals:
+    """The sum of the least load² - price * load of each member, for loads from 0 to `most`."""
+    sums = (0, 0, 0)
+    for squares, second, third in prices:
+        # An odd price leaves two loads equally good in squares: the other parts decide.
+        more = squares % 2 == 1 and (second, third) > (0, 0)
+        load = min(max(squares // 2 + more, 0), most)
+        sums = sums[0] + load * load - squares * load, sums[1] - second * load, sums[2] - third * load
+    return sums
+
+
+def _cheapest(price: Ints, reads: Bools, indexed: Indexed, racks: RackCosts, in_rack: Ints) -> Ints:
+    """int[readers * rows, 3]: the least that a partition costs at any member that may have it."""
+    best = np.full((len(reads), len(racks.rows), 3), LARGEST * 4)
+    # Of members with the same subscription and rack the one with the lowest price is enough.
+    order = np.lexsort((*price.T[::-1], racks.rack, indexed.subscription))
+    alike = indexed.subscription[order] * racks.rows.shape[1] + racks.rack[order]
+    for m in order[np.flatnonzero(np.diff(alike, prepend=-1))].tolist():
+        cost = price[m] + racks.rows[:, racks.rack[m], None] * in_rack
+        may = reads[:, indexed.subscription[m]]
+        best[may] = np.where(_less(cost, best[may])[..., None], cost, best[may])
+    return best.reshape(-1, 3)
+
+
+def _less(a: Ints, b: Ints) -> Bools:
+    """Whether vectors (along the last axis) come before others, compared from left to right."""
+    less: Bools = a[..., 2] < b[..., 2]
+    for part in (1, 0):
+        less = (a[..., part] < b[..., part]) | ((a[..., part] == b[..., part]) & less)
+    return less
+
+
+def positions(indexed: Indexed, assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> Ints:
+    """An assignment as an array: int[P], the number of each position's owner, `FREE` where there is none.
+
+    Args:
+        indexed: The group as integers.
+        assignment: A sound one of that group; it may leave partitions out.
+    """
+    owner = np.full(indexed.size, FREE)
+    for m, member in enumerate(indexed.members):
+        for topic, ids in assignment[member.member_id].items():
+            owner[indexed.first[indexed.number[topic]] + np.array(ids, np.int64)] = m
+    return owner

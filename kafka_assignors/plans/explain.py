@@ -1,0 +1,165 @@
+"""A plan as text for people: a small group whole, a large one summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..core.group import TopicPartition
+from .plan import Goal, Move, Plan
+
+WHOLE = 20
+"""Members, moves or facts up to this many are listed one by one."""
+
+_MEANING = {
+    "balance": "sum of squared loads",
+    "racks": "cost of reading from other racks",
+    "moves": "partitions that leave their owner",
+}
+_KINDS = {
+    "balance": "for balance",
+    "racks": "for racks",
+    "exchange": "in exchange for others",
+    "unowned": "that no member holds",
+    "disputed": "that several members claim",
+    "unsubscribed": "whose owner left the topic",
+    "rule": "by the strategy's rule",
+}
+
+
+def explain(plan: Plan) -> str:
+    """The plan in lines of text; see `Plan.explain`."""
+    return "\n".join(_lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    members, total = len(plan.group.members), sum(plan.loads.values())
+    topics = len({topic for given in plan.target.values() for topic in given})
+    options = "".join(f", {name}={value!r}" for name, value in plan.options.items())
+    took = f", decided in {_milliseconds(plan.seconds[0])}" if plan.seconds else ""
+    yield (
+        f"{plan.strategy}{options}: {_many(total, 'partition')} of {_many(topics, 'topic')} "
+        f"to {_many(members, 'member')}{took}"
+    )
+    yield from _goals(plan)
+    yield ""
+    yield from _members(plan)
+    yield from _moves(plan.moves)
+    yield from _withheld(plan.withheld)
+    if plan.facts:
+        yield f"facts ({len(plan.facts)})"
+        yield from _first([f"  {fact}" for fact in plan.facts])
+
+
+def _goals(plan: Plan) -> Iterator[str]:
+    if not plan.goals:
+        yield "  how good it is could not be proven"
+        return
+    proof = f", proven in {_milliseconds(plan.seconds[1])}" if plan.seconds else ", proven"
+    verdict = "the best assignment there is" if plan.optimal else "not the best assignment there is"
+    yield f"  {verdict} (by {', then '.join(goal.name for goal in plan.goals)}{proof}):"
+    given_up = ""
+    for goal in plan.goals:
+        yield f"    {goal.name:<8} {_goal(goal, given_up)}  ({_MEANING[goal.name]})"
+        if not given_up and not goal.reached:
+            given_up = goal.name
+
+
+def _goal(goal: Goal, given_up: str) -> str:
+    if goal.reached:
+        return f"{goal.value:,}, the least possible"
+    if given_up:
+        return f"{goal.value:,}; {goal.least:,} is the least with the best {given_up}"
+    return f"{goal.value:,}, {_number(goal.value - goal.least)} above the least possible {goal.least:,}"
+
+
+def _members(plan: Plan) -> Iterator[str]:
+    loads = plan.loads
+    if len(loads) > WHOLE:
+        for load, members in sorted(Counter(loads.values()).items()):
+            yield f"  {_many(members, 'member')} with {_many(load, 'partition')}"
+        return
+    gets, gives = Counter(move.new for move in plan.moves), Counter(move.old for move in plan.moves)
+    rack = {member.member_id: f" on {member.rack}" if member.rack else "" for member in plan.group.members}
+    for member, topics in plan.target.items():
+        change = "".join(f", {word} {n}" for word, n in (("gets", gets[member]), ("gives", gives[member])) if n)
+        yield f"  {member}{rack[member]}: {_many(loads[member], 'partition')}{change}"
+        if topics:
+            yield f"    {_shortened('; '.join(f'{topic} {_ranges(ids)}' for topic, ids in topics.items()))}"
+
+
+def _moves(moves: Sequence[Move]) -> Iterator[str]:
+    if not moves:
+        yield "moves: none"
+        return
+    if len(moves) <= WHOLE:
+        yield f"new owners ({len(moves)})"
+        for move in moves:
+            yield f"  {_name(move.partition)}: {move.old or '-'} -> {move.new}  {move.kind}: {move.why}"
+        return
+    yield f"new owners ({len(moves):,})"
+    for kind, count in Counter(move.kind for move in moves).most_common():
+        yield f"  {count:,} {_KINDS[kind]}"
+    pairs = Counter((move.old, move.new) for move in moves if move.old)
+    if pairs:
+        yield "  most of them:"
+        yield from _first(
+            [
+                f"    {old} -> {new}: {count:,}"
+                for (old, new), count in sorted(pairs.items(), key=lambda p: (-p[1], p[0]))
+            ],
+            5,
+        )
+
+
+def _withheld(withheld: Mapping[TopicPartition, tuple[str, ...]]) -> Iterator[str]:
+    if not withheld:
+        return
+    yield f"withheld until their owners gave them up ({len(withheld):,}); a second rebalance hands them out"
+    by_holders: dict[tuple[str, ...], list[TopicPartition]] = {}
+    for partition, holders in withheld.items():
+        by_holders.setdefault(holders, []).append(partition)
+    lines = []
+    for holders, partitions in by_holders.items():
+        named = ", ".join(map(_name, partitions[:WHOLE]))
+        lines.append(f"  by {', '.join(holders)}: {_shortened(named, len(partitions) - WHOLE)}")
+    yield from _first(lines)
+
+
+def _first(lines: Sequence[str], most: int = WHOLE) -> Iterator[str]:
+    yield from lines[:most]
+    if len(lines) > most:
+        indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        yield f"{indent}and {len(lines) - most:,} more"
+
+
+def _shortened(text: str, more: int = 0, width: int = 200) -> str:
+    cut = text if len(text) <= width else f"{text[:width].rsplit(' ', 1)[0]} …"
+    return f"{cut} and {more:,} more" if more > 0 else cut
+
+
+def _ranges(ids: Sequence[int]) -> str:
+    """Ascending ids as in ``0-3, 7``."""
+    parts: list[str] = []
+    start = 0
+    for i in range(1, len(ids) + 1):
+        if i == len(ids) or ids[i] != ids[i - 1] + 1:
+            parts.append(str(ids[start]) if i - start == 1 else f"{ids[start]}-{ids[i - 1]}")
+            start = i
+    return ",".join(parts)
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.1f} ms"

@@ -1,0 +1,141 @@
+"""Plans as JSON, input included, so that they can be kept, sent and replayed.
+
+``format``, ``version``  ``"kafka-assignors plan"``, 1
+``strategy``, ``options``  name and JSON values
+``input``  ``members`` (``id``, ``instance``, ``rack``, ``subscription`` = place in ``subscriptions``, ``owned`` = runs
+           of [topic, partition ids] as claimed, ``generation``), ``subscriptions``, ``partitions``, ``racks``,
+           ``leaders``, ``sent``
+``assignment``, ``target``  member id -> topic -> partition ids; ``target`` is null when it is the assignment
+``goals``, ``facts``, ``prices``, ``seconds``  as in `Plan`
+``loads``, ``moves``, ``withheld``  for readers of the JSON; `read` derives them from the rest
+
+Moves are [topic, partition, old, new, kind, why].
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..core.group import Group, Member, Partitions
+from ..core.group.facts import Fact
+from ..core.group.order import utf16
+from ..core.strategies import strategy
+from ..errors import ConfigError
+from .certificate import Certificate
+from .plan import Goal, Plan
+
+FORMAT = "kafka-assignors plan"
+VERSION = 1
+
+
+def write(plan: Plan) -> str:
+    """A plan as one line of JSON. Cost: O(partitions + claims)."""
+    group = plan.group
+    number: dict[frozenset[str], int] = {}
+    for member in group.members:
+        number.setdefault(member.topics, len(number))
+    value = {
+        "format": FORMAT,
+        "version": VERSION,
+        "strategy": plan.strategy,
+        "options": plan.options,
+        "input": {
+            "members": [_member(member, number[member.topics]) for member in group.members],
+            "subscriptions": [sorted(topics, key=utf16) for topics in number],
+            "partitions": group.partitions,
+            "racks": {topic: [sorted(each, key=utf16) for each in racks] for topic, racks in group.racks.items()},
+            "leaders": group.leaders,
+            "sent": plan.sent,
+        },
+        "assignment": plan.assignment,
+        "target": None if plan.target == plan.assignment else plan.target,
+        "goals": [[goal.name, goal.value, goal.least, goal.reached] for goal in plan.goals],
+        "facts": [[fact.kind, fact.subject, fact.text] for fact in plan.facts],
+        "prices": plan.certificate and plan.certificate.prices,
+        "seconds": plan.seconds,
+        "loads": plan.loads,
+        "moves": [[*move.partition, move.old, move.new, move.kind, move.why] for move in plan.moves],
+        "withheld": [[*partition, holders] for partition, holders in plan.withheld.items()],
+    }
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _member(member: Member, subscription: int) -> dict[str, Any]:
+    owned = member.owned
+    runs = [each.tolist() for each in np.split(owned.ids, np.cumsum(owned.counts, dtype=np.int64)[:-1])]
+    return {
+        "id": member.member_id,
+        "instance": member.instance_id,
+        "rack": member.rack,
+        "subscription": subscription,
+        "owned": [list(run) for run in zip(owned.topics, runs, strict=False)],
+        "generation": member.generation,
+    }
+
+
+def read(text: str | bytes) -> Plan:
+    """The plan that `write` wrote.
+
+    Raises:
+        ConfigError: The text is no JSON, no plan, or one of a version that this code does not know.
+        UnknownName: Its strategy does not exist here.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"this is no plan: {error}") from error
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise ConfigError(f"this is no plan: 'format' is not {FORMAT!r}")
+    if value.get("version") != VERSION:
+        raise ConfigError(f"plan of version {value.get('version')!r}; known: {VERSION}")
+    try:
+        return _plan(value)
+    except ConfigError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ConfigError(f"this plan is damaged: {type(error).__name__}: {error}") from error
+
+
+def _plan(value: Mapping[str, Any]) -> Plan:
+    given = value["input"]
+    subscriptions = [frozenset(topics) for topics in given["subscriptions"]]
+    members = [
+        Member(
+            member["id"],
+            subscriptions[member["subscription"]],
+            member["instance"],
+            member["rack"],
+            _owned(member["owned"]),
+            member["generation"],
+        )
+        for member in given["members"]
+    ]
+    strategy(value["strategy"], **value["options"])  # or it says what is wrong
+    plan = Plan(
+        Group(members, given["partitions"], given["racks"], given["leaders"]),
+        value["strategy"],
+        value["options"],
+        given["sent"],
+        value["assignment"],
+        value["assignment"] if value["target"] is None else value["target"],
+        tuple(Fact(*each) for each in value["facts"]),
+        tuple(Goal(*each) for each in value["goals"]),
+        None,
+        None if value["seconds"] is None else (value["seconds"][0], value["seconds"][1]),
+    )
+    if value["prices"] is None:
+        return plan
+    prices = {member: (first, second, third) for member, (first, second, third) in value["prices"].items()}
+    return replace(plan, certificate=Certificate(plan.objective, prices))
+
+
+def _owned(runs: list[Any]) -> Partitions:
+    ids = [np.array(ids, np.int64) for _, ids in runs]
+    return Partitions(
+        [topic for topic, _ in runs], [len(each) for each in ids], np.concatenate([[], *ids]).astype(np.int64)
+    )

@@ -1,0 +1,96 @@
+"""The prices that prove an assignment to be the best; see `certificate` for what they are, docs/optimum.md for how."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.group.claims import Claims
+from ..core.group.indexed import FREE, Bools, Ints
+from ..core.sticky.objective import Objective, rack_costs
+from ..core.sticky.sticky import classify
+from .certificate import Certificate, Goals
+
+_FAR = 1 << 61
+
+
+def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | None:
+    """Prices for an assignment: shortest distances on what could still be changed about it.
+
+    The price of a member with load L lies between 2L - 1, what its last partition added to the sum of squares, and
+    2L + 1, what another one would add. Classes have a price too: no member that may have a partition of a class, or
+    keep it, asks for less, and none that has one asks for more. Prices start as high as they may be and fall as far as
+    these conditions make them; where they come to rest they prove the optimum, and where there is none to prove they
+    fall below their least.
+
+    Args:
+        claims: The group, and who holds what.
+        owner: int[P], the number of each position's owner; `FREE` only where nobody subscribes.
+        objective: What it shall be the best for.
+
+    Returns:
+        The certificate, or None when a better assignment exists.
+
+    Cost: O(P), then per round of falling O(classes * kinds + pairs of class and member that have or had something); at
+    most as many rounds as classes and members, a few dozen in practice. The graph does not grow with partitions.
+    """
+    indexed = claims.indexed
+    members = len(indexed.members)
+    classes = classify(indexed, rack_costs(indexed, objective))
+    group, member, stays, dealt, leaves = _cells(claims, owner, classes.of)
+    load = np.bincount(owner[owner != FREE], minlength=members)
+
+    # One number for the three parts of a price: a step of one outweighs all that a path can add up of the next.
+    nodes = 4 * (len(classes.size) + 2 * members + 2)
+    dearest = int(classes.cost.max(initial=0)) or 1
+    racks_first = objective.order[1] == "racks"
+    second = nodes * (1 if racks_first else dearest)
+    square = second * nodes * (dearest if racks_first else 1)
+    rack, move = (second, 1) if racks_first else (1, second)
+    # Python's integers where 64 bits are too short: a matrix of finely graded costs in a large group.
+    exact = np.int64 if square * (2 * int(load.max(initial=0)) + 3) < _FAR // 4 else object
+    price = (2 * load + 1).astype(exact) * square
+    least = np.where(load > 0, (2 * load - 1).astype(exact) * square, -_FAR if exact is np.int64 else -(square**2))
+    beyond = classes.cost.astype(exact) * rack
+    here = beyond[group, classes.kind[member]]
+    while True:
+        asked = _asked(price, classes.kind, classes.allowed, beyond)
+        np.minimum.at(asked, group[leaves], (price[member] + here - move)[leaves])
+        fallen = price.copy()
+        np.minimum.at(fallen, member[dealt], (asked[group] - here)[dealt])
+        np.minimum.at(fallen, member[stays], (asked[group] - here + move)[stays])
+        if (fallen < least).any():
+            return None
+        if (fallen == price).all():
+            break
+        price = fallen
+    parts = [_parts(int(each), square, second) for each in price.tolist()]
+    return Certificate(objective, dict(zip((m.member_id for m in indexed.members), parts, strict=True)))
+
+
+def _cells(claims: Claims, owner: Ints, of: Ints) -> tuple[Ints, Ints, Bools, Bools, Bools]:
+    """Pairs of class and member: the class, the member, and whether units stay there, are new there, have left it."""
+    members = max(len(claims.indexed.members), 1)
+    given, had = owner != FREE, (claims.holder != FREE) & (of != FREE)
+    kept = given & (owner == claims.holder)
+    found = []
+    for at, who in ((kept, owner), (given & ~kept, owner), (had & ~kept, claims.holder)):
+        found.append(np.unique(of[at] * members + who[at]))
+    cells = np.unique(np.concatenate(found))
+    stays, dealt, leaves = (np.isin(cells, each, assume_unique=True) for each in found)
+    return cells // members, cells % members, stays, dealt, leaves
+
+
+def _asked(price: Ints, kind: Ints, allowed: Bools, beyond: Ints) -> Ints:
+    """The least that anybody asks for a partition of each class: int[G]."""
+    lowest = np.full(allowed.shape[1], price.max(initial=0))
+    np.minimum.at(lowest, kind, price)
+    asked: Ints = np.where(allowed, lowest + beyond, price.max(initial=0) + beyond.max(initial=0)).min(axis=1)
+    return asked
+
+
+def _parts(price: int, square: int, second: int) -> Goals:
+    """A price as the vector it stands for; its lower parts may be negative."""
+    squares = (price + square // 2) // square
+    rest = price - squares * square
+    middle = (rest + second // 2) // second
+    return squares, middle, rest - middle * second

@@ -1,0 +1,427 @@
+"""pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["kafka_assignors.pytest_plugin"]``.
+
+Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|shared|docker|external``,
+``--kafka-bootstrap host:port``, ``--kafka-config client.properties`` and ``--kafka-version`` for the one broker,
+``--kafka-nodes N`` for the cluster, ``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for what tests draw:
+one that fails tells its rerun line.
+Where the machine has no broker to offer (no Java, no jars to be had, no Docker engine) tests are skipped with that
+reason; ``--kafka-require`` makes it a failure, as a CI run should: a skip must not look green. A failed test that used
+the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
+
+A test with `kafka_group` passes only if the laws hold: when its function is over its members are ended, what happened
+is judged, and a verdict that isn't true fails it, with the witnesses. That is part of the test and not of its teardown,
+so that it counts as a failure and ``xfail`` knows it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from kafka_assignors.integration.broker import BACKENDS, KAFKA_VERSION, Broker, start_broker
+from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
+from kafka_assignors.integration.broker.java import LiveJava
+from kafka_assignors.integration.checker import Verdict, check, known_laws
+from kafka_assignors.integration.errors import DockerUnavailable
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.proxy import FaultProxy
+from kafka_assignors.integration.report.report import verdict_lines
+from kafka_assignors.integration.topics.sandbox import remove
+
+from .connection import Connection, read_connection
+from .errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound
+
+_OPTIONS = {
+    "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
+    "bootstrap": "HOST:PORT of the broker of --kafka-backend=external",
+    "config": "Kafka's client.properties: how to reach that broker, and where, unless --kafka-bootstrap says it",
+    "version": f"Kafka's version (default: {KAFKA_VERSION})",
+    "nodes": "how many brokers the cluster has (default: 3)",
+    "seed": "what `kafka_seed` gives, so that random schedules are the same again (default: a new one per run)",
+    "artifacts": "DIR that keeps the history of each test, in a new folder (default: the test's tmp_path)",
+}
+_LINES = 60
+"""Of a verdict, in a test's failure; the rerun line shows all."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add this plugin's options."""
+    group = parser.getgroup("kafka", "a real Kafka broker")
+    for name, text in _OPTIONS.items():
+        group.addoption(f"--kafka-{name}", metavar=name.upper(), help=text)
+        parser.addini(f"kafka_{name}", f"as --kafka-{name}: {text}")
+    required = "a machine that has no broker to offer is a failure instead of a skip"
+    group.addoption("--kafka-require", action="store_true", help=required)
+    parser.addini("kafka_require", f"as --kafka-require: {required}", type="bool", default=False)
+
+
+def _option(config: pytest.Config, name: str) -> str | None:
+    """From the command line, else from the ini file; None: neither has it."""
+    given = config.getoption(f"--kafka-{name}") or config.getini(f"kafka_{name}")
+    return str(given) if given else None
+
+
+def _reached(config: pytest.Config) -> Connection | None:
+    """How to reach the external broker; None: the broker is another one."""
+    bootstrap, file = _option(config, "bootstrap"), _option(config, "config")
+    if bootstrap is None and file is None:
+        return None
+    return read_connection(bootstrap, None if file is None else Path(file))
+
+
+def _required(config: pytest.Config) -> bool:
+    return bool(config.getoption("--kafka-require") or config.getini("kafka_require"))
+
+
+@contextmanager
+def _offered(config: pytest.Config) -> Iterator[None]:
+    """Skip what needs a broker where the machine lacks one; where it is required, fail."""
+    try:
+        yield
+    except ChecksumMismatch:  # no lack, but somebody else's jar
+        raise
+    except (JavaNotFound, JarError, DockerUnavailable) as error:
+        if _required(config):
+            pytest.fail(f"--kafka-require, but {error}", pytrace=False)
+        pytest.skip(f"{error}; --kafka-require makes this a failure")
+
+
+def _backend(config: pytest.Config) -> str:
+    return _option(config, "backend") or BACKENDS[0]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check that the options go together, before any test runs."""
+    backend = _backend(config)
+    if backend not in BACKENDS:
+        raise pytest.UsageError(f"--kafka-backend={backend}: unknown; known: {', '.join(BACKENDS)}")
+    if (backend == "external") != bool(_option(config, "bootstrap") or _option(config, "config")):
+        raise pytest.UsageError(
+            "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together, and with no other backend; "
+            "--kafka-config=FILE may name the address too"
+        )
+    try:
+        _reached(config)
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
+    if backend == "external" and _option(config, "version"):
+        raise pytest.UsageError("--kafka-version is for a broker that is started; an external one has its own")
+    nodes = _number(config, "nodes", 3)
+    if nodes < 1:
+        raise pytest.UsageError(f"--kafka-nodes={nodes}: a cluster has at least 1 broker")
+    # A worker of pytest-xdist draws what the run as a whole has drawn.
+    drawn = getattr(config, "workerinput", {}).get(_SEED_OF_WORKERS)
+    config.stash[_SEED] = _number(
+        config, "seed", random.SystemRandom().randrange(1_000_000) if drawn is None else drawn
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the seed to a worker of pytest-xdist."""
+    node.workerinput[_SEED_OF_WORKERS] = node.config.stash[_SEED]
+
+
+def _number(config: pytest.Config, name: str, default: int) -> int:
+    given = _option(config, name)
+    try:
+        return default if given is None else int(given)
+    except ValueError:
+        raise pytest.UsageError(f"--kafka-{name}={given}: not a whole number") from None
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Which broker the tests meet, and where histories stay."""
+    version = _option(config, "version") or KAFKA_VERSION
+    reached = _reached(config)
+    broker = f"Kafka {version}" if reached is None else str(reached)
+    kept = _option(config, "artifacts")
+    told = f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
+    return f"{told}, seed {config.stash[_SEED]}"
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """One broker for the whole session. A test that ends or restarts it starts its own by `start_broker`."""
+    config = request.config
+    version = _option(config, "version") or KAFKA_VERSION
+    with _offered(config):
+        started = start_broker(_backend(config), bootstrap=_reached(config), version=version)
+    with started as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_admin(kafka_broker: Broker) -> Iterator[KafkaAdminClient]:
+    """An admin client of that broker."""
+    admin = KafkaAdminClient(**kafka_broker.connection.kafka_python())
+    yield admin
+    admin.close()
+
+
+@pytest.fixture
+def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator[Callable[..., str]]:
+    """Make topics: ``kafka_topic(partitions=3, name="orders", configs={...}) -> "orders-1a2b-7"``.
+
+    Names are unique on the broker. A topic is returned when every partition has a leader. An external broker's
+    topics are deleted again; other brokers end with the session.
+    """
+    made: list[str] = []
+
+    def make(partitions: int = 1, name: str = "topic", configs: Mapping[str, str] | None = None) -> str:
+        topic = f"{name}-{_RUN}-{next(_COUNTER)}"
+        kafka_admin.create_topics({topic: {"num_partitions": partitions, "configs": dict(configs or {})}})
+        made.append(topic)
+        kafka_admin.wait_for_topics([topic])
+        return topic
+
+    yield make
+    if kafka_broker.backend == "external" and made:
+        kafka_admin.delete_topics(made)
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
+    with _offered(request.config):
+        started = start_cluster(_number(request.config, "nodes", 3))
+    with started as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka_java(request: pytest.FixtureRequest) -> Iterator[LiveJava]:
+    """Java's own Kafka classes, in a JVM for the whole session."""
+    with _offered(request.config):
+        started = LiveJava()
+    with started as java:
+        yield java
+
+
+@pytest.fixture
+def kafka_cluster_topic(kafka_cluster: Cluster) -> Callable[..., str]:
+    """Make topics on the cluster: ``kafka_cluster_topic(partitions=3, replicas=2)`` or ``…(placed=[[1, 2], [2, 3]])``.
+
+    `placed` names the nodes of each partition's replicas, its preferred leader first. Names are unique; a topic is
+    returned when every partition has a leader. It ends with the session.
+    """
+
+    def make(
+        partitions: int = 1,
+        name: str = "topic",
+        replicas: int = 3,
+        placed: Sequence[Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        topic = f"{name}-{_RUN}-{next(_COUNTER)}"
+        options: dict[str, Any] = {"configs": dict(configs or {})}
+        if placed is None:
+            options |= {"num_partitions": partitions, "replication_factor": replicas}
+        else:
+            options["assignments"] = dict(enumerate(placed))
+        admin = KafkaAdminClient(bootstrap_servers=kafka_cluster.bootstrap)
+        try:
+            admin.create_topics({topic: options}, wait_for_metadata=True)
+        finally:
+            admin.close()
+        return topic
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def kafka_seed(request: pytest.FixtureRequest) -> int:
+    """The seed of this run, for whatever a test draws. One that fails tells the command that runs it with this seed."""
+    return request.config.stash[_SEED]
+
+
+class _Judged:
+    """The groups of one test and the verdict over what they did."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.groups: list[MemberGroup] = []
+        self.proxies: list[FaultProxy] = []
+        self.loose: set[str] = set()  # groups whose part of the history may be unknown
+        self.require: set[str] = set()
+        self.told = ""  # of a test that failed by itself
+
+    def end(self) -> None:
+        """End every member of every group, then the proxies, so that their histories are whole; may be called twice."""
+        with ExitStack() as stack:
+            for proxy in self.proxies:
+                stack.callback(proxy.close)
+            for group in self.groups:  # these end first
+                stack.callback(group.close)
+
+    def verdict(self) -> Verdict:
+        """Over all of the history; over that without the loose groups, if it is unknown."""
+        whole = check(History.load(self.folder), self.require)
+        if whole.value is not None or not self.loose or self.unknown_ok:
+            return whole
+        return check(History.load(self.folder, without=self.loose), self.require)
+
+    @property
+    def unknown_ok(self) -> bool:
+        """Whether all groups are loose."""
+        return all(group.group in self.loose for group in self.groups)
+
+
+_JUDGED = pytest.StashKey[_Judged]()
+_SEED = pytest.StashKey[int]()
+_SEED_OF_WORKERS = "kafka_seed"
+
+
+@pytest.fixture
+def kafka_history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The folder of this test's history: new, below ``--kafka-artifacts`` or in `tmp_path`."""
+    kept = _option(request.config, "artifacts")
+    if kept is None:
+        folder = tmp_path / "history"
+        folder.mkdir()
+        return folder
+    Path(kept).mkdir(parents=True, exist_ok=True)
+    test = re.sub(r"[^\w.-]+", "-", request.node.nodeid)[-120:].strip("-")
+    # A test that is run again, maybe by another worker, must not meet its older history.
+    return Path(tempfile.mkdtemp(prefix=f"{test}.", dir=kept)).resolve()
+
+
+@pytest.fixture(scope="session")
+def kafka_groups_made(kafka_broker: Broker) -> Iterator[set[str]]:
+    """The ids of the groups that `kafka_group` made; an external broker has none of them after the session."""
+    made: set[str] = set()
+    yield made
+    if kafka_broker.backend == "external" and made:
+        remove(kafka_broker.connection, made.__contains__, f"groups {', '.join(sorted(made))}")
+
+
+@pytest.fixture
+def kafka_group(
+    request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path, kafka_groups_made: set[str]
+) -> Iterator[Callable[..., MemberGroup]]:
+    """Make groups on the broker: ``kafka_group(session_timeout_ms=6000) -> MemberGroup``, under an id of its own.
+
+    When the test's function is over every member ends, and everything that happened is judged: a verdict that is false
+    or unknown fails the test, with the witnesses and how to judge the kept history again. ``unknown_ok=True`` lets it
+    pass if what is unknown is of that group. ``require={"C3"}``: an unknown verdict unless that law was judged. Records
+    sent by `kafka_assignors.integration.records.sender` into ``group.folder`` are judged as well. An external broker's groups are removed at
+    the end of the session.
+    """
+    judged = request.node.stash[_JUDGED] = _Judged(kafka_history)
+
+    def make(
+        name: str = "group", *, unknown_ok: bool = False, require: Collection[str] = (), **settings: Any
+    ) -> MemberGroup:
+        known_laws(require)
+        group = MemberGroup(
+            kafka_broker.connection, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
+        )
+        judged.groups.append(group)
+        kafka_groups_made.add(group.group)
+        if unknown_ok:
+            judged.loose.add(group.group)
+        judged.require.update(require)
+        return group
+
+    yield make
+    judged.end()
+
+
+@pytest.fixture
+def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path) -> FaultProxy:
+    """A fault proxy before the broker: ``group.start("m1", …, via=kafka_faults)``, ``kafka_faults.apply(Cut("m1"))``.
+
+    What it does is in the test's history, and so in what is judged. It ends with the test's groups.
+    """
+    request.getfixturevalue("kafka_group")
+    proxy = FaultProxy(kafka_broker.routes, kafka_history, request.node.name)
+    request.node.stash[_JUDGED].proxies.append(proxy)
+    return proxy
+
+
+@pytest.fixture
+def judged() -> Callable[..., Verdict]:
+    """Judge a history at once: ``judged(folder) -> Verdict``; the test fails there unless it is true.
+
+    ``unknown_ok=True`` lets an unknown one pass. For histories that `kafka_group` didn't make: of an own `MemberGroup`,
+    a scenario that was played, a kept folder.
+    """
+
+    def judge(folder: Path, *, unknown_ok: bool = False, require: Collection[str] = ()) -> Verdict:
+        verdict = check(History.load(folder), require)
+        _demand(verdict, folder, unknown_ok)
+        return verdict
+
+    return judge
+
+
+def _told(verdict: Verdict, folder: Path) -> str:
+    """The law that is broken first, as pytest's summary shows one line; then the verdict and what to do with it."""
+    first = [f"{violation.law}: {violation.message}" for violation in verdict.violations[:1]]
+    lines = verdict_lines(verdict)
+    if len(lines) > _LINES:
+        lines[_LINES:] = [f"  … {len(lines) - _LINES} lines more"]
+    return "\n".join(
+        [
+            *(first or verdict.unknown[:1]),
+            *lines,
+            f"judge it again: python -m kafka_assignors.integration judge {shlex.quote(str(folder))}",
+        ]
+    )
+
+
+def _demand(verdict: Verdict, folder: Path, unknown_ok: bool) -> None:
+    if verdict.value is False or (verdict.value is None and not unknown_ok):
+        pytest.fail(_told(verdict, folder), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Judge what the groups of a test did; of a test that failed by itself, tell the verdict beside."""
+    judged = item.stash.get(_JUDGED, None)
+    try:
+        yield
+    except (Exception, pytest.fail.Exception):
+        if judged is not None and judged.groups:
+            try:
+                judged.end()
+                judged.told = _told(judged.verdict(), judged.folder)
+            except Exception as error:  # the test's own error is what counts
+                judged.told = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
+        raise
+    if judged is not None and judged.groups:
+        judged.end()
+        _demand(judged.verdict(), judged.folder, judged.unknown_ok)
+
+
+_RUN = os.urandom(4).hex()
+_COUNTER = itertools.count(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Attach the broker's log to a failure, and what is known of its groups."""
+    report = yield
+    for name in ("kafka_broker", "kafka_cluster"):
+        broker: Any = getattr(item, "funcargs", {}).get(name)
+        if report.failed and isinstance(broker, Broker | Cluster):
+            report.sections.append((f"log of {broker}", broker.log_tail()))
+    judged = item.stash.get(_JUDGED, None)
+    if report.failed and judged is not None and judged.told:
+        report.sections.append(("verdict over its groups", judged.told))
+    if report.failed and "kafka_seed" in getattr(item, "fixturenames", ()):
+        again = f"pytest {shlex.quote(item.nodeid)} --kafka-seed={item.config.stash[_SEED]}"
+        report.sections.append(("run it again with what it drew", again))
+    return report

@@ -1,0 +1,457 @@
+"""What each rebalance did, and what every assignor would have done instead.
+
+Plain Python on the driver, by the strategies' own code: a run has thousands of generations at most, and each needs the
+one before it. Only what the events say comes in; the tables' rows go out.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from itertools import groupby
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group import NO_GENERATION, TopicPartition
+from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.core.wire.protocol import Subscription, decode_subscription
+from kafka_assignors.errors import WireError
+
+from .. import schema
+from . import committed, departures
+
+Owners = Mapping[TopicPartition, str]
+"""topic-partition -> holder: the instance id of a static member, whose member id changes when it comes back, else the
+member id."""
+
+_TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "stop", "step", "admin_change")
+
+MOST_GENERATIONS = 2_000
+"""Generations of a group that are looked at, the last ones: each needs the one before it, so one machine does it."""
+
+_ROUNDS = 3
+"""A cooperative group needs two rounds: what is withheld in the first is free in the second."""
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """Committed generations of the same members with the same subscriptions and partitions: one rebalance's rounds.
+
+    Args:
+        number: Its place among the group's, from 0.
+        trigger: What differs from the rebalance before; see `schema.REBALANCES`.
+        begin_ns: When its first generation was committed; monotonic, ns.
+        rounds: Its generations, in order.
+        protocol: The elected assignor.
+        members: (member id, holder, subscription); None where a member's bytes are no subscription.
+        names: holder -> client id, which a run's events call it by.
+        partitions: topic -> partition count as the leader saw it; None: nobody's events tell.
+        racks: topic -> per partition its replicas' racks as the leader saw them; empty: nobody tells.
+        leaders: topic -> per partition its leader's rack, likewise.
+        owners: Who got what in the last generation.
+        assign_us: Longest time the leader took to assign, µs; None: its leader tells nothing.
+        gone: holder -> why it isn't in the generation after, as in `schema.REBALANCES`.
+        gone_in: That generation; None: there is none.
+    """
+
+    run: str
+    group: str
+    number: int
+    trigger: str
+    begin_ns: int
+    rounds: tuple[int, ...]
+    protocol: str
+    members: tuple[tuple[str, str, Subscription | None], ...]
+    names: Mapping[str, str]
+    partitions: Mapping[str, int] | None
+    racks: Mapping[str, Sequence[Sequence[str]]]
+    leaders: Mapping[str, Sequence[str | None]]
+    owners: Owners
+    assign_us: int | None
+    gone: Mapping[str, str] = field(default_factory=dict)
+    gone_in: int | None = None
+
+    @property
+    def generation(self) -> int:
+        """The last one."""
+        return self.rounds[-1]
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Who its members are."""
+        return frozenset(holder for _, holder, _ in self.members)
+
+    @property
+    def known(self) -> bool:
+        """It can be computed again."""
+        return self.partitions is not None and all(subscription is not None for _, _, subscription in self.members)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the coordinator's log says of all runs and groups.
+
+    Args:
+        rebalances: Each group's, in order.
+        intervals: Rows of `schema.GROUP_TIMELINE`.
+        left_out: Rows of `schema.REJECTED`: generations of groups that have too many.
+    """
+
+    rebalances: list[Rebalance]
+    intervals: list[tuple[Any, ...]]
+    left_out: list[tuple[Any, ...]]
+
+
+def collect(events: DataFrame) -> Decided:
+    """The rebalances and what they gave to whom.
+
+    Args:
+        events: `schema.EVENTS`.
+
+    Cost: three jobs; driver memory of O(generations x (members + partitions)), of `MOST_GENERATIONS` a group.
+    """
+    detail = sf.col("detail")
+    events, left_out = _lately(events)
+    rows = (
+        events.where(sf.col("kind").isin(*_TOLD))
+        .select("run", "group", "mono_ns", "ts_ns", "seq", "kind", "generation", "protocol", "member", "member_id",
+                "fault", "duration_us",
+                *(detail[name].alias(name) for name in ("members", "leader", "topics", "racks", "leaders", "ts_ms")))
+        .orderBy("run", "mono_ns", "seq")
+        .collect()
+    )  # fmt: skip
+    log: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    views: dict[tuple[object, ...], Any] = {}
+    took: dict[tuple[object, ...], int] = {}
+    counts: dict[str, list[tuple[int, Mapping[str, int]]]] = defaultdict(list)
+    ends: dict[tuple[str, str], list[tuple[int, str, str]]] = defaultdict(list)
+    for row in rows:
+        leader = row["run"], row["group"], row["generation"], row["member_id"]
+        if row["kind"] == "generation_committed":
+            if row["group"] is not None:
+                log[row["run"], row["group"]].append(row)
+        elif row["kind"] == "assign_begin":
+            views[leader] = row
+        elif row["kind"] == "assign_end" and row["duration_us"] is not None:
+            took[leader] = row["duration_us"]
+        elif row["kind"] in ("fault_begin", "stop"):
+            if row["group"] and row["member"] and (fault := row["fault"] if row["kind"] != "stop" else "stop"):
+                ends[row["run"], row["group"]].append((row["mono_ns"], row["member"], fault))
+        elif row["topics"]:
+            counts[row["run"]].append((row["mono_ns"], json.loads(row["topics"])))
+    made = committed.commits(events)
+    decided = Decided([], [], left_out)
+    for (run, group), records in sorted(log.items()):
+        told = [committed.record(row, made[run, group][n]) for n, row in enumerate(records, 1)]
+        generations = [_generation(row, views, took, counts[run]) for row in records]
+        mine = _whole(list(zip(generations, told, strict=True)), ends[run, group])
+        decided.rebalances.extend(mine)
+        decided.intervals.extend(_rows(run, group, committed.intervals(told, _causes(mine)), triggers(mine)))
+    return decided
+
+
+def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
+    """Events without those before a group's last `MOST_GENERATIONS` generations, and rows that tell of those."""
+    place = Window.partitionBy("run", "group")
+    committed = events.where((sf.col("kind") == "generation_committed") & sf.col("group").isNotNull())
+    first = (
+        committed.withColumn("back", sf.row_number().over(place.orderBy(sf.desc("mono_ns"), sf.desc("seq"))))
+        .groupBy("run", "group")
+        .agg(sf.count("*").alias("all"), sf.max_by("mono_ns", -sf.abs(sf.col("back") - MOST_GENERATIONS)).alias("ns"))
+        .where(sf.col("all") > MOST_GENERATIONS)
+        .collect()
+    )
+    if not first:
+        return events, []
+    reason = f"generations before the last {MOST_GENERATIONS:,} of a group"
+    told = [
+        (run, f"group:{group}", reason, f"before {ns} ns", count - MOST_GENERATIONS) for run, group, count, ns in first
+    ]
+    begins = events.sparkSession.createDataFrame(
+        [(r, g, ns) for r, g, _, ns in first], "run string, group string, ns long"
+    )
+    kept = events.join(sf.broadcast(begins), ["run", "group"], "left")
+    return kept.where("ns is null or mono_ns >= ns").select(*events.columns), told
+
+
+def _causes(found: Iterable[Rebalance]) -> dict[tuple[int, str], str]:
+    """(generation, holder) -> why it isn't in it; a fault that the harness made is `left or expired` to the log."""
+    return {(r.gone_in, holder): cause if cause == departures.LEFT else departures.UNPROVEN
+            for r in found if r.gone_in is not None for holder, cause in r.gone.items()}  # fmt: skip
+
+
+def _rows(
+    run: str, group: str, intervals: Iterable[committed.Interval], triggers: Iterable[tuple[str, str, int, str]]
+) -> Iterator[tuple[Any, ...]]:
+    began = {generation: trigger for _, _, generation, trigger in triggers}
+    for iv in intervals:
+        day = datetime.fromtimestamp(iv.ts_ns // 10**9, timezone.utc).date()
+        row = {
+            **vars(iv), "run": run, "group": group, "dt": day,
+            "topic": iv.tp.topic, "partition": iv.tp.partition, "member": iv.holder, "incarnation": 0,
+            "start_kind": "assigned", "source": "coordlog", "trigger": began.get(iv.generation_start),
+        }  # fmt: skip
+        yield tuple(row.get(name) for name in schema.GROUP_TIMELINE.names)
+
+
+def _generation(
+    row: Any,
+    views: Mapping[tuple[object, ...], Any],
+    took: Mapping[tuple[object, ...], int],
+    counts: Sequence[tuple[int, Mapping[str, int]]],
+) -> Rebalance:
+    leader = row["run"], row["group"], row["generation"], row["leader"]
+    members, names, owners = [], {}, {}
+    for member in json.loads(row["members"] or "[]"):
+        holder = member.get("instance_id") or member["member_id"]
+        try:
+            said = decode_subscription(bytes.fromhex(member["subscription"]))
+            # Claims differ from round to round; what makes two rounds one rebalance does not.
+            subscription = Subscription(tuple(sorted(set(said.topics))), rack=said.rack)
+        except WireError:
+            subscription = None
+        members.append((member["member_id"], holder, subscription))
+        names[holder] = member.get("client_id") or holder
+        owners.update({TopicPartition(tp["topic"], tp["partition"]): holder for tp in member["assigned"]})
+    if view := views.get(leader):
+        partitions, racks, leaders = (json.loads(view[name] or "{}") for name in ("topics", "racks", "leaders"))
+    else:  # a leader that is not ours: what the harness knew by then, or knew first
+        known = [topics for ns, topics in counts if ns <= row["mono_ns"]][-1:] or [topics for _, topics in counts]
+        partitions, racks, leaders = known[0] if known else None, {}, {}
+    return Rebalance(
+        row["run"], row["group"], 0, "", row["mono_ns"], (row["generation"],), row["protocol"] or "", tuple(members),
+        names, partitions, racks, leaders, owners, took.get(leader),
+    )  # fmt: skip
+
+
+def _whole(
+    log: Sequence[tuple[Rebalance, committed.Committed]], ends: Iterable[tuple[int, str, str]]
+) -> list[Rebalance]:
+    """The rebalances of a group; `ends` are (ns, member, fault or stop)."""
+    found: list[Rebalance] = []
+    last: list[committed.Committed] = []
+    for _, same in groupby(log, key=lambda g: (sorted(g[0].members, key=lambda m: m[0]), g[0].partitions)):
+        rounds, told = map(list, zip(*same, strict=True))
+        first, times = rounds[0], [g.assign_us for g in rounds if g.assign_us is not None]
+        if found and found[-1].gone_in is None:  # the first that follows, which may have no member at all
+            found[-1] = replace(found[-1], gone=_gone(found[-1], last, told[0], ends), gone_in=first.generation)
+        last = told
+        if first.members:
+            found.append(
+                replace(
+                    rounds[-1],
+                    number=len(found),
+                    trigger=_trigger(found[-1] if found else None, first),
+                    begin_ns=first.begin_ns,
+                    rounds=tuple(g.generation for g in rounds),
+                    assign_us=max(times, default=None),
+                )
+            )
+    return found
+
+
+def _gone(
+    before: Rebalance,
+    rounds: Sequence[committed.Committed],
+    after: committed.Committed,
+    ends: Iterable[tuple[int, str, str]],
+) -> dict[str, str]:
+    """Why each holder that is gone after is gone; `rounds` are those of the rebalance before."""
+    lately = {member: how for ns, member, how in ends if before.begin_ns < ns <= after.begin_ns}
+    found = {}
+    for holder in before.holders - after.members.keys():
+        how = lately.get(before.names[holder])
+        if how is None or how == "stop":
+            # A dynamic member asks to leave when it is closed; a static one is left to expire.
+            closed = how == "stop" and holder in rounds[-1].members.values()
+            seen = max((ms for g in rounds if (ms := g.last_seen_ms(holder)) is not None), default=None)
+            timeout = rounds[-1].timeouts.get(holder)
+            how = departures.LEFT if closed else departures.cause(seen, after.joined_ms, timeout)
+        found[holder] = how
+    return found
+
+
+def _trigger(before: Rebalance | None, after: Rebalance) -> str:
+    """What differs."""
+    if before is None:
+        return "join"
+    found = set(before.gone.values())
+    if after.holders - (before.holders - before.gone.keys()):
+        found.add("join")
+    if before.partitions != after.partitions:
+        found.add("topic")
+    said, said_before = ({holder: said for _, holder, said in r.members} for r in (after, before))
+    if any(said[holder] != said_before[holder] for holder in said.keys() & said_before.keys()):
+        found.add("subscription")
+    return "+".join(sorted(found)) or "rejoin"
+
+
+def triggers(found: Iterable[Rebalance]) -> list[tuple[str, str, int, str]]:
+    """The trigger of each generation, as `timeline.TRIGGERS`."""
+    # A generation may be written again for a static member that came back: what began it is what was written first.
+    first: dict[tuple[str, str, int], str] = {}
+    for rebalance in found:
+        for generation in rebalance.rounds:
+            first.setdefault((rebalance.run, rebalance.group, generation), rebalance.trigger)
+    return [(*place, trigger) for place, trigger in first.items()]
+
+
+def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int) -> Owners:
+    """Who would own what after a rebalance, had this assignor been elected.
+
+    Args:
+        protocol: One of `strategies.STRATEGIES`.
+        rebalance: A `known` one.
+        before: Who owned what; holders that are gone claim nothing.
+        generation: In which they got it; `NO_GENERATION` if they had none.
+
+    Cost: that of the strategy, twice where it needs a second round.
+    """
+    assert rebalance.partitions is not None
+    for _ in range(_ROUNDS):
+        held: dict[str, list[TopicPartition]] = defaultdict(list)
+        for tp, holder in sorted(before.items()):
+            held[holder].append(tp)
+        members = []
+        for member_id, holder, said in rebalance.members:
+            assert said is not None
+            owned, claimed = tuple(held[holder]), generation if held[holder] else NO_GENERATION
+            data = strategies.claiming(protocol, owned, claimed)
+            instance_id = holder if holder != member_id else None
+            members.append((member_id, instance_id, Subscription(said.topics, data, owned, claimed, said.rack)))
+        reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks, rebalance.leaders)
+        assigned, _ = strategies.strategy(protocol).answer(reading)
+        holders = {member_id: holder for member_id, holder, _ in rebalance.members}
+        after = {
+            TopicPartition(topic, partition): holders[member_id]
+            for member_id, topics in assigned.items()
+            for topic, partitions in topics.items()
+            for partition in partitions
+        }
+        again = protocol == "cooperative-sticky" and any(tp not in after for tp in before if _exists(tp, rebalance))
+        if not again:
+            break
+        # A member that gave a partition up joins again with what it has now.
+        before, generation = after, generation + 1
+    return after
+
+
+def _exists(tp: TopicPartition, rebalance: Rebalance) -> bool:
+    wanted = any(tp.topic in said.topics for _, _, said in rebalance.members if said)
+    return wanted and tp.partition < (rebalance.partitions or {}).get(tp.topic, 0)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The intervals of a group that begin at one instant; times in ms, None as in `schema.GROUP_TIMELINE`.
+
+    Args:
+        source: callback or coordlog.
+        stop_ms: The longest gap.
+        at_least_ms: The longest proven one.
+        at_most_ms: The longest possible one.
+        unbounded: One of them is bounded by no commit.
+        downtime_ms: Sum of the gaps.
+        needless: How many were given back.
+    """
+
+    start_ns: int
+    source: str
+    stop_ms: float | None
+    at_least_ms: float | None
+    at_most_ms: float | None
+    unbounded: bool
+    downtime_ms: float | None
+    needless: int
+
+
+def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:
+    """The intervals of `schema.GROUP_TIMELINE` by (run, group), those that begin together as one.
+
+    Cost: one job; driver memory of O(callbacks that gave something).
+    """
+    rows = (
+        timeline.groupBy("run", "group", "start_ns", "source")
+        .agg(
+            sf.max("gap_before_ms"), sf.max("gap_at_least_ms"), sf.max("gap_at_most_ms"),
+            sf.bool_or(sf.col("gap_at_least_ms").isNotNull() & sf.col("gap_at_most_ms").isNull()),
+            sf.sum("gap_before_ms"), sf.count_if("needless"),
+        )
+        .collect()
+    )  # fmt: skip
+    found: dict[tuple[str, str], list[Begun]] = defaultdict(list)
+    for run, group, *values in rows:
+        found[run, group].append(Begun(*values))
+    return found
+
+
+def per_rebalance(
+    found: Iterable[Rebalance], begun: Mapping[tuple[str, str], list[Begun]]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of `schema.REBALANCES`.
+
+    Args:
+        found: What `collect` returns.
+        begun: What `begun` returns. An interval belongs to the rebalance that began it: the last one committed by then.
+    """
+    for (run, group), log in groupby(found, key=lambda r: (r.run, r.group)):
+        before: Owners = {}
+        generation, rebalances = NO_GENERATION, list(log)
+        starts = sorted(begun.get((run, group), []), key=lambda start: start.start_ns)
+        by_callbacks = any(start.source == "callback" for start in starts)
+        firsts = [bisect_left(starts, r.begin_ns, key=lambda start: start.start_ns) for r in rebalances]
+        for rebalance, first, end in zip(rebalances, firsts, [*firsts[1:], len(starts)], strict=True):
+            mine = starts[first:end]
+            fewest = None
+            if rebalance.known:
+                fewest = len(moves(before, answer("sticky", rebalance, before, generation)))
+            stops = [[value for start in mine if (value := getattr(start, name)) is not None]
+                     for name in ("stop_ms", "at_least_ms", "at_most_ms", "downtime_ms")]  # fmt: skip
+            stop, least, most = (max(values, default=0.0) for values in stops[:3])
+            yield (
+                run, group, rebalance.number, rebalance.generation, len(rebalance.rounds), rebalance.begin_ns,
+                rebalance.protocol, len(rebalance.members), len(moves(before, rebalance.owners)), fewest,
+                stop if by_callbacks else None, least, None if any(start.unbounded for start in mine) else most,
+                sum(stops[3], 0.0) if by_callbacks else None, rebalance.assign_us, rebalance.trigger,
+                sum(start.needless for start in mine) if by_callbacks else None,
+            )  # fmt: skip
+            before, generation = rebalance.owners, rebalance.generation
+
+
+def what_if(
+    found: Iterable[Rebalance], loads: Mapping[TopicPartition, float], assignors: Iterable[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances again, under each assignor from the first on.
+
+    Args:
+        found: What `collect` returns. A group's rebalances are left out from the first that is not `known` on.
+        loads: Measured load per topic-partition; one that is missing counts as 0.
+        assignors: Names of `strategies.STRATEGIES`.
+    """
+    names = list(assignors)
+    for _, log in groupby(found, key=lambda r: (r.run, r.group)):
+        before: dict[str, Owners] = {name: {} for name in names}
+        generation = NO_GENERATION
+        for rebalance in log:
+            if not rebalance.known:
+                break
+            for name in names:
+                after = answer(name, rebalance, before[name], generation)
+                load, count = dict.fromkeys((m[1] for m in rebalance.members), 0.0), defaultdict[str, int](int)
+                for tp, holder in after.items():
+                    load[holder] += loads.get(tp, 0.0)
+                    count[holder] += 1
+                yield (
+                    rebalance.run, rebalance.group, rebalance.number, rebalance.generation, name,
+                    name == rebalance.protocol, len(rebalance.members), len(moves(before[name], after)),
+                    max(count.values(), default=0), max(load.values()), sum(load.values()) / len(load),
+                )  # fmt: skip
+                before[name] = after
+            generation = rebalance.generation

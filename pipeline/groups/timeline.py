@@ -1,0 +1,133 @@
+"""Events -> ownership intervals, in Spark's built-in functions alone: who held what from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from .. import schema
+from .zombies import PROCESS, zombies
+
+TRIGGERS = "run string, group string, generation int, trigger string"
+
+
+def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame) -> DataFrame:
+    """The members' own callbacks where a group's events have them, else what the coordinator committed.
+
+    Args:
+        events: `schema.EVENTS`, of one or more runs.
+        triggers: `TRIGGERS`: what made the group begin each generation, as `rebalances.triggers` tells it.
+        committed: `schema.GROUP_TIMELINE` of all groups by the coordinator's log, as `rebalances.collect` tells it.
+
+    Returns:
+        `schema.GROUP_TIMELINE`.
+
+    Cost: lazy; as `from_callbacks`.
+    """
+    begun = sf.col("kind").isin(*_STARTS) & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
+    told = events.where(begun).select("run", "group").distinct()
+    silent = committed.join(sf.broadcast(told), ["run", "group"], "left_anti")
+    of_start = triggers.withColumnRenamed("generation", "generation_start")
+    known = from_callbacks(events).join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
+    # A union forgets what is never null.
+    return schema.conform(known.unionByName(silent), schema.GROUP_TIMELINE, strict=False)
+
+
+_STARTS = {"assigned_begin": "assigned"}
+_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # of the topic-partitions that they list
+_PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # of all that the process holds
+
+
+def from_callbacks(events: DataFrame) -> DataFrame:
+    """Who held each topic-partition from when to when, as the members' own callbacks tell it.
+
+    For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
+    `assigned_begin` opens an interval unless one is open. The first of these ends it: `revoke_end` or `lost_begin` that
+    list the topic-partition, the process's `fault_begin` of kind kill, its `stop`, its `exit`. Without any it is open,
+    and ends with the group's last event.
+
+    Args:
+        events: `schema.EVENTS`, of one or more runs.
+
+    Returns:
+        `schema.GROUP_TIMELINE` without its trigger.
+
+    Cost: lazy; five shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
+    generations.
+    Source: the rule of integration/checker/timeline.py, in windows instead of a loop; the tests hold one against the other.
+    """
+    process = list(PROCESS)
+    holding = [*process, "topic", "partition"]
+    known = events.where(sf.col("group").isNotNull())
+    of_process = known.where(sf.col("member").isNotNull())
+    callbacks = of_process.where(sf.col("kind").isin(*_STARTS, *_OWN_ENDS)).select(
+        *process, sf.inline("partitions"), "mono_ns", "src", "seq", "ts", "kind", "generation", "member_id"
+    )
+    held = callbacks.where(sf.col("kind").isin(*_STARTS)).select(*holding).distinct()
+    gone = of_process.where(
+        sf.col("kind").isin("stop", "exit") | ((sf.col("kind") == "fault_begin") & (sf.col("fault") == "kill"))
+    ).select(*process, "mono_ns", "src", "seq", "kind", "generation")
+    rows = callbacks.unionByName(gone.join(held, process), allowMissingColumns=True)
+
+    in_time = Window.partitionBy(*holding).orderBy("mono_ns", "src", "seq")
+    starts = sf.col("kind").isin(*_STARTS)
+    ending = sf.struct(
+        sf.col("mono_ns").alias("ns"), _renamed({**_OWN_ENDS, **_PROCESS_ENDS}).alias("kind"), "generation"
+    )
+    later = in_time.rowsBetween(1, Window.unboundedFollowing)
+    last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
+    begun = sf.filter("zombies", lambda z: (z["begin_ns"] >= sf.col("start_ns")) & (z["begin_ns"] < sf.col("end_ns")))
+    zombie = sf.get(sf.reverse(begun), sf.lit(0))  # what was lost ended the interval, so the last one counts
+    return _placed(
+        rows.withColumns(
+            {
+                "end": sf.first(sf.when(~starts, ending), ignorenulls=True).over(later),
+                "held_already": sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)),
+            }
+        )
+        .where(starts & ~sf.col("held_already"))
+        .join(sf.broadcast(last), ["run", "group"])
+        .withColumns(
+            {
+                "start_ns": sf.col("mono_ns"),
+                "end_ns": sf.coalesce("end.ns", "last_ns"),
+                "generation_start": sf.col("generation"),
+                "generation_end": sf.col("end.generation"),
+                "start_kind": _renamed(_STARTS),
+                "end_kind": sf.coalesce("end.kind", sf.lit("open")),
+                "source": sf.lit("callback"),
+            }
+        )
+        .join(sf.broadcast(zombies(known)), process, "left")
+        .withColumn("zombie_ms", (sf.least(zombie["end_ns"], "end_ns") - zombie["begin_ns"]) / 1e6)
+        .fillna(0.0, "zombie_ms")
+    )
+
+
+def _placed(intervals: DataFrame) -> DataFrame:
+    """Intervals beside the ones before them: gaps, overlaps, moves, what was taken and given back."""
+    order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
+    until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
+    owner = sf.struct("member", "incarnation")
+    before, ended = sf.lag(owner).over(order), sf.lag("end_kind").over(order)
+    zero = sf.lit(0)
+    placed = intervals.withColumns(
+        {
+            "dt": schema.utc_day("ts"),
+            # greatest() passes over nulls, and the first row has no gap, rather than one of 0
+            "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
+            "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
+            "moved": sf.coalesce(before != owner, sf.lit(False)),
+            "needless": sf.coalesce((before == owner) & (ended == "revoked"), sf.lit(False)),
+        }
+    )
+    exact = {name: sf.col("gap_before_ms") for name in ("gap_at_least_ms", "gap_at_most_ms")}
+    unknown = {name: sf.lit(None).cast("long") for name in ("first_commit_ns", "last_commit_ns")}
+    table = schema.without(schema.GROUP_TIMELINE, "trigger")
+    return schema.conform(placed.withColumns({**exact, **unknown}), table)
+
+
+def _renamed(names: Mapping[str, str]) -> Column:
+    return sf.create_map(*(sf.lit(x) for item in names.items() for x in item))[sf.col("kind")]

@@ -1,0 +1,1 @@
+"""Load per partition and key: measured, predicted, written as weights."""

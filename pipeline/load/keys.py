@@ -1,0 +1,224 @@
+"""Records -> their different keys: where each lies, where it should, which are hot, and whose order was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from kafka_assignors.producers.batch import partitions_for_keys
+
+from .. import schema
+
+HOT_KEYS = 100
+"""Keys of a topic that `hot` keeps."""
+
+SAMPLE_BYTES = 64
+
+
+def counted(records: DataFrame, window: str) -> DataFrame:
+    """The records summed up twice in one pass: per topic-partition and window, and per topic-partition and key.
+
+    Args:
+        records: `schema.RECORDS`.
+        window: Length of the windows, as Spark writes it (``"1 minute"``); they start at the epoch's multiples of it.
+
+    Returns:
+        `schema.COUNTS`, whose ``low``, ``high`` and ``home`` are null.
+
+    Cost: lazy. One read of the records, one shuffle of partial sums.
+    """
+    place = ["run", "topic", "partition"]
+    rows = (
+        records.withColumn("window", sf.window("ts", window))
+        .groupingSets([[*place, "window"], [*place, "key_hash", "key"]], *place, "window", "key_hash", "key")
+        .agg(
+            (sf.grouping("window") == 1).alias("of_key"),
+            sf.count("*").alias("records"),
+            sf.sum(_bytes()).alias("bytes"),
+            sf.count_if(sf.col("value_bytes").isNull()).alias("tombstones"),
+            sf.count_if(sf.col("key_bytes").isNull()).alias("null_key_records"),
+            sf.count_if(_numbered()).alias("numbered_records"),
+            sf.min("ts").alias("first_ts"),
+            sf.max("ts").alias("last_ts"),
+            sf.min("offset").alias("first_offset"),
+            sf.max("offset").alias("last_offset"),
+        )
+    )
+    nothing = {name: sf.lit(None).cast("int") for name in ("low", "high", "home")}
+    ends = {"window_start": sf.col("window.start"), "window_end": sf.col("window.end")}
+    return schema.conform(rows.withColumns({**ends, **nothing}), schema.COUNTS, strict=False)
+
+
+def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | None) -> DataFrame:
+    """Where else each key is, and where it should be.
+
+    Args:
+        counts: What `counted` returns.
+        partitions: topic -> partition count, as the reference rule is to see it.
+        reference: A preset of `producers`; None: no key has a home.
+
+    Returns:
+        `schema.COUNTS`, whole: persist it.
+
+    Cost: lazy. One shuffle of the keys; each is hashed once, as whole columns.
+    """
+    # The hash first: Spark sorts by the first column's bits before it compares rows.
+    same = Window.partitionBy("key_hash", "key", "topic", "run", "of_key")
+    of_key = sf.col("of_key") & sf.col("key_hash").isNotNull()
+    rows = counts.withColumns(
+        {
+            "low": sf.when(of_key, sf.min("partition").over(same)),
+            "high": sf.when(of_key, sf.max("partition").over(same)),
+        }
+    )
+    if reference is None:
+        return rows
+    columns = rows.select(*(name for name in schema.COUNTS.names if name != "home"))
+    return columns.mapInArrow(_homes(partitions, reference), schema.COUNTS)
+
+
+def different(counts: DataFrame) -> DataFrame:
+    """The rows of `schema.COUNTS` of keys, and of records without one."""
+    return counts.where("of_key")
+
+
+def windows(counts: DataFrame) -> DataFrame:
+    """The rows of `schema.COUNTS` of windows."""
+    return counts.where("not of_key")
+
+
+def _bytes() -> Column:
+    zero = sf.lit(0)
+    return sf.coalesce("key_bytes", zero) + sf.coalesce("value_bytes", zero) + sf.col("header_bytes")
+
+
+def _homes(
+    partitions: Mapping[str, int], reference: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            topics, keys, of_key = (batch.column(name) for name in ("topic", "key", "of_key"))
+            home = np.full(batch.num_rows, -1, np.int32)
+            for topic in pc.unique(topics).to_pylist():
+                of_topic = pc.and_(of_key, pc.equal(topics, topic))
+                home[np.asarray(of_topic)] = partitions_for_keys(keys.filter(of_topic), partitions[topic], reference)
+            column = pa.array(home, pa.int32(), mask=home < 0)
+            yield pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, "home"])
+
+    return place
+
+
+def per_partition(keys: DataFrame) -> DataFrame:
+    """The keys of each topic-partition as numbers.
+
+    Args:
+        keys: What `different` returns.
+
+    Returns:
+        `schema.PARTITION_KEYS`.
+
+    Cost: lazy; one small shuffle.
+    """
+    has_key, judged = sf.col("key_hash").isNotNull(), sf.col("home").isNotNull()
+    rows = keys.groupBy("run", "topic", "partition").agg(
+        sf.count("key_hash").alias("keys"),
+        # max() of the complement picks the lower hash of two keys with as many records
+        sf.max(sf.when(has_key, sf.struct("records", sf.bitwise_not("key_hash").alias("not_hash")))).alias("top"),
+        sf.sum("records").alias("records"),
+        sf.count_if(sf.col("low") != sf.col("high")).alias("moved_keys"),
+        *(
+            sf.sum(sf.when(which, sf.col("records")).otherwise(0)).alias(name)
+            for name, which in (
+                ("judged_records", judged),
+                ("misplaced_records", judged & (sf.col("home") != sf.col("partition"))),
+            )
+        ),
+    )
+    top = {
+        "top_key_hash": sf.bitwise_not("top.not_hash"),
+        "top_key_share": sf.coalesce(sf.col("top.records") / sf.col("records"), sf.lit(0.0)),
+    }
+    return schema.conform(rows.withColumns(top), schema.PARTITION_KEYS)
+
+
+def hot(keys: DataFrame) -> DataFrame:
+    """The keys with most records, at most `HOT_KEYS` a topic.
+
+    Args:
+        keys: What `different` returns.
+
+    Returns:
+        `schema.HOT_KEYS`; exact.
+
+    Cost: lazy; a shuffle of (topic-partition, key) sums. They are ranked where they are, so that only the first
+    `HOT_KEYS` of each task go on.
+    """
+    key = ["run", "topic", "key_hash", "key"]
+    # Nothing but the rank is computed over a topic: Spark then drops the others before it brings a topic together.
+    ranked = (
+        keys.where("key_hash is not null")
+        .groupBy(*key)
+        .agg(
+            sf.sum("records").alias("records"),
+            sf.sum("bytes").alias("bytes"),
+            sf.count("*").cast("int").alias("partitions"),
+            # max() of the complement picks the lower of two partitions with as many records
+            sf.max(sf.struct("records", sf.bitwise_not("partition").alias("not_partition"))).alias("most"),
+        )
+        .withColumn("rank", sf.row_number().over(Window.partitionBy(*key[:2]).orderBy(sf.desc("records"), "key_hash")))
+        .where(sf.col("rank") <= HOT_KEYS)
+    )
+    topics = keys.groupBy("run", "topic").agg(sf.sum("records").alias("of_topic"))
+    return schema.conform(
+        ranked.join(sf.broadcast(topics), ["run", "topic"])
+        .withColumn("share", sf.col("records") / sf.col("of_topic"))
+        .withColumn("key_sample", sample("key"))
+        .withColumn("partition", sf.bitwise_not("most.not_partition")),
+        schema.HOT_KEYS,
+        strict=False,
+    )
+
+
+def sample(key: str) -> Column:
+    """The first `SAMPLE_BYTES` of a column of keys."""
+    return sf.substring(key, 1, SAMPLE_BYTES)
+
+
+def _numbered() -> Column:
+    return sf.col("key_hash").isNotNull() & sf.coalesce(sf.col("value_id").rlike(r"^.+-\d{1,18}$"), sf.lit(False))
+
+
+def disorder(records: DataFrame, window: str) -> DataFrame:
+    """Records that lie behind one which their sender sent later, with the same key and on the same partition.
+
+    The id in a record of the harness is ``SENDER-NUMBER``, and a sender counts. Records with other ids, or none, and
+    records without a key have no order to keep.
+
+    Args:
+        records: `schema.RECORDS`.
+        window: As for `counted`.
+
+    Returns:
+        ``run, topic, partition, window_start, offset, key, value_id``, a row per such record.
+
+    Cost: lazy; one sort of the records that have such an id by (topic-partition, key, sender, offset).
+    """
+    sent = records.where(_numbered())
+    before = (
+        Window.partitionBy("run", "topic", "partition", "key_hash", "key", "sender")
+        .orderBy("offset")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    return (
+        sent.withColumn("sender", sf.regexp_extract("value_id", r"^(.+)-\d+$", 1))
+        .withColumn("number", sf.regexp_extract("value_id", r"-(\d+)$", 1).cast("long"))
+        .withColumn("latest", sf.max("number").over(before))
+        .where("number < latest")
+        .withColumn("window_start", sf.window("ts", window)["start"])
+        .select("run", "topic", "partition", "window_start", "offset", "key", "value_id")
+    )

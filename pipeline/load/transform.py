@@ -1,0 +1,112 @@
+"""DataFrame -> DataFrame, in Spark's built-in functions alone: how even the load is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from .. import schema
+
+
+def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataFrame | None = None) -> DataFrame:
+    """Load of each topic-partition per window.
+
+    Args:
+        windows: What `keys.windows` returns.
+        partitions: topic -> partition count, for the mean over all partitions.
+        disorder: What `keys.disorder` returns; None: no record has an order to keep.
+
+    Returns:
+        `schema.PLACEMENT`.
+
+    Cost: lazy. Two shuffles of (topic-partition, window).
+    """
+    if disorder is None:
+        rows = windows.withColumn("order_violations", sf.lit(0).cast("long"))
+    else:
+        at = ["run", "topic", "partition", "window_start"]
+        rows = windows.join(disorder.groupBy(*at).agg(sf.count("*").alias("order_violations")), at, "left")
+        rows = rows.fillna(0, "order_violations")
+    rows = with_counts(rows, partitions)
+    topic = Window.partitionBy("run", "topic", "window_start")
+    seconds = sf.unix_micros(sf.col("window_end")) / 1e6 - sf.unix_micros(sf.col("window_start")) / 1e6
+    topic_bytes = sf.sum("bytes").over(topic)
+    return schema.conform(
+        rows.select(
+            "run",
+            schema.utc_day("window_start").alias("dt"),
+            "topic",
+            "partition",
+            "window_start",
+            "window_end",
+            "records",
+            "bytes",
+            (sf.col("records") / seconds).alias("record_rate"),
+            (sf.col("bytes") / seconds).alias("byte_rate"),
+            "null_key_records",
+            (sf.col("records") / sf.sum("records").over(topic)).alias("share"),
+            _ratio(sf.col("bytes") * sf.col("n"), topic_bytes).alias("skew"),
+            "first_ts",
+            "last_ts",
+            "tombstones",
+            "order_violations",
+            "numbered_records",
+        ),
+        schema.PLACEMENT,
+    )
+
+
+def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
+    """How even each topic's bytes lie over its partitions, all windows together.
+
+    Args:
+        placement: `schema.PLACEMENT`.
+        partitions: topic -> partition count, as for `placement`.
+
+    Returns:
+        `schema.TOPIC_LOAD`; all measures are 0 for a topic whose records have no bytes.
+
+    Cost: lazy; two small shuffles, and memory of O(partitions of a topic) in one row.
+    """
+    each = placement.groupBy("run", "topic", "partition").agg(
+        sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes")
+    )
+    topics = each.groupBy("run", "topic").agg(
+        sf.sum("records").alias("records"),
+        sf.sum("bytes").alias("bytes"),
+        sf.array_sort(sf.collect_list("bytes")).alias("loads"),
+    )
+    n, empty, mean = sf.col("n"), sf.col("n") - sf.size("loads"), sf.col("bytes") / sf.col("n")
+    # Empty partitions are not in `loads`; they come first in ascending order, and add nothing to the sum.
+    ranked = sf.transform("loads", lambda load, i: load * (2 * (empty + i + 1) - n - 1))
+    squares = sf.transform("loads", lambda load: (load - mean) * (load - mean))
+
+    def total(array: Column) -> Column:
+        return sf.aggregate(array, sf.lit(0.0), lambda sum_, x: sum_ + x)
+
+    return schema.conform(
+        with_counts(topics, partitions).select(
+            "run",
+            "topic",
+            n.alias("partitions"),
+            "records",
+            "bytes",
+            _ratio(sf.array_max("loads"), mean).alias("max_over_mean"),
+            _ratio(sf.sqrt((total(squares) + empty * mean * mean) / n), mean).alias("cv"),
+            _ratio(total(ranked), n * sf.col("bytes")).alias("gini"),
+            empty.alias("empty_partitions"),
+        ),
+        schema.TOPIC_LOAD,
+    )
+
+
+def _ratio(part: Column, whole: Column) -> Column:
+    return sf.when(whole > 0, part / whole).otherwise(0.0)
+
+
+def with_counts(rows: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
+    """Rows with ``n``, the partition count of their topic; those of other topics are dropped."""
+    counts = rows.sparkSession.createDataFrame(list(partitions.items()), "topic string, n int")
+    return rows.join(sf.broadcast(counts), "topic")

@@ -1,0 +1,236 @@
+"""Measured load -> the weights of the next assignment.
+
+A weight that follows every measurement would move partitions at every rebalance. So a weight has two significant
+digits and stays as it is until the load has changed by more than a fifth, and the version stays until a weight changes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError, MachineError
+from kafka_assignors.weights import Weights, parse
+
+from .. import schema
+from ..findings import impossible
+
+COUNTED = {"records_per_s": "records", "bytes_per_s": "bytes"}
+"""unit -> the column of `schema.PLACEMENT` that it counts."""
+
+HYSTERESIS = 0.2
+
+
+@dataclass(frozen=True)
+class Target:
+    """What shall become of the weights.
+
+    Args:
+        path: The weights file; None: the table alone.
+        unit: One of `COUNTED`.
+        minutes: How long they may be used.
+    """
+
+    path: Path | None = None
+    unit: str = "records_per_s"
+    minutes: int = 60
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The load of some topics over one time.
+
+    Args:
+        unit: One of `COUNTED`.
+        observed_from: Time of the first record; None: there is none.
+        observed_to: Time of the last record, likewise.
+        rates: topic -> rate per partition (index = partition); 0 where nothing came.
+        samples: topic -> records per partition.
+    """
+
+    unit: str
+    observed_from: datetime | None
+    observed_to: datetime | None
+    rates: Mapping[str, tuple[float, ...]]
+    samples: Mapping[str, tuple[int, ...]]
+
+    @property
+    def loads(self) -> dict[TopicPartition, float]:
+        """The rate of each topic-partition."""
+        return {TopicPartition(t, p): rate for t, rates in self.rates.items() for p, rate in enumerate(rates)}
+
+
+def measure(
+    placement: DataFrame, partitions: Mapping[str, int], unit: str = "records_per_s", sample: float = 1.0
+) -> Measured:
+    """Load per second and topic-partition, from the first record of all topics to the last.
+
+    One time for all topics makes their weights comparable. A time below one second counts as one: a burst is no rate.
+    Windows with records that were not made then are left out: one would make the time millennia long.
+
+    Args:
+        placement: `schema.PLACEMENT` of one run.
+        partitions: topic -> partition count, as for `transform.placement`.
+        unit: One of `COUNTED`.
+        sample: Share of the records that `placement` is of.
+
+    Cost: one small job; driver memory of O(partitions).
+    """
+    rows = (
+        placement.where(~impossible())
+        .groupBy("topic", "partition")
+        .agg(
+            sf.sum("records").alias("samples"),
+            sf.sum(COUNTED[unit]).alias("load"),
+            # as numbers: Python would get timestamps in its own time zone, whose hours are not all as long
+            sf.min(sf.unix_micros("first_ts")).alias("first_us"),
+            sf.max(sf.unix_micros("last_ts")).alias("last_us"),
+        )
+        .collect()
+    )
+    begin, end = min((row["first_us"] for row in rows), default=0), max((row["last_us"] for row in rows), default=0)
+    seconds = max(1.0, (end - begin) / 1e6)
+    loads = {(row["topic"], row["partition"]): row for row in rows}
+    rates: dict[str, tuple[float, ...]] = {}
+    samples: dict[str, tuple[int, ...]] = {}
+    for topic, count in partitions.items():
+        found = [loads.get((topic, partition)) for partition in range(count)]
+        rates[topic] = tuple(row["load"] / seconds / sample if row else 0.0 for row in found)
+        samples[topic] = tuple(row["samples"] if row else 0 for row in found)
+    return Measured(unit, _utc(begin) if rows else None, _utc(end) if rows else None, rates, samples)
+
+
+def _utc(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+
+
+def settle(measured: Measured, previous: Weights | None, now_ms: int, expires_ms: int) -> Weights:
+    """The weights to use from now on.
+
+    Args:
+        measured: What `measure` found.
+        previous: The weights used so far; expired ones count too. None: there are none.
+        now_ms: Wall clock, milliseconds since the epoch: the version of changed weights, so that versions grow even
+            when a file was lost. A clock that went back makes it the previous version + 1.
+        expires_ms: When the weights end.
+
+    Returns:
+        Weights of two significant digits. One within `HYSTERESIS` of its previous value keeps that. The version stays
+        when nothing changed, which only renews the expiry. Topics that were not measured now are left out.
+    """
+    before = previous.topics if previous and previous.unit == measured.unit else {}
+    topics = {
+        topic: tuple(_settled(rate, _at(before.get(topic, ()), partition)) for partition, rate in enumerate(rates))
+        for topic, rates in measured.rates.items()
+    }
+    version = now_ms
+    if previous:
+        version = previous.version if topics == before else max(now_ms, previous.version + 1)
+    return Weights(version, measured.unit, expires_ms, topics)
+
+
+def _at(weights: tuple[float, ...], partition: int) -> float | None:
+    return weights[partition] if partition < len(weights) else None
+
+
+def _settled(rate: float, before: float | None) -> float:
+    if before is not None and abs(rate - before) <= HYSTERESIS * before:
+        return before
+    return float(f"{rate:.1e}")
+
+
+def table(spark: SparkSession, run: str, measured: Measured, weights: Weights) -> DataFrame:
+    """`schema.PARTITION_WEIGHTS`, a row per topic-partition."""
+    rows = [
+        (run, topic, partition, weight, weights.unit, measured.observed_from, measured.observed_to, samples,
+         1 - 1 / math.sqrt(samples) if samples else 0.0, weights.version)
+        for topic in measured.rates
+        for partition, (weight, samples) in enumerate(zip(weights.topics[topic], measured.samples[topic], strict=True))
+    ]  # fmt: skip
+    return spark.createDataFrame(rows, schema.PARTITION_WEIGHTS)
+
+
+def previous(path: Path) -> tuple[Weights | None, str | None]:
+    """The weights in a file that is to be replaced, expired or not, and what is odd about it if anything is.
+
+    Raises:
+        ConfigError: The file cannot be read, or is no weights file: it may be somebody's, and would be overwritten.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None, None
+    except OSError as error:
+        raise ConfigError(f"--weights {str(path)!r} cannot be read ({error.strerror}); name another file") from None
+    found = parse(data, -math.inf)
+    if isinstance(found, Weights):
+        return found, None
+    if b'"format"' not in data[:40] and data.strip():
+        raise ConfigError(f"--weights {str(path)!r} is a file, but not of weights; name another one, or remove it")
+    return None, f"replaced: {found.text}"
+
+
+def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]:
+    """Settle measured weights against those in the target's file.
+
+    Returns:
+        The weights, and what to tell about them: ``file`` (null: none), ``version``, ``unit``, ``expires_ms``,
+        ``partitions``, ``changed`` (of them) and ``note`` (what was odd about the file so far, else null).
+
+    Raises:
+        ConfigError: As `previous`.
+    """
+    before, note = previous(target.path) if target.path else (None, None)
+    now_ms = time.time_ns() // 1_000_000
+    weights = settle(measured, before, now_ms, now_ms + 60_000 * target.minutes)
+    known = before.topics if before and before.unit == weights.unit else {}
+    changed = sum(
+        weight != _at(known.get(topic, ()), partition)
+        for topic, all_ in weights.topics.items()
+        for partition, weight in enumerate(all_)
+    )
+    return weights, {
+        "file": str(target.path) if target.path else None,
+        "version": weights.version,
+        "unit": weights.unit,
+        "expires_ms": weights.expires_ms,
+        "partitions": sum(map(len, weights.topics.values())),
+        "changed": changed,
+        "note": note,
+    }
+
+
+def write(path: Path, weights: Weights) -> None:
+    """Replace a weights file at once: a reader sees the old file or the new one, whenever the writer is killed.
+
+    Raises:
+        MachineError: The file cannot be written.
+    """
+    try:
+        # In the same folder, because a rename between file systems is a copy.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                os.fchmod(handle, 0o644)  # mkstemp's file is its owner's alone; consumers run as others
+                file.write(weights.to_json())
+                file.flush()
+                os.fsync(handle)  # else a power cut can leave the new name with no content
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise MachineError(f"weights cannot be written to {str(path)!r}: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Tables as a summary, a page and charts."""

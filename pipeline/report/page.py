@@ -1,0 +1,227 @@
+"""The written tables -> one page that needs no network and no script; and its drawings as PNG files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from ..findings import judged
+from . import report, svg
+
+MOST_INTERVALS = 20_000
+"""Ownership intervals of a group that are drawn; the first ones."""
+
+MOST_GROUPS = 20
+"""Groups whose ownership is drawn: those with most intervals."""
+
+MOST_WINDOWS = 480
+"""Steps of a load over time; more windows are added up."""
+
+KINDS = {
+    "hot-key": "Hot keys",
+    "misplaced": "Records that lie elsewhere than their rule puts them",
+    "split-key": "Keys on more than one partition",
+    "order": "Records out of their sender's order",
+    "overlap": "Two owners at a time",
+    "killed": "Members that were killed, or ended without closing",
+    "departure": "Members that left or expired: the coordinator's log does not tell which",
+    "clock": "Clocks that cannot be right",
+}
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the page draws beside the summary.
+
+    Args:
+        windows: topic -> (window start, records), in time.
+        intervals: group -> its ownership intervals.
+        left_out: group -> how many more there are.
+    """
+
+    windows: Mapping[str, Sequence[tuple[datetime, int]]] = field(default_factory=dict)
+    intervals: Mapping[str, Sequence[svg.Interval]] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def details(tables: Mapping[str, DataFrame]) -> Details:
+    """Collect what is drawn, from the tables of `job.TABLES`.
+
+    Cost: four small jobs; driver memory of O(topics x `MOST_WINDOWS` + `MOST_GROUPS` x `MOST_INTERVALS`).
+    """
+    windows: dict[str, list[tuple[datetime, int]]] = {}
+    of_topic = Window.partitionBy("topic")
+    at = sf.unix_micros("window_start")
+    first, last = sf.min(at).over(of_topic), sf.max(at).over(of_topic)
+    each = (
+        tables["placement"]
+        .withColumn("bin", sf.floor((at - first) * (MOST_WINDOWS - 1) / sf.greatest(last - first, sf.lit(1))))
+        .groupBy("topic", "bin")
+        .agg(sf.min(at).alias("at"), sf.sum("records").alias("records"))
+    )
+    for row in each.orderBy("topic", "at").collect():
+        begins = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=row["at"])
+        windows.setdefault(row["topic"], []).append((begins, row["records"]))
+    names = list(svg.Interval.__dataclass_fields__)
+    timeline = tables["group_timeline"]
+    largest = timeline.groupBy("group").count().orderBy(sf.desc("count"), "group").limit(MOST_GROUPS).collect()
+    intervals: dict[str, list[svg.Interval]] = {row["group"]: [] for row in sorted(largest)}
+    order = Window.partitionBy("group").orderBy("start_ns", "topic", "partition", "member")
+    drawn = (
+        timeline.where(sf.col("group").isin(*intervals))
+        .withColumn("n", sf.row_number().over(order))
+        .where(sf.col("n") <= MOST_INTERVALS)
+    )
+    for row in drawn.select("group", "n", *names).orderBy("group", "n").collect() if intervals else ():
+        intervals[row["group"]].append(svg.Interval(*row[2:]))
+    left_out = {row["group"]: max(0, row["count"] - MOST_INTERVALS) for row in largest}
+    return Details(windows, intervals, left_out)
+
+
+def render(said: Mapping[str, Any], more: Details) -> str:
+    """The page.
+
+    Args:
+        said: What `report.summary` returns, with or without ``run``, ``cluster`` and ``seconds``.
+        more: What `details` returns.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(size=size, short=svg.short, percent=percent)
+    environment.globals.update(span=report.span)
+    template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
+    runs = sorted({row["run"] for name in ("topics", "groups") for row in said[name]})
+    begin, end = _span(more)
+    page: str = environment.from_string(template).render(
+        said=said,
+        title=f"run {', '.join(runs)}" if runs else "no run",
+        begin=begin,
+        end=end,
+        kinds=[(KINDS.get(k, k), [f["text"] for f in said["findings"] if f["kind"] == k]) for k in _kinds(said)],
+        topics=[topic_view(topic, said, more) for topic in said["topics"]],
+        groups=[group_view(group, said, more) for group in said["groups"]],
+        judged=judged(said),
+    )
+    return page
+
+
+def _kinds(said: Mapping[str, Any]) -> list[str]:
+    found = {finding["kind"] for finding in said["findings"]}
+    return [kind for kind in KINDS if kind in found] + sorted(found - set(KINDS))
+
+
+def _span(more: Details) -> tuple[str, str]:
+    times = [at for windows in more.windows.values() for at, _ in windows]
+    return (_time(min(times)), _time(max(times))) if times else ("", "")
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def topic_view(topic: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
+    """One topic as the template takes it."""
+    name = topic["topic"]
+    hot = [key for key in said["hot_keys"] if key["topic"] == name]
+    hottest: dict[int, float] = {}
+    for key in hot:
+        if key["partitions"] == 1:  # else its records are not all there
+            hottest[key["partition"]] = max(hottest.get(key["partition"], 0), key["records"])
+    records = records_per_partition(topic)
+    times, values = _binned(more.windows.get(name, ()))
+    tried = [row for row in said["partitioners"] if row["topic"] == name]
+    return {
+        **topic,
+        "bars": svg.bars(records, hottest, "records"),
+        "over_time": svg.over_time(values, [_time(at) for at in times], "records") if len(values) > 1 else Markup(),
+        "hot": hot,
+        "counts": sorted({(row["partitions"], row["current"]) for row in tried}),
+        "rules": [(rule, [_cell(tried, rule, n) for n in sorted({r["partitions"] for r in tried})])
+                  for rule in dict.fromkeys(row["rule"] for row in tried)],
+    }  # fmt: skip
+
+
+def records_per_partition(topic: Mapping[str, Any]) -> list[int]:
+    """Records of every partition (index = partition) of a topic of the summary."""
+    records = [0] * topic["partitions"]
+    for load in topic["loads"]:
+        records[load["partition"]] = load["records"]
+    return records
+
+
+def _cell(tried: Sequence[Mapping[str, Any]], rule: str, n: int) -> dict[str, Any]:
+    row = next(row for row in tried if row["rule"] == rule and row["partitions"] == n)
+    # 1: even, no colour; 3 and more: full
+    return {**row, "heat": min(1.0, max(0.0, (row["max_over_mean"] - 1) / 2))}
+
+
+def _binned(windows: Sequence[tuple[datetime, int]]) -> tuple[list[datetime], list[int]]:
+    if not windows:
+        return [], []
+    per = -(-len(windows) // MOST_WINDOWS)
+    bins = [windows[i : i + per] for i in range(0, len(windows), per)]
+    return [bin_[0][0] for bin_ in bins], [sum(n for _, n in bin_) for bin_ in bins]
+
+
+def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
+    """One group as the template takes it."""
+    name = group["group"]
+    intervals = more.intervals.get(name, ())
+    rebalances = [row for row in said["rebalances"] if row["group"] == name]
+    colour = svg.colours(iv.member for iv in intervals)
+    marks = [
+        (
+            row["begin_ns"],
+            f"generation {row['generation']}, after {row['trigger']}: {row['elected']}, {row['moves']} moved",
+        )
+        for row in rebalances
+    ]
+    assignors = [row for row in said["assignors"] if row["group"] == name]
+    return {
+        **group,
+        "timeline": svg.timeline(intervals, colour, marks) if intervals else Markup(),
+        "legend": list(colour.items())[:24],
+        "more_members": max(0, len(colour) - 24),
+        "left_out": more.left_out.get(name, 0),
+        "rebalances": rebalances,
+        "assignors": assignors,
+        "most_moves": max((row["moves"] for row in assignors), default=0),
+        "fewest_moves": min((row["moves"] for row in assignors), default=0),
+    }
+
+
+def size(n: float) -> str:
+    """Bytes for people.
+
+    >>> size(999), size(1_234_567)
+    ('999 B', '1.2 MB')
+    """
+    for unit, at in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= at:
+            return f"{n / at:.1f} {unit}"
+    return f"{n:.0f} B"
+
+
+def percent(share: float) -> str:
+    """A share for people.
+
+    >>> percent(0.3), percent(0.0004)
+    ('30 %', '<0.1 %')
+    """
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    return f"{share * 100:.3g} %"
+
+
+def write(page: str, path: Path) -> None:
+    """Write the page, and its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, "utf-8")

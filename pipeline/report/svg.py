@@ -1,0 +1,221 @@
+"""Drawings of the page: numbers -> SVG, without a script and without anything from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from ..groups.departures import UNPROVEN
+
+WIDTH = 980
+LABEL = 190  # px for the names left of a timeline
+EACH = 80  # up to so many partitions each has a shape of its own, with a tooltip; more are drawn as one
+COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e8b82e", "#72b7b2", "#9d755d", "#d67195", "#8c8cc9", "#7f8a99")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One topic-partition at one member, as `schema.GROUP_TIMELINE` has it; times in ns."""
+
+    topic: str
+    partition: int
+    member: str
+    start_ns: int
+    end_ns: int
+    end_kind: str
+    overlap_prev_ms: float
+    source: str = "callback"
+    first_commit_ns: int | None = None
+    last_commit_ns: int | None = None
+
+    @property
+    def shown(self) -> tuple[int, int] | None:
+        """From when to when its member is known to have consumed; None: not at all."""
+        if self.source == "callback":
+            return self.start_ns, self.end_ns
+        if self.first_commit_ns is None or self.last_commit_ns is None:
+            return None
+        return self.first_commit_ns, self.last_commit_ns
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour per name: those of `COLOURS`, then hues that are far from each other."""
+    found = {}
+    for i, name in enumerate(sorted(set(names))):
+        found[name] = COLOURS[i] if i < len(COLOURS) else f"hsl({i * 137.5 % 360:.0f} 45% {45 + 12 * (i % 3)}%)"
+    return found
+
+
+def short(name: str, limit: int = 26) -> str:
+    """A name that fits: its middle is left out, as the ends tell names apart.
+
+    >>> short("a-very-long-topic-name-indeed-with-a-suffix", 15)
+    'a-very-…-suffix'
+    """
+    if len(name) <= limit:
+        return name
+    keep = limit - 1
+    return f"{name[: keep - keep // 2]}…{name[len(name) - keep // 2 :]}"
+
+
+def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: int = 150) -> Markup:
+    """Load per partition (index = partition), the part of its hottest key darker, a dashed line at the mean."""
+    top, bottom, left = 18, 18, 4
+    most, mean = max(loads, default=0), sum(loads) / max(1, len(loads))
+    scale = (height - top - bottom) / most if most else 0
+    step = (WIDTH - 2 * left) / max(1, len(loads))
+    base = height - bottom
+    out = [_open(height, f"{what} per partition")]
+    if len(loads) <= EACH:
+        wide = min(60.0, max(1.0, step - min(3.0, step / 4)))
+        for p, load in enumerate(loads):
+            x, y = left + (p + 0.5) * step - wide / 2, base - load * scale
+            label = f"partition {p}: {load:,.0f} {what}, {load / mean if mean else 0:.2f} x the mean"
+            out.append(f"<g><title>{escape(label)}</title>")
+            out.append(f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{load * scale:.1f}"/>')
+            if p in hot and (part := min(hot[p], load)):
+                at = base - part * scale
+                out.append(
+                    f'<rect class="hot" x="{x:.1f}" y="{at:.1f}" width="{wide:.1f}" height="{part * scale:.1f}"/>'
+                )
+            out.append("</g>")
+    else:
+        out.append(f'<path class="bar" d="{_steps(loads, left, step, base, scale)}"/>')
+        parts = [min(hot.get(p, 0), load) for p, load in enumerate(loads)]
+        if any(parts):
+            out.append(f'<path class="hot" d="{_steps(parts, left, step, base, scale)}"/>')
+    y = base - mean * scale
+    out.append(f'<line class="mark" x1="{left}" x2="{WIDTH - left}" y1="{y:.1f}" y2="{y:.1f}"/>')
+    fullest = max(range(len(loads)), key=loads.__getitem__, default=0)
+    anchor = "start" if fullest < len(loads) / 2 else "end"
+    at = left + (fullest + (0 if anchor == "start" else 1)) * step
+    out.append(f'<text x="{at:.1f}" y="{top - 6}" text-anchor="{anchor}">partition {fullest}: {most:,.0f}</text>')
+    every = next(n for n in (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 10**9) if len(loads) / n <= 26)
+    for p in range(0, len(loads), every):
+        out.append(
+            f'<text class="dim" x="{left + (p + 0.5) * step:.1f}" y="{height - 4}" text-anchor="middle">{p}</text>'
+        )
+    return Markup("".join(out) + "</svg>")
+
+
+def over_time(values: Sequence[float], labels: Sequence[str], what: str, height: int = 70) -> Markup:
+    """A topic's load per window, from the first to the last."""
+    base, most = height - 16, max(values, default=0)
+    scale = (base - 6) / most if most else 0
+    step = (WIDTH - 8) / max(1, len(values))
+    out = [_open(height, f"{what} over time"), f'<path class="area" d="{_steps(values, 4, step, base, scale)}"/>']
+    if len(values) <= 240:
+        for i, (value, label) in enumerate(zip(values, labels, strict=True)):
+            tip = escape(f"{label}: {value:,.0f} {what}")
+            out.append(
+                f'<rect class="none" x="{4 + i * step:.1f}" y="0" width="{step:.1f}" height="{base}">'
+                f"<title>{tip}</title></rect>"
+            )
+    if labels:
+        out.append(f'<text class="dim" x="4" y="{height - 3}">{escape(labels[0])}</text>')
+        if len(labels) > 1:
+            out.append(
+                f'<text class="dim" x="{WIDTH - 4}" y="{height - 3}" text-anchor="end">{escape(labels[-1])}</text>'
+            )
+    return Markup("".join(out) + "</svg>")
+
+
+def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
+    """Ownership: a row per topic-partition, a bar per interval, two owners framed, lines at `marks` (ns, text)."""
+    rows = {tp: i for i, tp in enumerate(sorted({(iv.topic, iv.partition) for iv in intervals}))}
+    each = len(rows) <= EACH
+    pitch = 15.0 if each else max(1.0, 900 / len(rows))
+    start = min([iv.start_ns for iv in intervals] + [at for at, _ in marks])
+    end = max([iv.end_ns for iv in intervals] + [at for at, _ in marks])
+    top, height = 16, int(16 + pitch * len(rows) + 22)
+    bottom = top + pitch * len(rows)
+
+    def x(ns: int) -> float:
+        return LABEL + (WIDTH - LABEL - 6) * (ns - start) / max(1, end - start)
+
+    out = [_open(height, "ownership over time"), *_row_names(rows, top, pitch, each)]
+    together: dict[str, list[str]] = {}
+    for iv in intervals:
+        y, left = top + pitch * rows[iv.topic, iv.partition], x(iv.start_ns)
+        wide, tall = max(0.8, x(iv.end_ns) - left), pitch - (3 if each else 0.2 * pitch)
+        if each:
+            tip = (
+                f"{iv.topic}-{iv.partition} at {iv.member}: {(iv.start_ns - start) / 1e9:.3f} s to "
+                f"{(iv.end_ns - start) / 1e9:.3f} s, then {iv.end_kind}"
+            )
+            pale = ' fill-opacity="0.35"' if iv.source == "coordlog" else ""
+            out.append(
+                f'<rect x="{left:.1f}" y="{y + 1:.1f}" width="{wide:.1f}" height="{tall:.1f}" rx="2" '
+                f'fill="{colour[iv.member]}"{pale}><title>{escape(tip)}</title></rect>'
+            )
+            if pale and iv.shown is not None:
+                at, to = map(x, iv.shown)
+                out.append(
+                    f'<rect class="shown" x="{at:.1f}" y="{y + 1:.1f}" width="{max(0.8, to - at):.1f}" '
+                    f'height="{tall:.1f}" rx="2" fill="{colour[iv.member]}"><title>{escape(tip)}</title></rect>'
+                )
+        else:
+            together.setdefault(iv.member, []).append(f"M{left:.1f} {y:.1f}h{wide:.1f}v{tall:.2f}h-{wide:.1f}z")
+    for member, paths in together.items():
+        out.append(f'<path fill="{colour[member]}" d="{"".join(paths)}"><title>{escape(member)}</title></path>')
+    for iv in intervals:
+        y = top + pitch * rows[iv.topic, iv.partition]
+        if iv.overlap_prev_ms > 0:
+            to = min(iv.end_ns, iv.start_ns + int(iv.overlap_prev_ms * 1e6))
+            wide = max(1.5, x(to) - x(iv.start_ns))
+            out.append(
+                f'<rect class="twice" x="{x(iv.start_ns):.1f}" y="{y:.1f}" width="{wide:.1f}" '
+                f'height="{max(1.5, pitch - 1):.1f}"><title>two owners for {iv.overlap_prev_ms:,.1f} ms</title></rect>'
+            )
+        if each and (sign := {"killed": "×", "lost": "×", UNPROVEN: "?"}.get(iv.end_kind)):
+            out.append(f'<text class="cross" x="{x(iv.end_ns) - 4:.1f}" y="{y + 11:.1f}">{sign}</text>')
+    for at, text in marks:
+        out.append(
+            f'<line class="mark" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="{top - 2}" y2="{bottom:.0f}">'
+            f"<title>{escape(text)}</title></line>"
+        )
+    out += _seconds(start, end, x, height - 6)
+    return Markup("".join(out) + "</svg>")
+
+
+def _row_names(rows: Mapping[tuple[str, int], int], top: int, pitch: float, each: bool) -> Iterable[str]:
+    named: set[str] = set()
+    lowest = 0.0
+    for (topic, partition), i in rows.items():
+        y = top + pitch * i
+        if each:
+            full = f"{topic}-{partition}"
+            label = f"{short(topic, 22)}-{partition}"
+            yield f'<text x="0" y="{y + 11:.1f}">{escape(label)}<title>{escape(full)}</title></text>'
+        elif topic not in named and (not named or y >= lowest):
+            yield f'<text x="0" y="{y + 9:.1f}">{escape(short(topic))}<title>{escape(topic)}</title></text>'
+            yield f'<line class="grid" x1="0" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            lowest = y + 13
+        named.add(topic)
+
+
+def _seconds(start: int, end: int, x: Callable[[int], float], y: float) -> Iterable[str]:
+    seconds = (end - start) / 1e9
+    ticks = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400, 604800, 1e12)
+    tick = next(s for s in ticks if seconds / s <= 11)
+    for k in range(int(seconds / tick) + 1):
+        at = x(start + int(k * tick * 1e9))
+        yield f'<text class="dim" x="{at:.1f}" y="{y:.0f}">{_span(k * tick)}</text>'
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
+
+
+def _steps(values: Sequence[float], left: float, step: float, base: float, scale: float) -> str:
+    tops = "".join(f"V{base - value * scale:.1f}h{step:.3f}" for value in values)
+    return f"M{left} {base}{tops}V{base}z"
+
+
+def _open(height: float, label: str) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'

@@ -1,0 +1,1 @@
+"""Topics, histories and the coordinator's log as DataFrames."""

@@ -1,0 +1,255 @@
+"""What the brokers say about the topics to read, asked before Spark does: its own answer would be a stack trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+from kafka.admin import OffsetSpec
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from kafka_assignors.connection import Connection, Right, denied, needing, require_access
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC
+
+TIMEOUT_MS = 15_000
+"""How long a broker may take to answer, here and in Spark's consumers."""
+
+
+ISOLATION = ("read_committed", "read_uncommitted")
+"""Whether records of aborted transactions are read; the names are those of Kafka's ``isolation.level``."""
+
+BLOCKS = 16
+"""A sample is so many blocks of offsets of a topic-partition, evenly spread."""
+
+Range = tuple[int, int]
+"""The first offset, and the one after the last."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which records of the topics are wanted; all of them unless said.
+
+    Args:
+        since_ms: From the first record on that is dated so or later, in each topic-partition; wall clock.
+        until_ms: Up to the first record that is dated so or later, likewise.
+        offsets: Topic-partition -> first and last offset (inclusive; None: from the begin, to the end).
+        sample: Share of the offsets, above 0, at most 1.
+        isolation: One of `ISOLATION`.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    offsets: Mapping[TopicPartition, tuple[int | None, int | None]] = field(default_factory=dict)
+    sample: float = 1.0
+    isolation: str = ISOLATION[0]
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Topics as they were at one moment.
+
+    Args:
+        cluster: Cluster id.
+        partitions: topic -> partition count.
+        first: Topic-partition -> the first offset that is still there.
+        end: Topic-partition -> the offset that the next record will have; with read_committed that of the first record
+            whose transaction is still open, if there is one.
+        everywhere: topic -> partition count of every topic of the cluster, Kafka's own left out.
+        open: Topic-partition -> offsets from `end` on, which an open transaction holds back; only those with any.
+        chosen: Topic-partition -> what of it is to be read, in order; None: all.
+        isolation: One of `ISOLATION`.
+        sample: Share of the wanted offsets that is to be read.
+    """
+
+    cluster: str
+    partitions: dict[str, int]
+    first: dict[TopicPartition, int] = field(default_factory=dict)
+    end: dict[TopicPartition, int] = field(default_factory=dict)
+    everywhere: dict[str, int] = field(default_factory=dict)
+    open: dict[TopicPartition, int] = field(default_factory=dict)
+    chosen: dict[TopicPartition, tuple[Range, ...]] | None = None
+    isolation: str = ISOLATION[0]
+    sample: float = 1.0
+
+    @property
+    def ranges(self) -> dict[TopicPartition, tuple[Range, ...]]:
+        """What is to be read of each topic-partition that has anything to read."""
+        if self.chosen is not None:
+            return {tp: ranges for tp, ranges in self.chosen.items() if ranges}
+        return {tp: ((self.first[tp], end),) for tp, end in self.end.items() if end > self.first[tp]}
+
+
+def choose(first: int, end: int, bounds: Iterable[tuple[int | None, int | None]], sample: float) -> tuple[Range, ...]:
+    """What to read of one topic-partition.
+
+    Args:
+        first: The first offset that is there.
+        end: The one after the last.
+        bounds: First and last offsets (inclusive; None: none), all of which count.
+        sample: Share of the offsets that are left; above 0, at most 1.
+
+    Returns:
+        Ranges in order, none of them empty. A sample begins and ends with what it is of, in at most `BLOCKS` blocks of
+        at least 1,000 offsets.
+
+    >>> choose(10, 100, [(20, None), (None, 59)], 1)
+    ((20, 60),)
+    >>> choose(0, 30_000, [], 0.1)
+    ((0, 1000), (14500, 15500), (29000, 30000))
+    """
+    for low, last in bounds:
+        first, end = max(first, low or 0), end if last is None else min(end, last + 1)
+    size = end - first
+    if size <= 0:
+        return ()
+    wanted = math.ceil(size * sample)
+    if wanted == size:
+        return ((first, end),)
+    blocks = max(1, min(BLOCKS, wanted // 1000))
+    if blocks == 1:
+        return ((end - wanted, end),)
+    length = wanted // blocks
+    starts = [first + (size - length) * i // (blocks - 1) for i in range(blocks)]
+    return tuple((start, start + length) for start in starts)
+
+
+def topics(
+    bootstrap: str | Connection,
+    names: Collection[str],
+    *,
+    may_be_empty: bool = False,
+    option: str = "--topics",
+    part: Part = Part(),
+) -> Topics:
+    """Ask the brokers for topics.
+
+    Args:
+        bootstrap: ``host:port[,host:port]``.
+        names: Topics.
+        may_be_empty: A topic without a record is fine.
+        option: The option that named them, for the errors.
+        part: Which of their records are wanted.
+
+    Raises:
+        ConfigError: No broker answers; `part` names a topic-partition that is not there; a topic is absent, has a
+            partition without leader, or, unless it `may_be_empty`, holds no record.
+
+    Cost: one connection, at most seven requests; at most `TIMEOUT_MS` when nobody answers.
+    """
+    with _asking(bootstrap) as client:
+        found = {t["name"]: t for t in client.describe_topics(list(names))}
+        for name in names:
+            with needing(Connection.of(bootstrap), Right("Read", "Topic", name)):
+                _require_readable(name, found.get(name, {}), option)
+        partitions = {name: len(found[name]["partitions"]) for name in names}
+        tps = [KafkaTopicPartition(name, p) for name, count in partitions.items() for p in range(count)]
+        first = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.EARLIEST))
+        high = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.LATEST))
+        latest = dict.fromkeys(tps, OffsetSpec.LATEST)
+        end = client.list_partition_offsets(latest, isolation_level=part.isolation)
+        if absent := part.offsets.keys() - set(tps):
+            tp = min(absent)
+            raise ConfigError(f"--offsets: {tp.topic}:{tp.partition} is no topic-partition of {option}")
+        dated = {
+            ms: client.list_partition_offsets(dict.fromkeys(tps, ms)) if ms is not None else {}
+            for ms in (part.since_ms, part.until_ms)
+        }
+        chosen = {TopicPartition(*tp): choose(first[tp].offset, end[tp].offset, _bounds(tp, part, dated), part.sample)
+                  for tp in tps}  # fmt: skip
+        for name, count in partitions.items():
+            if not may_be_empty and not any(high[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
+                raise ConfigError(
+                    f"{option}: {name!r} has {count} partitions and no record; leave it out, or produce to it first"
+                )
+        everywhere = {t["name"]: len(t["partitions"]) for t in client.describe_topics() if not t.get("is_internal")}
+        return Topics(
+            client.describe_cluster()["cluster_id"],
+            partitions,
+            {TopicPartition(*tp): first[tp].offset for tp in tps},
+            {TopicPartition(*tp): end[tp].offset for tp in tps},
+            everywhere,
+            {TopicPartition(*tp): n for tp in tps if (n := high[tp].offset - end[tp].offset)},
+            chosen,
+            part.isolation,
+            part.sample,
+        )
+
+
+def _bounds(
+    tp: KafkaTopicPartition, part: Part, dated: Mapping[int | None, Mapping[KafkaTopicPartition, Any]]
+) -> list[tuple[int | None, int | None]]:
+    """First and last offsets. A broker says -1 where no record is dated so late."""
+    found = [part.offsets.get(TopicPartition(*tp), (None, None))]
+    if part.since_ms is not None:
+        at = dated[part.since_ms][tp].offset
+        found.append((at if at >= 0 else _NEVER, None))
+    if part.until_ms is not None and (at := dated[part.until_ms][tp].offset) >= 0:
+        found.append((None, at - 1))
+    return found
+
+
+_NEVER = 2**63 - 1
+GROUP_PREFIX = "kafka-assignors"
+"""Of the groups that Spark's consumers name. Nobody joins them, and they commit nothing; yet who reads by Spark's older
+way of asking for offsets looks for commits, and must have the right to."""
+
+
+def coordinator_log(bootstrap: str | Connection) -> Topics:
+    """The topic that tells what groups did.
+
+    Raises:
+        ConfigError: No broker answers; no group has ever been here.
+        AccessRefused: Its topic may not be read, or Spark may not look for commits of the group that it reads as.
+    """
+    found = topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
+    reading_as = Right("Describe", "Group", f"{GROUP_PREFIX}-", prefixed=True)
+    with _asking(bootstrap) as client, needing(Connection.of(bootstrap), reading_as):
+        client.describe_groups([f"{GROUP_PREFIX}-"])
+    return found
+
+
+@contextmanager
+def _asking(bootstrap: str | Connection) -> Iterator[Any]:
+    connection = Connection.of(bootstrap)
+    require_access(connection)
+    try:
+        client = KafkaAdminClient(
+            **{**connection.kafka_python(), "request_timeout_ms": TIMEOUT_MS},
+            bootstrap_timeout_ms=TIMEOUT_MS,
+        )
+    except (kafka_errors.KafkaError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"--bootstrap {str(bootstrap)!r}: no broker answered within {TIMEOUT_MS // 1000} s "
+            f"({type(error).__name__}); is it running, and is this its host:port?"
+        ) from None
+    try:
+        yield client
+    except kafka_errors.KafkaError as error:
+        if (refused := denied(connection, error)) is not None:
+            raise refused from None
+        raise ConfigError(
+            f"--bootstrap {str(bootstrap)!r}: {type(error).__name__} while asking for topics: {error}"
+        ) from None
+    finally:
+        client.close()
+
+
+def _require_readable(name: str, said: dict[str, object], option: str) -> None:
+    code = said.get("error_code", 3)
+    if code:
+        why = kafka_errors.for_code(code)
+        if why is kafka_errors.TopicAuthorizationFailedError:
+            raise why(name)
+        raise ConfigError(
+            f"{option}: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
+        )
+    rows: list[dict[str, int]] = said["partitions"]  # type: ignore[assignment]
+    if leaderless := [p["partition_index"] for p in rows if p["leader_id"] < 0]:
+        raise ConfigError(f"{option}: partitions {leaderless} of {name!r} have no leader; is a broker down?")

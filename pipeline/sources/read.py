@@ -1,0 +1,304 @@
+"""Topics and kept histories -> DataFrames. Nothing here decides anything about what it reads.
+
+Spark reads with consumers of its own, commits nothing and never joins a group under study. Per-partition order of rows
+is not promised: whoever needs it sorts by offset.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import MapType, StringType, StructField, StructType
+
+from kafka_assignors.connection import Connection
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import VERSION
+
+from .. import schema
+from . import brokers
+from .brokers import Topics
+
+
+def records(
+    spark: SparkSession, bootstrap: str | Connection, topics: Topics, run: str, tasks: int | None = None
+) -> DataFrame:
+    """The records that the topics held when `brokers.topics` asked -> `schema.RECORDS`.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``.
+        topics: What `brokers.topics` found.
+        run: Id to put on every row.
+        tasks: As for `source`.
+
+    Cost: lazy; one task per topic-partition, or `tasks`. Every action reads the same offsets again, whatever came in
+    between.
+    """
+    return from_kafka(source(spark, bootstrap, topics, tasks), run, topics.cluster)
+
+
+def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tasks: int | None = None) -> DataFrame:
+    """The records to read as Spark's Kafka source gives them. Lazy.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``.
+        topics: What `brokers.topics` found.
+        tasks: Spark's ``minPartitions``; None: a task per topic-partition.
+    """
+    ranges = topics.ranges
+    frames = []
+    # One read has one range of a topic-partition.
+    for n in range(max(map(len, ranges.values()), default=1)):
+        here = {tp: blocks[n] for tp, blocks in ranges.items() if n < len(blocks)}
+        found = (
+            spark.read.format("kafka")
+            .options(**connection(bootstrap, topics.isolation))
+            # Named one by one: a partition that is added in between would make Spark refuse the offsets.
+            .option("assign", json.dumps(_by_topic((tp, tp.partition) for tp in here or topics.first)))
+            .option("startingOffsets", _offsets({tp: first for tp, (first, _) in here.items()} or topics.first))
+            .option("endingOffsets", _offsets({tp: end for tp, (_, end) in here.items()} or topics.first))
+        )
+        frames.append((found if tasks is None else found.option("minPartitions", str(tasks))).load())
+    return functools.reduce(DataFrame.unionAll, frames)
+
+
+def aborted(
+    spark: SparkSession, bootstrap: str | Connection, topics: Topics, read: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Records of aborted transactions in what was read, per topic-partition that has any.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``.
+        topics: What `brokers.topics` found.
+        read: Records that were read, per topic-partition.
+
+    Cost: a second read of the topic-partitions that have an offset without a record; nothing where there is none.
+    """
+    holes = {tp: ranges for tp, ranges in topics.ranges.items() if _size(ranges) > read.get(tp, 0)}
+    if topics.isolation != brokers.ISOLATION[0] or not holes:
+        return {}
+    everything = replace(topics, chosen=holes, isolation=brokers.ISOLATION[1])
+    found = source(spark, bootstrap, everything).groupBy("topic", "partition").count().collect()
+    more = {(tp := TopicPartition(row["topic"], row["partition"])): row["count"] - read.get(tp, 0) for row in found}
+    return {tp: n for tp, n in more.items() if n > 0}
+
+
+def _size(ranges: Iterable[brokers.Range]) -> int:
+    return sum(end - first for first, end in ranges)
+
+
+@contextmanager
+def internal_topics(spark: SparkSession) -> Iterator[None]:
+    """Inside, Spark reads Kafka's own topics too; what is read must be computed and kept before the end.
+
+    Spark asks for offsets by Kafka's admin client, and leaves internal topics out of the answer. Its older way, by a
+    consumer, knows them.
+    """
+    name = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+    before = spark.conf.get(name, "false")
+    spark.conf.set(name, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def connection(bootstrap: str | Connection, isolation: str) -> dict[str, str]:
+    """What every read of Spark's from Kafka is given, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
+    return {
+        **Connection.of(bootstrap).spark(),
+        "kafka.isolation.level": isolation,
+        "includeHeaders": "true",
+        "groupIdPrefix": brokers.GROUP_PREFIX,
+        # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
+        "kafka.fetch.max.wait.ms": "10",
+        # A broker that goes away during the job is an error soon, not after the client's minutes.
+        "kafka.request.timeout.ms": str(brokers.TIMEOUT_MS),
+        "kafka.default.api.timeout.ms": str(2 * brokers.TIMEOUT_MS),
+        "kafkaConsumer.pollTimeoutMs": str(2 * brokers.TIMEOUT_MS),
+        "fetchOffset.numRetries": "1",  # the client has tried for that long already
+    }
+
+
+def _by_topic(values: Iterable[tuple[TopicPartition, int]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for tp, value in values:
+        found.setdefault(tp.topic, []).append(value)
+    return found
+
+
+def _offsets(of: Mapping[TopicPartition, int]) -> str:
+    found: dict[str, dict[str, int]] = {}
+    for tp, offset in of.items():
+        found.setdefault(tp.topic, {})[str(tp.partition)] = offset
+    return json.dumps(found)
+
+
+def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
+    """Rows as Spark's Kafka source gives them -> `schema.RECORDS`."""
+    headers = _headers()
+
+    def header(name: str) -> Column:
+        return sf.get(sf.filter(headers, lambda h: h["key"] == name), 0)["value"].cast("string")
+
+    return schema.conform(
+        rows.select(
+            sf.lit(run).alias("run"),
+            sf.lit(cluster).alias("cluster"),
+            "topic",
+            "partition",
+            "offset",
+            sf.least("timestamp", sf.lit(schema.LAST)).alias("ts"),
+            sf.col("timestampType").alias("ts_type"),
+            # xxhash64 of null is its seed, which would be a key like any other
+            sf.when(sf.col("key").isNotNull(), sf.xxhash64("key")).alias("key_hash"),
+            "key",
+            sf.octet_length("key").alias("key_bytes"),
+            sf.octet_length("value").alias("value_bytes"),
+            _header_bytes().alias("header_bytes"),
+            # integration/records/sender.py puts the header and a JSON value with an id; other values are not looked at
+            sf.when(
+                header("partitioner").isNotNull(), sf.get_json_object(sf.col("value").cast("string"), "$.id")
+            ).alias("value_id"),
+            sf.coalesce(header("producer"), header("partitioner")).alias("producer"),
+        ),
+        schema.RECORDS,
+        strict=False,  # Kafka has no records without these
+    )
+
+
+def _headers() -> Column:
+    return sf.coalesce("headers", sf.array().cast("array<struct<key string, value binary>>"))
+
+
+def _header_bytes() -> Column:
+    return sf.aggregate(
+        _headers(),
+        sf.lit(0),
+        lambda total, h: total + sf.octet_length(h["key"]) + sf.coalesce(sf.octet_length(h["value"]), sf.lit(0)),
+    )
+
+
+def lines(spark: SparkSession, folder: str) -> DataFrame:
+    """Every line of the ``*.jsonl`` files in a folder, at any depth -> ``file string, line string``. Lazy."""
+    return (
+        spark.read.option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", "*.jsonl")
+        .text(folder)
+        .select(sf.col("_metadata.file_path").alias("file"), sf.col("value").alias("line"))
+    )
+
+
+def published(spark: SparkSession, bootstrap: str | Connection, topic: Topics) -> DataFrame:
+    """The lines that were published to a topic, one a record -> ``file string, line string``, each once. Lazy.
+
+    Producers repeat what was not acknowledged in time, so a line may be there twice; no two events have the same line.
+    """
+    lines = source(spark, bootstrap, topic).select(
+        sf.format_string("kafka:%s-%d", "topic", "partition").alias("file"),
+        sf.coalesce(sf.col("value").cast("string"), sf.lit("")).alias("line"),
+    )
+    return lines.dropDuplicates(["line"])
+
+
+# What an event holds in columns of its own: the fields of schema.EVENTS as they are named in JSON.
+_COMPUTED = {"ts", "detail"}
+_TYPED = StructType([StructField(f.name, f.dataType) for f in schema.EVENTS.fields if f.name not in _COMPUTED])
+_BAD = "_bad"
+_REQUIRED = ("kind", "run", "src", "seq", "ts_ns", "mono_ns")  # as Event.from_json demands them
+
+
+def parse(lines: DataFrame) -> DataFrame:
+    """Lines -> ``file, line, reason, event, fields``; `reason` says why a line is no event, and is null if it is one.
+
+    The same lines pass as in `kafka_assignors.history.events.Event.from_json`, and two lines run together do not: a killed
+    writer can leave a line without its end, and Spark's reader would take the first event and drop the second.
+
+    Cost: lazy; persist it, and each line is parsed twice, once for the columns and once for the fields that have none.
+    Otherwise a filter of `events` has Spark parse it anew for each column that the filter reads.
+    """
+    typed = StructType([*_TYPED.fields, StructField("v", schema.INT), StructField(_BAD, schema.STRING)])
+    event, fields = sf.col("event"), sf.col("fields")
+    version = fields["v"]
+    lacks = sf.array_compact(sf.array(*(sf.when(event[name].isNull(), sf.lit(name)) for name in _REQUIRED)))
+    return lines.select(
+        "file",
+        "line",
+        sf.from_json("line", typed, {"columnNameOfCorruptRecord": _BAD}).alias("event"),
+        sf.from_json("line", MapType(StringType(), StringType())).alias("fields"),
+    ).withColumn(
+        "reason",
+        sf.when(fields.isNull(), sf.lit("no JSON object: torn or damaged"))
+        .when(sf.col("line").rlike(r'\}\s*\{\s*"v"\s*:'), sf.lit("two events in one line"))
+        .when(version.isNull(), sf.lit("no event version"))
+        .when(version != str(VERSION), sf.concat(sf.lit("unknown event version "), sf.substring(version, 1, 20)))
+        .when(event[_BAD].isNotNull(), sf.lit("a field of another type than the format's"))
+        .when(sf.size(lacks) > 0, sf.concat(sf.lit("lacks "), sf.array_join(lacks, ", "))),
+    )
+
+
+def events(parsed: DataFrame) -> DataFrame:
+    """Parsed lines -> `schema.EVENTS`. Lazy."""
+    event = sf.col("event")
+    # A commit's offsets have another shape than those of consume, which have the column: they stay whole in `detail`.
+    detail = sf.map_filter(
+        "fields",
+        lambda name, _: ~name.isin(*_TYPED.names, "v") | ((name == "offsets") & (event["kind"] != "consume")),
+    )
+    computed = {
+        "ts": sf.timestamp_micros(sf.expr("event.ts_ns div 1000")),
+        "incarnation": sf.coalesce(event["incarnation"], sf.lit(0)),
+        "detail": detail,
+    }
+    columns = (computed.get(name, event[name]).alias(name) for name in schema.EVENTS.names)
+    # An ``end`` is its file's, and nothing that happened; `kafka_assignors.integration.history.read` leaves it out as well.
+    told = parsed.where(sf.col("reason").isNull() & (event["kind"] != "end"))
+    return schema.conform(told.select(*columns), schema.EVENTS, strict=False)
+
+
+def rejected(parsed: DataFrame, run: str) -> DataFrame:
+    """Parsed lines that are no events -> `schema.REJECTED`. Lazy."""
+    return schema.conform(
+        parsed.where(sf.col("reason").isNotNull()).select(
+            sf.lit(run).alias("run"), "file", "reason", sf.substring("line", 1, 2000).alias("line"),
+            sf.lit(1).cast("long").alias("rows"),
+        ),
+        schema.REJECTED,
+    )  # fmt: skip
+
+
+def unread(
+    topics: Topics, read: Mapping[TopicPartition, int], aborted: Mapping[TopicPartition, int], run: str
+) -> list[tuple[str, str, str, str, int]]:
+    """Offsets of the topics that gave no record -> rows of `schema.REJECTED`.
+
+    Args:
+        topics: What `brokers.topics` found.
+        read: Records that were read, per topic-partition.
+        aborted: What `aborted` returns.
+        run: Id to put on every row.
+    """
+    rows = []
+    for tp, end in topics.end.items():
+        first, ranges = topics.first[tp], topics.ranges.get(tp, ())
+        size, there, gone = _size(ranges), read.get(tp, 0), aborted.get(tp, 0)
+        where = f"{first} to {end - 1}, of which {there} have a record that was read"
+        behind = f"{end} to {end + topics.open.get(tp, 0) - 1}"
+        for reason, at, n in (
+            ("offsets that are deleted: retention or a deletion", f"0 to {first - 1}", first),
+            ("offsets that were not asked for: --since, --until, --offsets or --sample", where, end - first - size),
+            ("records of aborted transactions", where, gone),
+            ("offsets without a record: compacted, or a transaction's own", where, size - there - gone),
+            ("offsets behind the begin of a transaction that is still open", behind, topics.open.get(tp, 0)),
+        ):
+            if n > 0:
+                rows.append((run, f"kafka:{tp.topic}-{tp.partition}", reason, at, n))
+    return rows

@@ -1,0 +1,1 @@
+"""Placement by key: hashes, presets, columns of keys, hot keys."""

@@ -1,0 +1,1 @@
+"""The partitioners, behind kafka-python's interface."""

@@ -1,0 +1,32 @@
+"""The key hashes in C, where an installed client brings them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..core.keys.keyed import Index, preset_named
+
+# preset -> function of confluent_kafka (2.13 and newer) with the same placement, about 0.1 µs a key.
+_TWINS = {
+    "java": "murmur2",
+    "librdkafka-murmur2": "murmur2",
+    "librdkafka": "consistent",
+    "sarama": "fnv1a",
+    "fnv1a": "fnv1a",
+}
+
+
+@cache
+def fastest(preset: str) -> Index:
+    """The fastest function at hand that places like a preset: confluent_kafka's where it is installed, else ours.
+
+    Raises:
+        UnknownName: No such preset.
+    """
+    ours = preset_named(preset).place
+    try:
+        import confluent_kafka
+    except ImportError:
+        return ours
+    native: Index = getattr(confluent_kafka, _TWINS.get(preset, ""), ours)
+    return native

@@ -1,0 +1,232 @@
+"""The partitioners that place by what the record says, or by where leaders are."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from ..core import explicit, geographic
+from ..core.roundrobin import RoundRobin
+from ..core.topic import Broker, TopicView
+from ..errors import ConfigError, InvalidPartition, UnknownName, UnknownPartition
+from .checked import CheckedPartitioner, OnChoice, Record, is_partitioner
+from .counters import Counters
+from .unkeyed import RoundRobinPartitioner
+
+log = logging.getLogger(__name__)
+
+
+class _FallingBack(CheckedPartitioner):
+    """Places some records by another partitioner."""
+
+    _fallback: Any = None
+
+    def _fall_back(self, record: Record) -> int:
+        self._last.chooser = self._fallback
+        chosen: int = self._fallback.partition(*record)
+        return chosen
+
+    def _fell_back(self) -> bool:
+        """Whether this thread's last record went to the fallback."""
+        return self._fallback is not None and getattr(self._last, "chooser", None) is self._fallback
+
+    def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
+        """A fallback hears of the batch itself."""
+        hook = getattr(self._fallback, "on_new_batch", None)
+        if hook is not None and self._fell_back():
+            hook(topic, cluster, prev_partition)
+        super().on_new_batch(topic, cluster, prev_partition)
+
+    def choose_again(self, view: TopicView, previous: int) -> bool:
+        """A fallback is asked again; other records stay."""
+        del view, previous
+        return self._fell_back()
+
+
+class ExplicitPartitioner(_FallingBack):
+    """The partition that the record names.
+
+    Args:
+        partition: ``(topic, serialized key, value) -> partition id``, or None or -1 for "no matter which". By default
+            the value's own ``partition`` (item of a mapping, attribute of an object), seen before serialization.
+        policy: What to do with a record that names no partition, or one that the topic does not have. ``"fallback"``:
+            ask `fallback`; the first unknown id of each topic is logged as a warning. ``"error"``: raise.
+            ``"refresh"``: as Java, ask the cluster until the named partition is there, for `refresh_timeout_ms`, then
+            raise; a record that names none goes to `fallback`.
+        refresh_timeout_ms: The longest that ``send()`` waits with ``"refresh"``, Java's ``max.block.ms``.
+        fallback: Another partitioner; by default a `RoundRobinPartitioner`.
+        rng, seed: For a random start of the default fallback; with neither it starts at partition 0.
+        on_choice, counters: See `CheckedPartitioner`.
+
+    ``send(partition=...)`` does not come here: kafka-python takes that as it is.
+
+    Raises:
+        ConfigError: An argument that cannot work, or would be ignored; UnknownName lists the policies.
+        InvalidPartition: From ``send()``: the answer is not an integer (under any policy), or `policy` is ``"error"``.
+        UnknownPartition: From ``send()`` with ``"refresh"``: no such partition in time.
+
+    Cost: O(1) a record beside `partition`.
+    Source: apache/kafka ``KafkaProducer#partition`` and ``#waitOnMetadata`` for a partition in the record: that is
+    ``"refresh"``. Java has no fallback, and refuses -1.
+    """
+
+    name = "explicit"
+    POLICIES = ("error", "refresh", "fallback")
+
+    def __init__(
+        self,
+        partition: Callable[[str, bytes | None, Any], object] | None = None,
+        *,
+        policy: Literal["error", "refresh", "fallback"] = "fallback",
+        refresh_timeout_ms: float = 60_000,
+        fallback: Any = None,
+        rng: random.Random | None = None,
+        seed: int | None = None,
+        on_choice: OnChoice | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        super().__init__(on_choice=on_choice, counters=counters)
+        if partition is not None and not callable(partition):
+            raise ConfigError(f"partition must be callable with (topic, key, value), not {partition!r}")
+        if policy not in self.POLICIES:
+            raise UnknownName("policy", policy, self.POLICIES)
+        if fallback is not None and policy == "error":
+            raise ConfigError("fallback is never asked with policy='error'; leave one of them out")
+        if fallback is not None and not is_partitioner(fallback):
+            raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
+        timeout = refresh_timeout_ms
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
+            raise ConfigError(f"refresh_timeout_ms must be a number above 0, not {timeout!r}")
+        self._of = partition
+        self.policy = policy
+        self.refresh_timeout_s = timeout / 1000
+        random_start = rng is not None or seed is not None
+        if fallback is not None and random_start:
+            raise ConfigError("rng and seed are for the default fallback; give them to yours instead")
+        self._fallback = fallback or RoundRobinPartitioner(random_start=random_start, rng=rng, seed=seed)
+        self._warned: set[str] = set()
+
+    def choose(self, view: TopicView, record: Record) -> object:
+        """The named partition, or what the policy says."""
+        answer = (
+            explicit.from_value(record.value)
+            if self._of is None
+            else self._of(record.topic, record.serialized_key, record.value)
+        )
+        named = explicit.choose(view, answer, self.name)
+        if named is not None:
+            return named
+        if self.policy == "error":
+            raise InvalidPartition(self.name, view.topic, answer, view.partitions, "or take policy='fallback'")
+        if answer is not None and answer != explicit.NO_PARTITION:
+            if self.policy == "refresh":
+                return self._wait_for(answer, view, record)
+            if view.topic not in self._warned:
+                self._warned.add(view.topic)
+                log.warning(
+                    "a record names partition %r of topic %r, which has %s..%s; placed by the fallback (said once a "
+                    "topic)", answer, view.topic, view.partitions[0], view.partitions[-1],
+                )  # fmt: skip
+        return self._fall_back(record)
+
+    def _wait_for(self, answer: Any, view: TopicView, record: Record) -> int:
+        """Ask the cluster until it has the partition."""
+        unknown = UnknownPartition(
+            self.name, view.topic, answer, view.partitions, f"waited {self.refresh_timeout_s:g} s for it to be added"
+        )
+        refresh = getattr(record.cluster, "request_update", None)
+        named = operator.index(answer)  # an integer, `explicit.choose` has seen to that
+        if named < 0 or refresh is None:
+            raise unknown
+        deadline = time.monotonic() + self.refresh_timeout_s
+        pause = threading.Event()  # never set: between two questions that were answered at once
+        while True:
+            answered = threading.Event()
+            future = refresh()
+            if not hasattr(future, "add_both"):
+                raise unknown  # an event loop's future: waiting here would stop the loop; its wrapper asks again
+            future.add_both(lambda *_, answered=answered: answered.set())
+            answered.wait(max(deadline - time.monotonic(), 0))
+            if named in (record.cluster.partitions_for_topic(view.topic) or ()):
+                self._topics.read(view.topic, record.cluster)
+                return named
+            if time.monotonic() >= deadline:
+                raise unknown
+            pause.wait(min(0.05, max(deadline - time.monotonic(), 0)))
+
+
+class GeographicPartitioner(_FallingBack):
+    """Partitions whose leader is where the record should go, one after the other; keys are ignored.
+
+    Args:
+        prefer: Where to go: a rack's name, or ``(leader, record) -> bool`` with the leader's ``id``, ``host`` and
+            ``rack`` and the record's ``topic``, ``key``, ``value``; `rack_is` and `host_like` make such. Of several,
+            in order, the first that any partition with a leader matches.
+        fallback: Another partitioner for records that nothing matches; by default they go round all partitions with a
+            leader. No match never raises.
+        on_choice, counters: See `CheckedPartitioner`.
+
+    Within a match the partitions' numbers of records differ by 1 at most while their leaders stay the same.
+
+    Raises:
+        ConfigError: No `prefer`, or one that is blank or cannot be called.
+        NoPartitions: From ``send()``.
+
+    Cost: O(leaders) a record, whatever the number of partitions.
+    Source: ours; Java has none. KIP-1123, which prefers a rack by bytes, is ``UniformPartitioner(rack=...)``.
+
+    >>> GeographicPartitioner("eu-1a", rack_is("eu-1b", "eu-1c")).name
+    'geographic'
+    """
+
+    name = "geographic"
+    sees_leaders = True
+
+    def __init__(
+        self,
+        *prefer: str | geographic.Where,
+        fallback: Any = None,
+        on_choice: OnChoice | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        super().__init__(on_choice=on_choice, counters=counters)
+        if not prefer:
+            raise ConfigError(
+                "GeographicPartitioner needs to know where to: a rack's name or a function of (leader, record)"
+            )
+        if fallback is not None and not is_partitioner(fallback):
+            raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
+        self._steps = tuple(_where(each) for each in prefer)
+        self._fallback = fallback
+        self._turns: dict[tuple[str, frozenset[Broker]], RoundRobin] = {}
+
+    def choose(self, view: TopicView, record: Record) -> object:
+        """The next partition of the first step that has any."""
+        match = geographic.matching(view, self._steps, record)
+        if match is None and self._fallback is not None:
+            return self._fall_back(record)
+        leaders, found = match or (frozenset(), view.candidates)
+        turn = self._turns.get((view.topic, leaders))
+        if turn is None:
+            turn = self._turns.setdefault((view.topic, leaders), RoundRobin())
+        self._last.chooser = turn
+        return turn.among(found)
+
+
+def _where(prefer: object) -> geographic.Where:
+    if isinstance(prefer, str):
+        return geographic.rack_is(prefer)
+    if not callable(prefer):
+        raise ConfigError(f"prefer must be a rack's name or callable with (leader, record), not {prefer!r}")
+    where: geographic.Where = prefer
+    return where
+
+
+rack_is, host_like = geographic.rack_is, geographic.host_like
+
+__all__: Sequence[str] = ["Broker", "ExplicitPartitioner", "GeographicPartitioner", "host_like", "rack_is"]
