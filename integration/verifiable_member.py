@@ -1,6 +1,7 @@
 """Our member behind the command line of Kafka's VerifiableConsumer, so that Kafka's own system tests can drive it.
 
-``python -m kafka_assignors.integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …`` takes the options of
+``python -m kafka_assignors.integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …``
+takes the options of
 Java's tool and prints its events, a JSON object a line on standard output; the log goes to standard error. SIGTERM and
 SIGINT make it leave the group. ``--assignment-strategy`` takes Java's class names, for which ours stand, and our own
 names. For kafkatest: ``{"VerifiableConsumer": {"class": "kafkatest.services.verifiable_client.VerifiableClientApp",

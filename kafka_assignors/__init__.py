@@ -57,7 +57,7 @@ __all__ = [
 _CORE = {
     "Group": ".core.group",
     "Member": ".core.group",
-    "Plan": ".core.plan",
+    "Plan": ".plans.plan",
     "TopicPartition": ".core.group",
     "plan": ".planning",
 }

@@ -1,4 +1,5 @@
-"""pytest fixtures: a broker, a cluster, judged groups; opt in by ``pytest_plugins = ["kafka_assignors.pytest_plugin"]``.
+"""pytest fixtures: a broker, a cluster, judged groups; opted into by
+``pytest_plugins = ["kafka_assignors.pytest_plugin"]``.
 
 Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|shared|docker|external``,
 ``--kafka-bootstrap host:port``, ``--kafka-config client.properties`` and ``--kafka-version`` for the one broker,
@@ -316,7 +317,7 @@ def kafka_group(
     When the test's function is over every member ends, and everything that happened is judged: a verdict that is false
     or unknown fails the test, with the witnesses and how to judge the kept history again. ``unknown_ok=True`` lets it
     pass if what is unknown is of that group. ``require={"C3"}``: an unknown verdict unless that law was judged. Records
-    sent by `kafka_assignors.integration.records.sender` into ``group.folder`` are judged as well. An external broker's groups are removed at
+    sent by `integration.records` into ``group.folder`` are judged as well. An external broker's groups are removed at
     the end of the session.
     """
     judged = request.node.stash[_JUDGED] = _Judged(kafka_history)

@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from .cli import app
+    from kafka_assignors.pipeline.cli import app
 except ModuleNotFoundError as error:
     sys.exit(f"error: python -m kafka_assignors.pipeline needs {error.name}: pip install 'kafka-assignors[spark]'")
 

@@ -1,7 +1,7 @@
 """The command line, and the only file that starts Spark.
 
-``python -m kafka_assignors.pipeline`` runs Spark on this machine. Started by ``spark-submit`` the same job takes the master, the jars
-and the resources it is given.
+``python -m kafka_assignors.pipeline`` runs Spark on this machine. Started by ``spark-submit`` the job takes the
+master, the jars and the resources it is given.
 """
 
 from __future__ import annotations

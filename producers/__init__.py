@@ -1,7 +1,7 @@
 """Which partition gets a record: Java's placement, and others', for Python producers.
 
-The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); `kafka_assignors.producers.confluent`,
-`kafka_assignors.producers.aiokafka` and `kafka_assignors.producers.spark` take them, or their rules, to other clients. Each client is an extra.
+The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); the modules `confluent`, `aiokafka`
+and `spark` take them, or their rules, to other clients. Each client is an extra.
 
 >>> from producers import partition_for_key
 >>> partition_for_key(b"kafka", 12)

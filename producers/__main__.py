@@ -1,4 +1,4 @@
-"""``python -m kafka_assignors.producers audit|growth``: which hash placed a topic's keys, and what more partitions would move."""
+"""``python -m kafka_assignors.producers``: which hash placed a topic's keys, and what more partitions would move."""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ class PartitioningProducer(Producer):
     that librdkafka does not take (``BufferError``: its queue is full) leaves no trace in the partitioner.
 
     ``AIOProducer`` makes a ``Producer`` of its own, which no partitioner of this package can reach. Use
-    `kafka_assignors.producers.aiokafka`, or give ``AIOProducer.produce(partition=...)`` what `kafka_assignors.producers.partition_for_key` answers.
+    `producers.aiokafka`, or give ``AIOProducer.produce(partition=...)`` what `producers.partition_for_key`
+    answers.
 
     Raises:
         ConfigError: An argument that cannot work, or ``partitioner`` or a serializer's builder in `config`.

@@ -1,4 +1,6 @@
-"""Build an image for the `docker` backend where no registry can be reached: ``python -m kafka_assignors.integration.broker.image``.
+"""Build an image for the `docker` backend where no registry can be reached.
+
+Run by ``python -m kafka_assignors.integration.broker.image``.
 
 Debian's base system and its Java from the mirror that apt is configured with (``debootstrap``), and the pinned Kafka
 jars in ``/opt/kafka/libs``, as the official image has them. It is started as the official one is: ``KAFKA_A_B=c`` in

@@ -27,9 +27,7 @@ def fault_of(row: Any) -> str | None:
 
 @cache
 def _schema() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(
-        files("kafka_assignors.integration").joinpath("history.schema.json").read_text("utf-8")
-    )
+    found: Mapping[str, Any] = json.loads(files(__package__).joinpath("history.schema.json").read_text("utf-8"))
     return found
 
 

@@ -177,7 +177,7 @@ class MemberProcess(ABC):
 
 
 class PythonProcess(MemberProcess):
-    """A member that writes its history by itself: `kafka_assignors.integration.members.clients.kafka_python`, or another module that takes its configuration.
+    """A member that writes its history by itself: a module of `members.clients`, say.
 
     Args:
         config: What to do.

@@ -1,4 +1,6 @@
-"""The proxy's process: ``python -m kafka_assignors.integration.proxy.relay HISTORY RUN PORT:BEHIND…``; `FaultProxy` starts it.
+"""The proxy's process; `FaultProxy` starts it.
+
+Run by ``python -m kafka_assignors.integration.proxy.relay HISTORY RUN PORT:BEHIND…``.
 
 A process of its own, so that a harness that computes, or stands at a breakpoint, holds up no heartbeat. Orders come as
 JSON lines on standard input, each answered by a line when it is in force; its end ends the process. Each fault is in

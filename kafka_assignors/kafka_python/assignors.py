@@ -50,7 +50,7 @@ class _Sticky(Assignor):
             comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
             default, always answers the optimal assignment.
         racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
-            matrix {member rack: {replica rack: cost}}; see `kafka_assignors.core.sticky.objective.Objective`. All members
+            matrix {member rack: {replica rack: cost}}; see `core.sticky.objective.Objective`. All members
             should have the same; `kafka_assignors.core.group.options` says what holds where they differ.
         order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
 
@@ -85,7 +85,7 @@ PROTOCOLS = ("auto", "cooperative", "eager")
 
 
 class CooperativeStickyAssignor(_Sticky):
-    """``cooperative-sticky``: see `kafka_assignors.core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
+    """``cooperative-sticky``: see `core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
     Alone, or beside other cooperative assignors, its consumer rebalances incrementally (COOPERATIVE). Beside an eager
     one the consumer stays EAGER: it revokes all before each join, so it claims nothing. That is what a rolling change

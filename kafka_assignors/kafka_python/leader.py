@@ -145,7 +145,7 @@ def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[bulk
     return [bulk.Claimed(columns, row) for row in range(len(held))]
 
 
-class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg,misc]
+class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg]
     """A ``ConsumerProtocolAssignment`` that is bytes until somebody looks into it.
 
     kafka-python sends what `encode` returns and looks at nothing else. Whoever does, or changes it, finds a

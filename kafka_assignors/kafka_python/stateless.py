@@ -123,7 +123,7 @@ class ConfigAssignor(Assignor):
 
 
 class ConsistentHashAssignor(Assignor):
-    """``consistent-hash``: no member above 1 + `epsilon` times the mean; see `kafka_assignors.core.stateless.consistent.assign`.
+    """``consistent-hash``: no member above 1 + `epsilon` times the mean; see `core.stateless.consistent.assign`.
 
     Raises:
         ConfigError: `rack` is no string, or an option is not as described there.

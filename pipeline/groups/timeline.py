@@ -56,7 +56,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
 
     Cost: lazy; five shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
     generations.
-    Source: the rule of integration/checker/timeline.py, in windows instead of a loop; the tests hold one against the other.
+    Source: the rule of `integration.checker.timeline`, in windows instead of a loop; tests compare the two.
     """
     process = list(PROCESS)
     holding = [*process, "topic", "partition"]

@@ -219,7 +219,7 @@ _REQUIRED = ("kind", "run", "src", "seq", "ts_ns", "mono_ns")  # as Event.from_j
 def parse(lines: DataFrame) -> DataFrame:
     """Lines -> ``file, line, reason, event, fields``; `reason` says why a line is no event, and is null if it is one.
 
-    The same lines pass as in `kafka_assignors.history.events.Event.from_json`, and two lines run together do not: a killed
+    The same lines pass as in `history.events.Event.from_json`, and two lines run together do not: a killed
     writer can leave a line without its end, and Spark's reader would take the first event and drop the second.
 
     Cost: lazy; persist it, and each line is parsed twice, once for the columns and once for the fields that have none.
@@ -259,7 +259,7 @@ def events(parsed: DataFrame) -> DataFrame:
         "detail": detail,
     }
     columns = (computed.get(name, event[name]).alias(name) for name in schema.EVENTS.names)
-    # An ``end`` is its file's, and nothing that happened; `kafka_assignors.integration.history.read` leaves it out as well.
+    # An ``end`` is its file's, and nothing that happened; `integration.history` leaves it out as well.
     told = parsed.where(sf.col("reason").isNull() & (event["kind"] != "end"))
     return schema.conform(told.select(*columns), schema.EVENTS, strict=False)
 

@@ -48,7 +48,7 @@ def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker
             assert any(line.endswith("ready\n") for line in run.stdout), "it never came to its middle"
             started = psutil.Process(run.pid).children(recursive=True)
             names = " ".join(" ".join(process.cmdline()) for process in started)
-            assert all(f"integration.{client}" in names for client in ("member", "confluent_member"))
+            assert all(f"members.clients.{client}" in names for client in ("kafka_python", "confluent"))
             assert "VerifiableConsumer" in names
 
             os.killpg(run.pid, how)

@@ -137,7 +137,8 @@ def test_at_a_terminal_it_asks(answer: bytes, code: int, unchanged: Broker, tmp_
     os.write(terminal, answer)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "kafka_assignors.integration", "run", "range-skew", "--bootstrap", unchanged.bootstrap,
+            [sys.executable, "-m", "kafka_assignors.integration", "run", "range-skew",
+             "--bootstrap", unchanged.bootstrap,
              "--out", str(tmp_path / "out")],
             stdin=theirs, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False,
         )  # fmt: skip
@@ -192,12 +193,22 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
     """Also of names that don't exist, on a broker that makes topics unasked."""
     where = ("--bootstrap", unchanged.bootstrap)
     commands = [
-        (("integration", "watch", "billing", "--once", "--bootstrap", f"127.0.0.1:1,{unchanged.bootstrap}"), 0),
-        (("integration", "watch", "nobody", "--once", *where), 3),
-        (("producers", "audit", "orders", *where), 0),
-        (("producers", "audit", "nowhere", *where), 2),
-        (("producers", "growth", "--from", "12", "--to", "24", "--topic", "orders", *where), 0),
-        (("producers", "growth", "--from", "12", "--to", "24", "--topic", "nowhere", *where), 2),
+        (
+            (
+                "kafka_assignors.integration",
+                "watch",
+                "billing",
+                "--once",
+                "--bootstrap",
+                f"127.0.0.1:1,{unchanged.bootstrap}",
+            ),
+            0,
+        ),
+        (("kafka_assignors.integration", "watch", "nobody", "--once", *where), 3),
+        (("kafka_assignors.producers", "audit", "orders", *where), 0),
+        (("kafka_assignors.producers", "audit", "nowhere", *where), 2),
+        (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "--topic", "orders", *where), 0),
+        (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "--topic", "nowhere", *where), 2),
     ]
     for command, code in commands:
         done = subprocess.run(

@@ -20,7 +20,7 @@ from tests.judge.test_truncation import unclean
 from .story import Story, churn, given_up
 
 SCHEMA: dict[str, Any] = json.loads(
-    files("kafka_assignors.integration").joinpath("history.schema.json").read_text("utf-8")
+    files("kafka_assignors.integration.history").joinpath("history.schema.json").read_text("utf-8")
 )
 VALIDATOR = Draft202012Validator(SCHEMA)
 

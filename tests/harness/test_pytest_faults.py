@@ -111,7 +111,8 @@ def test_a_seed_draws_one_scenario_and_another_seed_another(name: str) -> None:
 
 
 def test_a_seed_draws_the_same_whatever_the_hash_seed() -> None:
-    program = "from kafka_assignors.integration.scenario.chaos import named; print([named(n, 7).steps for n in ('chaos', 'soak')])"
+    program = "from kafka_assignors.integration.scenario.chaos import named\n"
+    program += "print([named(n, 7).steps for n in ('chaos', 'soak')])"
     told = {
         subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True

@@ -29,8 +29,8 @@ from .inplace import Case, Recorder, Session, forked
 from .mutants import mutants, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
-SUBJECTS = ("checker", "timeline", "ledger", "history", "changes", "zombies", "laws", "integrity")
-"""What is mutated, below ``integration/``: modules, and folders of modules."""
+SUBJECTS = ("checker", "history")
+"""What is mutated, below ``integration/``: the rooms of the judge."""
 
 TESTS = (
     "judge/test_accepted.py",
@@ -91,7 +91,7 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        parts = case.file.relative_to(ROOT).with_suffix("").parts
+        parts = ("kafka_assignors", *case.file.relative_to(ROOT).with_suffix("").parts)
         self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
@@ -163,7 +163,7 @@ def run_by_imports() -> Recorder:
 
 def forget() -> None:
     """Of what was imported, keep only what no mutant, nor a test of one, may be part of."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("integration", "tests")]:
+    for name in [name for name in sys.modules if name.startswith(("kafka_assignors.integration.", "tests."))]:
         if not name.startswith(__package__ or ""):
             del sys.modules[name]
 

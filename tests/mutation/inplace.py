@@ -173,7 +173,7 @@ def change(case: Case) -> None:
         raise LookupError(f"{case.file}:{line} has no function")
     for function in found:
         function.__code__ = new
-    ours = [m for name, m in sys.modules.items() if name.partition(".")[0] in ("integration", "tests")]
+    ours = [m for name, m in sys.modules.items() if name.startswith(("kafka_assignors.integration.", "tests."))]
     for each in ours:  # what was computed without the change
         for value in list(vars(each).values()):
             if callable(clear := getattr(value, "cache_clear", None)) and getattr(value, "__wrapped__", None):

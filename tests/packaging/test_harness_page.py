@@ -80,10 +80,12 @@ def test_every_test_that_the_page_names_is_there() -> None:
 def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
     """A scenario, its picture, the kept history judged again, and a group watched, by the README's own lines."""
     lines = re.findall(
-        r"^\.venv/bin/python -m (integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$", README, re.MULTILINE
+        r"^\.venv/bin/python -m (kafka_assignors\.integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$",
+        README,
+        re.MULTILINE,
     )
     play, judge, watch = (
-        next(line.split() for line in lines if line.startswith(f"integration {verb} "))
+        next(line.split() for line in lines if line.startswith(f"kafka_assignors.integration {verb} "))
         for verb in ("run", "judge", "watch")
     )
     out = tmp_path / "out"

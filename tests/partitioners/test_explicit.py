@@ -107,14 +107,14 @@ def test_what_is_no_integer_raises_under_any_policy(policy, answer):
 
 def test_an_unknown_partition_is_logged_once_a_topic_and_placed_by_the_fallback(caplog):
     sender = Sender(ExplicitPartitioner(lambda *_: 99), cluster({"t": [0] * 6, "u": [0] * 2}))
-    with caplog.at_level(logging.WARNING, logger="producers"):
+    with caplog.at_level(logging.WARNING, logger="kafka_assignors.producers"):
         assert [sender.send(topic) for topic in "ttutt"] == [0, 1, 0, 2, 3]
     assert [record.args[:2] for record in caplog.records] == [(99, "t"), (99, "u")]
 
 
 def test_no_partition_is_nothing_to_log(caplog):
     sender = Sender(ExplicitPartitioner(), cluster({"t": [0] * 6}))
-    with caplog.at_level(logging.WARNING, logger="producers"):
+    with caplog.at_level(logging.WARNING, logger="kafka_assignors.producers"):
         sender.send("t", {"partition": -1})
         sender.send("t", {"partition": None})
     assert caplog.records == []

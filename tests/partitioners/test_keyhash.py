@@ -67,7 +67,7 @@ def test_a_frozen_modulus_keeps_every_key_where_it_was():
 
 
 def test_consistent_says_loudly_that_it_is_alone(caplog):
-    with caplog.at_level(logging.WARNING, logger="producers"):
+    with caplog.at_level(logging.WARNING, logger="kafka_assignors.producers"):
         KeyHashPartitioner("consistent")
         KeyHashPartitioner("java")
     assert ["places keys like no other client" in r.message for r in caplog.records] == [True]

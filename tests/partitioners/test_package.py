@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors import producers
+from kafka_assignors.producers import kafka_python
 from kafka_assignors.producers.core import geographic
 from kafka_assignors.producers.core.keys import keyed, murmur2
+from kafka_assignors.producers.partitioners import counters, placed
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_CLIENT = """
 import sys
 sys.modules["kafka"] = None  # what an import finds when the package is not installed
-import producers
+from kafka_assignors import producers
 print(producers.murmur2(b"kafka"), producers.partition_for_key(b"kafka", 12))
 print(producers.DefaultPartitioner().preset)
 """
@@ -25,7 +27,7 @@ print(producers.DefaultPartitioner().preset)
 WITHOUT_C = """
 import sys
 sys.modules["confluent_kafka"] = None
-from producers import PRESETS, KeyHashPartitioner, partition_for_key
+from kafka_assignors.producers import PRESETS, KeyHashPartitioner, partition_for_key
 from tests.partitioners.clusters import cluster
 
 metadata, keys = cluster({"t": [0] * 7}), [b"", b"x" * 300, bytes(range(256)), *(b"user-%d" % i for i in range(500))]
@@ -72,9 +74,9 @@ def test_every_public_name_is_there_and_no_other():
         keyed,
         murmur2,
         geographic,
-        kafka_assignors.producers.partitioners.counters,
-        kafka_assignors.producers.partitioners.placed,
-        kafka_assignors.producers.kafka_python,
+        counters,
+        placed,
+        kafka_python,
     ],
 )
 def test_examples_in_docstrings(module):

@@ -236,7 +236,7 @@ def test_every_command_that_is_documented_exists() -> None:
         *root.glob("*.md"),
         *root.glob("docs/*.md"),
         *root.glob("integration/**/*.py"),
-        *root.glob("pipeline/*.py"),
+        *root.glob("pipeline/**/*.py"),
     ]
     known = {
         name: {option for parameter in command.params for option in parameter.opts} | {"--help"}

@@ -1,4 +1,4 @@
-"""aiokafka's consumer in one process: ``python -m kafka_assignors.integration.members.clients.aiokafka CONFIG.json``. It writes events.
+"""aiokafka's consumer in one process, which writes events. Takes the path of its configuration.
 
 As `member`, which it follows in all but the client. aiokafka rebalances in a task of its own, also while a batch is
 being worked on: its revoked callback waits here for the batch's commit, as every careful member's must. aiokafka has no

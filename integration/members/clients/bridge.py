@@ -1,4 +1,4 @@
-"""A bridged confluent-kafka consumer in one process: ``python -m kafka_assignors.integration.members.clients.bridge CONFIG.json``.
+"""A bridged confluent-kafka consumer in one process. Takes the path of its configuration.
 
 It is an application that works: it tells what `BridgedConsumer` returned to it (``consume``) and what it has finished
 working on (``finished``), which law C6 holds against what is committed. Further settings of its consumer are

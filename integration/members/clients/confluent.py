@@ -1,4 +1,4 @@
-"""librdkafka's consumer in one process: ``python -m kafka_assignors.integration.members.clients.confluent CONFIG.json``, by confluent-kafka.
+"""librdkafka's consumer in one process, by confluent-kafka. Takes the path of its configuration.
 
 It speaks as Java's VerifiableConsumer does, a JSON object a line on standard output, which `verifiable` turns into
 events. librdkafka tells, beyond that, of lost partitions: ``partitions_lost``. It doesn't tell its generation.

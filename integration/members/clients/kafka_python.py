@@ -1,4 +1,6 @@
-"""One consumer in one process: ``python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json``. It writes events and judges nothing.
+"""kafka-python's consumer in one process, which writes events and judges nothing.
+
+Run by ``python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json``.
 
 Each event is in the file before the member acts on it, so a killed member leaves a true history, up to a torn last
 line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has lost the

@@ -1,6 +1,6 @@
 """Members that speak as Kafka's VerifiableConsumer does: Java's own, in a JVM each, librdkafka's, and ours.
 
-They print a JSON object per callback, poll and commit, which become the events of `kafka_assignors.history.events`. What they
+They print a JSON object per callback, poll and commit, which become the events of `history.events`. What they
 don't tell is taken from the coordinator log: the generation of a callback, the member id, and whether what Java reports
 as revoked (its tool doesn't override ``onPartitionsLost``) was lost. What their leader saw of the cluster is unknown.
 

@@ -1,4 +1,4 @@
-"""aiokafka's: ``python -m kafka_assignors.integration.members.transformers.aiokafka CONFIG.json``. As `kafka_assignors.integration.members.clients.aiokafka`.
+"""aiokafka's transforming member. Takes the path of its configuration, as `members.clients.aiokafka` does.
 
 Its producer sends offsets under a group id alone, without a member or a generation (aiokafka#844), so that no broker
 can fence a member that was evicted: law X2 shows it.

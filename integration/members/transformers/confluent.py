@@ -1,4 +1,4 @@
-"""librdkafka's: ``python -m kafka_assignors.integration.members.transformers.confluent CONFIG.json``. As `confluent_member`.
+"""librdkafka's transforming member. Takes the path of its configuration, as `members.clients.confluent` does.
 
 Beyond what that prints it tells ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it
 is committed, and ``rewound`` after it was aborted.

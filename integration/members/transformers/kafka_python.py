@@ -1,4 +1,4 @@
-"""kafka-python's: ``python -m kafka_assignors.integration.members.transformers.kafka_python CONFIG.json``. As `kafka_assignors.integration.members.clients.kafka_python`."""
+"""kafka-python's transforming member. Takes the path of its configuration, as `members.clients.kafka_python` does."""
 
 from __future__ import annotations
 
