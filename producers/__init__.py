@@ -1,9 +1,9 @@
 """Which partition gets a record: Java's placement, and others', for Python producers.
 
-The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); the modules `confluent`, `aiokafka`
-and `spark` take them, or their rules, to other clients. Each client is an extra.
+The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); the modules `confluent`,
+`aiokafka` and `spark` take them, or their rules, to other clients. Each client is an extra.
 
->>> from producers import partition_for_key
+>>> from kafka_assignors.producers import partition_for_key
 >>> partition_for_key(b"kafka", 12)
 4
 """

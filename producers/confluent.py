@@ -1,6 +1,6 @@
 """The partitioners for confluent-kafka, whose own are C functions to be named, and never Python.
 
->>> from producers import RoundRobinPartitioner
+>>> from kafka_assignors.producers import RoundRobinPartitioner
 >>> with_python = {"bootstrap.servers": "localhost:9092"}, RoundRobinPartitioner()
 """
 

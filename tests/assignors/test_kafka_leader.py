@@ -170,10 +170,9 @@ def vars_of(partition):
 def test_private_names_of_kafka_python_stand_in_one_file():
     """What `kafka_consumer` names, no other file names of anything but its own ``self``."""
     names = {name for private in kafka_consumer.PRIVATE for name in private.path.split(".") if name.startswith("_")}
-    folder = Path(kafka_consumer.__file__).parent
-    for path in folder.glob("*.py"):
-        if path.name in ("kafka_consumer.py", "aiokafka.py"):
-            continue
+    package = Path(kafka_consumer.__file__).parents[1]
+    paths = [*package.glob("*.py"), *package.glob("confluent/*.py"), *package.glob("kafka_python/*.py")]
+    for path in {*paths} - {Path(kafka_consumer.__file__), package / "aiokafka.py"}:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in names | {"_coordinator"}:
                 assert getattr(node.value, "id", "") in ("self", "one"), f"{path.name}:{node.lineno} {node.attr}"

@@ -309,7 +309,8 @@ def test_the_core_works_without_kafka_python_and_the_error_names_the_extra():
     done = run(
         "import sys; sys.modules['kafka'] = None\n"
         "import kafka_assignors\n"
-        "from kafka_assignors.core import cooperative, group, sticky\n"
+        "from kafka_assignors.core import group\n"
+        "from kafka_assignors.core.sticky import sticky\n"
         "print(sticky.assign(group.Group([group.Member('a', {'t'})], {'t': 1})))\n"
         "kafka_assignors.RangeAssignor\n"
     )

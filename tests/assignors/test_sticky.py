@@ -208,7 +208,14 @@ def test_ten_thousand_partitions_and_fifty_members(assign):
 
 @pytest.mark.parametrize(
     "module",
-    ["core.range", "core.roundrobin", "core.sticky", "core.cooperative", "election", "kafka_python"],
+    [
+        "core.stateless.range",
+        "core.stateless.roundrobin",
+        "core.sticky.sticky",
+        "core.sticky.cooperative",
+        "election",
+        "kafka_python.assignors",
+    ],
 )
 def test_documented_examples(module):
     result = doctest.testmod(importlib.import_module(f"kafka_assignors.{module}"))

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60
 OWNER = """
 import signal
-from integration.broker.cluster import start_cluster
+from kafka_assignors.integration.broker.cluster import start_cluster
 cluster = start_cluster(1)
 cluster.nodes[0].pause()
 print(*cluster.pids(), flush=True)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_S = 90
 OWNER = """
 import signal
-from integration.broker.cluster import start_cluster
+from kafka_assignors.integration.broker.cluster import start_cluster
 cluster = start_cluster(1, backend="docker", timeout_s=150)
 cluster.nodes[0].pause()
 print(cluster.nodes[0]._place._containers.network.name, *cluster.pids(), flush=True)

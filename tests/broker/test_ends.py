@@ -18,7 +18,7 @@ pytestmark = pytest.mark.broker
 ROOT = Path(__file__).parents[2]
 OWNER = """
 import signal, sys
-from integration.broker import start_broker
+from kafka_assignors.integration.broker import start_broker
 with start_broker(sys.argv[1]) as broker:
     if "killed" in sys.argv:
         broker.kill()

@@ -67,7 +67,7 @@ def test_members_that_wait_for_others_do_not_outlive_their_harness(
     program = textwrap.dedent(f"""
         import json, os, signal, time
         from pathlib import Path
-        from integration.group import MemberGroup
+        from kafka_assignors.integration.members.group import MemberGroup
         folder, topic = Path({str(tmp_path)!r}), {kafka_topic(partitions=3)!r}
         with MemberGroup({kafka_broker.bootstrap!r}, "waiting", folder, "run", session_timeout_ms=30000) as group:
             for name in ("m1", "m2"):

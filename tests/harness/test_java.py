@@ -21,7 +21,7 @@ from ..waiting import finished
 ROOT = Path(__file__).parents[2]
 OWNER = """
 import signal
-from integration.java import LiveJava
+from kafka_assignors.integration.broker.java import LiveJava
 java = LiveJava()
 print(*java.pids(), flush=True)
 signal.pause()

@@ -258,7 +258,7 @@ def test_no_java_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: 
     program = textwrap.dedent(f"""
         import signal
         from pathlib import Path
-        from integration.group import MemberGroup
+        from kafka_assignors.integration.members.group import MemberGroup
         with MemberGroup({kafka_broker.bootstrap!r}, "java-orphans", Path({str(tmp_path)!r}), "run") as group:
             for name in ("j1", "j2"):
                 group.start(name, [{kafka_topic(partitions=2)!r}], ["range"], client="java")

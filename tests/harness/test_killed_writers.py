@@ -36,7 +36,7 @@ MILESTONES = ("start", "generation", "assigned_begin", "assigned_end", "consume"
 PROGRAM = f"""
 import os, sys
 from pathlib import Path
-from kafka_assignors.events import EventWriter
+from kafka_assignors.history.events import EventWriter
 folder = Path(sys.argv[1])
 ROW = dict(topic="t", partition=0, last=0, count=1, bytes=0)
 for i in range({WRITERS}):

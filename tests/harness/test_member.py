@@ -291,7 +291,7 @@ def test_no_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeT
     program = textwrap.dedent(f"""
         import signal
         from pathlib import Path
-        from integration.group import MemberGroup
+        from kafka_assignors.integration.members.group import MemberGroup
         with MemberGroup({kafka_broker.bootstrap!r}, "orphans", Path({str(tmp_path)!r}), "run") as group:
             for name in ("m1", "m2"):
                 group.start(name, [{kafka_topic(partitions=2)!r}], ["range"])

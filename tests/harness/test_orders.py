@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import time
-from integration.orders import Orders
+from kafka_assignors.integration.members.orders import Orders
 
 orders = Orders()
 orders.listen()

@@ -187,8 +187,8 @@ def test_no_proxy_outlives_its_harness(kafka_broker: Broker, tmp_path: Path) -> 
     program = textwrap.dedent(f"""
         import signal
         from pathlib import Path
-        from integration.broker.settings import Route
-        from integration.proxy import FaultProxy
+        from kafka_assignors.integration.broker.settings import Route
+        from kafka_assignors.integration.proxy import FaultProxy
         proxy = FaultProxy([Route(*{tuple(kafka_broker.routes[0])})], Path({str(tmp_path)!r}), "run")
         print(proxy._process.pid, flush=True)
         signal.pause()

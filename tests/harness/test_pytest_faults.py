@@ -29,7 +29,7 @@ from .test_pytest_plugin import pytest_in, report_of
 SUITE = """
 import random
 
-from integration.proxy import Reset
+from kafka_assignors.integration.proxy import Reset
 
 
 def test_survives_resets(kafka_group, kafka_faults, kafka_topic, kafka_seed):

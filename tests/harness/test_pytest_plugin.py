@@ -35,7 +35,7 @@ import json
 
 import pytest
 
-from integration.errors import NotStable
+from kafka_assignors.integration.errors import NotStable
 
 
 def dropped(kafka_group, topic):

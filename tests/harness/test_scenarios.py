@@ -144,7 +144,7 @@ def test_no_paused_member_outlives_its_harness(
     program = textwrap.dedent(f"""
         import signal
         from pathlib import Path
-        from integration.group import MemberGroup
+        from kafka_assignors.integration.members.group import MemberGroup
         with MemberGroup({kafka_broker.bootstrap!r}, "paused-orphan", Path({str(tmp_path)!r}), "run") as group:
             group.start("m1", [{kafka_topic()!r}], ["range"])
             group.wait_stable()

@@ -72,7 +72,7 @@ KILLED = """
 import os, resource, signal, sys
 from pathlib import Path
 from kafka_assignors.weights import Weights
-from pipeline.weights import write
+from kafka_assignors.pipeline.load.weights import write
 path, sizes = Path(sys.argv[1]), range(*map(int, sys.argv[2:]))
 signals = set()
 for size in sizes:

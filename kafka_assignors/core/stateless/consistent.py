@@ -67,7 +67,7 @@ def assign(
     Cost: O((P + M * virtual_nodes) log) time: hashing and one sort; what does not fit is a small part, tried again.
     Source: Mirrokni, Thorup, Zadimoghaddam 2016, "Consistent Hashing with Bounded Loads" (arXiv 1608.01350).
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> group = Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 6})
     >>> assign(group)
     {'a': {'t': [0, 2, 4]}, 'b': {'t': [1, 3, 5]}}

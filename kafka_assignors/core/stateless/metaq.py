@@ -50,7 +50,7 @@ def default(group: Group) -> Assignment:
     Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper``; the rule is
     that of Kafka 0.7.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> default(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 12}))
     {'a': {'t': [0, 1, 2, 3, 10, 11]}, 'b': {'t': [4, 5, 6, 7, 8, 9]}}
     """
@@ -88,7 +88,7 @@ def consistent_hash(group: Group, *, broker_id: int = 0) -> Assignment:
     Cost: O((P + M) log M + T * M). Deterministic.
     Source: ``ConsisHashStrategy``, ``HashAlgorithm.KETAMA_HASH`` of killme2008/Metamorphosis.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> consistent_hash(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 6}))
     {'a': {'t': [0, 1, 2, 3, 4]}, 'b': {'t': [5]}}
     """

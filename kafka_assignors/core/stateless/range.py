@@ -34,7 +34,7 @@ def assign(group: Group) -> Assignment:
     Cost: O(P * M) time when racks count, O(P log P + T * M) otherwise. Deterministic.
     Source: ``RangeAssignor`` of apache/kafka 4.3.0, KIP-881, static members first (KIP-345).
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 3, "u": 2}))
     {'b': {'t': [2]}, 'a': {'t': [0, 1], 'u': [0, 1]}}
     """

@@ -37,7 +37,7 @@ def average(group: Group) -> Assignment:
     Cost: O(P + T * M). Deterministic.
     Source: ``AllocateMessageQueueAveragely`` of apache/rocketmq.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> average(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 5}))
     {'a': {'t': [0, 1, 2]}, 'b': {'t': [3, 4]}}
     """
@@ -62,7 +62,7 @@ def average_by_circle(group: Group) -> Assignment:
     Cost: O(P + T * M). Deterministic.
     Source: ``AllocateMessageQueueAveragelyByCircle`` of apache/rocketmq.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> average_by_circle(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 5}))
     {'a': {'t': [0, 2, 4]}, 'b': {'t': [1, 3]}}
     """
@@ -113,7 +113,7 @@ def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_
     Cost: O(P log M + M * virtual_nodes + T * M). Deterministic.
     Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter`` of apache/rocketmq.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> consistent_hash(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 6}))
     {'a': {'t': [1, 4]}, 'b': {'t': [0, 2, 3, 5]}}
     """
@@ -184,7 +184,7 @@ def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
     Cost: O(P + T * M), and what `inner` takes. Deterministic.
     Source: ``AllocateMachineRoomNearby`` of apache/rocketmq.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> members = [Member("a", {"t"}, rack="r1"), Member("b", {"t"}, rack="r2")]
     >>> machine_room_nearby(Group(members, {"t": 4}, leaders={"t": ["r1", "r2", "r1", "r3"]}))
     {'a': {'t': [0, 2, 3]}, 'b': {'t': [1]}}

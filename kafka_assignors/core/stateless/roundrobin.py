@@ -23,7 +23,7 @@ def assign(group: Group) -> Assignment:
     Cost: O(P log P + T log M + M log M) time. Deterministic.
     Source: ``RoundRobinAssignor`` of apache/kafka 4.3.0, static members first (KIP-345).
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("b", {"t"}), Member("a", {"t", "u"})], {"t": 2, "u": 2}))
     {'b': {'t': [1]}, 'a': {'t': [0], 'u': [0, 1]}}
     """

@@ -32,7 +32,7 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     Cost: as `sticky.assign`. Deterministic under any order of members.
     Source: KIP-429; ``CooperativeStickyAssignor.java``, which lets stale claims take partitions from their owner.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("a", {"t"}, owned=[("t", 0), ("t", 1)], generation=1), Member("b", {"t"})], {"t": 2}))
     {'a': {'t': [0]}, 'b': {}}
     """

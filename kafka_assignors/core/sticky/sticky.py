@@ -41,7 +41,7 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     Cost: see `flow.optimum`, plus O(P log P) to name the partitions. Deterministic under any order of members.
     Source: KIP-54, KIP-881; the goals of Java's ``StickyAssignor``, whose own answer can be less balanced or move more.
 
-    >>> from kafka_assignors.core.group.values import Member
+    >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("a", {"t"}, owned=[("t", 0), ("t", 1), ("t", 2)], generation=1), Member("b", {"t"})],
     ...              {"t": 3}))
     {'a': {'t': [0, 1]}, 'b': {'t': [2]}}
