@@ -22,7 +22,7 @@ ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the checkout the way a release is."""
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
+    command = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]  # sdist, and the wheel from it
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = out.glob("*.whl")
