@@ -8,7 +8,7 @@ IN_PARALLEL = $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadfile --no-loa
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long soak mutate lint format bench clean help
+.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench clean help
 
 setup: $(READY)  ## make .venv with everything the project needs
 
@@ -46,6 +46,9 @@ lint: $(READY)  ## formatting, linting, strict types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+rooms: $(READY)  ## the figures of the house: modules per folder, floors, circles of imports, long functions
+	$(BIN)/python -m tests.structure
 
 format: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff format .

@@ -18,17 +18,6 @@ SHIPPED = {"kafka_assignors"}
 ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the checkout the way a release is."""
-    out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]  # sdist, and the wheel from it
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = out.glob("*.whl")
-    return path
-
-
 def test_one_distribution_installs_one_name(wheel: Path) -> None:
     """A generic name shipped by accident (tests, benchmarks) would overwrite another distribution's folder."""
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}

@@ -1,0 +1,36 @@
+"""``python -m tests.structure``: print the figures; exit code 1 if one is above its limit."""
+
+from __future__ import annotations
+
+import sys
+from graphlib import CycleError
+
+from .figures import FLOORS, LINES, MODULES, PACKAGES, PARAMETERS, House
+
+
+def main() -> int:
+    house, bad = House(), 0
+    for package in PACKAGES:
+        try:
+            floors = house.floors(package)
+        except CycleError as found:
+            print(f"{package}: rooms import each other: {' -> '.join(found.args[1])}")
+            bad += 1
+            continue
+        print(f"{package}: {len(floors)} floors (at most {FLOORS})")
+        for number, rooms in reversed(list(enumerate(floors, 1))):
+            print(f"  {number}  {'  '.join(room.removeprefix(package + '.') for room in rooms)}")
+        bad += len(floors) > FLOORS
+    fullest = sorted(((house.modules(folder), folder) for folder in house.folders), reverse=True)
+    print(f"modules in a folder (at most {MODULES}): {', '.join(f'{folder} {count}' for count, folder in fullest[:5])}")
+    bad += fullest[0][0] > MODULES
+    print("circles of imports: " + (" -> ".join(house.circle) or "none"))
+    bad += bool(house.circle)
+    long = list(house.long_functions())
+    print(f"functions above {LINES} lines or {PARAMETERS} parameters without their reason: {len(long)}")
+    print("".join(f"  {each}\n" for each in long), end="")
+    return int(bad > 0 or bool(long))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
