@@ -27,7 +27,8 @@ class House:
     def imports(self) -> Mapping[str, frozenset[str]]:
         """Module -> modules of ours that it imports; the face of a package counts as what it hands on."""
         graph = grimp.build_graph(PACKAGE, cache_dir=None)
-        return {name: frozenset(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
+        ours = [name for name in graph.modules if path_of(name).is_file()]  # a folder of data files is no package
+        return {name: frozenset(graph.find_modules_directly_imported_by(name)) for name in ours}
 
     @cached_property
     def folders(self) -> frozenset[str]:
