@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_assignors.pipeline import schema
-from kafka_assignors.pipeline.load import keys, transform
+from kafka_assignors.pipeline.load import keys, transform, what_if
 
 pytestmark = pytest.mark.spark
 
@@ -85,6 +85,17 @@ def test_rows_grow_with_keys_and_windows_not_with_their_product(spark: SparkSess
 
     assert counted.count() == 12 + 20
     assert counted._jdf.queryExecution().optimizedPlan().toString().count("LogicalRDD") == 1  # read once for both
+
+
+def test_what_is_known_of_topics_is_broadcast(spark: SparkSession) -> None:
+    """No row is shuffled for it, and it stands in no expression, which all topics would make long."""
+    rows = [("t", 0, 0.0, 1, 92, 0)]
+    counts = keys.placed(keys.counted(records(spark, rows), "10 seconds"), {"t": 4}, None)
+
+    for frame in (placed(spark, rows, {"t": 4}), what_if.partitioners(keys.different(counts), "r", {"t": 4}, [6])):
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert "BroadcastHashJoin [topic#" in plan
+        assert "SortMergeJoin" not in plan
 
 
 def test_hot_keys_are_the_first_of_each_topic(spark: SparkSession) -> None:

@@ -229,6 +229,11 @@ def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> 
     assert "no whole run in it; write one by: python -m kafka_assignors.pipeline run" in result.stderr
 
 
+def test_a_session_of_ours_has_no_web_pages(spark: SparkSession) -> None:
+    """`tests/connection` looks through those of spark-submit for secrets."""
+    assert spark.sparkContext.uiWebUrl is None
+
+
 def test_every_command_that_is_documented_exists() -> None:
     """Options in README, docs and docstrings are those of the command line."""
     root = Path(__file__).parents[2]
