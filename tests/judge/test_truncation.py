@@ -168,6 +168,26 @@ def test_going_back_is_excused_once() -> None:
     assert blamed(verdict, "C2") == ["a went back in t-0 from offset 12 to 10 while it owned it"]
 
 
+def test_who_reads_on_at_the_very_moment_has_heard_of_it() -> None:
+    story = unclean()
+    read = [e for e in story.events if e.kind == "consume" and e.member == "a"][-1]
+    story.shift("truncated", (read.mono_ns - story.events[story._find("truncated", {})[0]].mono_ns) / MS)
+
+    assert not broken(story) & {"C2", "C5"}
+
+
+def test_an_offset_that_no_record_has_may_be_left_out() -> None:
+    story = Story("range", {"t": 1}).start("a").round().records(6).drop("ack", offset=3)
+    rows = [
+        {"topic": "t", "partition": 0, "first": first, "last": last, "count": 1 + last - first, "bytes": 9}
+        for first, last in ((0, 2), (4, 5))
+    ]
+    story.tell("consume", "member", "a", offsets=rows)
+    story.tell("step", name="drained", offsets=story._ends())
+
+    assert broken(story) == set()
+
+
 def test_a_commit_falls_once() -> None:
     story = truncate(before()).records(6).consume().wait(200).records(2).consume()
     story.wait(200).tell("offset_committed", "coordlog", topic="t", partition=0, offset=12)

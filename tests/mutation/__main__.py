@@ -29,8 +29,11 @@ from .inplace import Case, Recorder, Session, forked
 from .mutants import mutants, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
-SUBJECTS = ("checker", "history")
-"""What is mutated, below ``integration/``: the rooms of the judge."""
+PACKAGE = ROOT / "kafka_assignors"
+"""Where modules are imported from: code knows its file by that path, though its folder is a link."""
+SUBJECTS = ("checker", "history/clocks", "history/manifest", "history/read", "history/schema")
+"""What is mutated, below ``integration/``: modules of the judge, and folders of modules. What reads the coordinator log
+needs a broker."""
 
 TESTS = (
     "judge/test_accepted.py",
@@ -69,7 +72,7 @@ LEFT_OUT = (
 
 OF_FILES = ("harness/test_history.py", "judge/test_integrity.py")
 """Tests that read files: for mutants of what reads them."""
-READERS = ("history", "integrity")
+READERS = "history"
 
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 KILLED, SURVIVED = "killed", "survived"
@@ -77,13 +80,13 @@ KILLED, SURVIVED = "killed", "survived"
 
 def named(case: Case) -> str:
     """A mutant as results have it."""
-    return f"{case.file.relative_to(ROOT)}:{case.mutant.line}: {case.mutant.what}"
+    return f"{case.file.relative_to(PACKAGE)}:{case.mutant.line}: {case.mutant.what}"
 
 
 def timeless(case: Case) -> str:
     """A mutant by the text of its line, which stays when others come and go."""
     line = case.file.read_text().splitlines()[case.mutant.line - 1].strip()
-    return f"{case.file.relative_to(ROOT)}: {line}: {case.mutant.what}"
+    return f"{case.file.relative_to(PACKAGE)}: {line}: {case.mutant.what}"
 
 
 class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -91,7 +94,7 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        parts = ("kafka_assignors", *case.file.relative_to(ROOT).with_suffix("").parts)
+        parts = case.file.relative_to(ROOT).with_suffix("").parts
         self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
@@ -117,7 +120,7 @@ def files() -> list[Path]:
     """All files of the subjects."""
     found: list[Path] = []
     for subject in SUBJECTS:
-        path = ROOT / "integration" / subject
+        path = PACKAGE / "integration" / subject
         found += sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     return found
 
@@ -140,7 +143,7 @@ def run_tests(*plugins: object) -> int:
 
 def fitting(case: Case, test: str) -> bool:
     """Whether a test is one for a mutant: those of files are for what reads them."""
-    reads = case.file.stem in READERS or case.file.parent.name in READERS
+    reads = case.file.parent.name == READERS
     return reads or not any(test.startswith(f"tests/{each}::") for each in OF_FILES)
 
 

@@ -26,6 +26,12 @@ from .mutants import Mutant, mutated
 CPU_S = 120
 """A mutant whose tests compute for longer hangs them, which a reader notices: it counts as killed."""
 _BEFORE_TESTS = "import"
+_UNCHANGED = 77
+"""What a fork ends with that couldn't change anything."""
+
+
+class NotThereError(LookupError):
+    """What is to be changed isn't there, so no answer says anything of the tests."""
 
 
 class Case(NamedTuple):
@@ -135,7 +141,11 @@ class Session:
 
 
 def forked(cases: Sequence[Case], fails: Callable[[Case], bool], workers: int) -> Iterator[tuple[Case, bool]]:
-    """Ask in a process of its own for each case, `workers` at a time: case, whether it fails, or never ends."""
+    """Ask in a process of its own for each case, `workers` at a time: case, whether it fails, or never ends.
+
+    Raises:
+        NotThereError: A case has no function that could be changed: nobody was asked about it.
+    """
     running: dict[int, Case] = {}
     waiting = list(reversed(cases))
     while waiting or running:
@@ -146,10 +156,14 @@ def forked(cases: Sequence[Case], fails: Callable[[Case], bool], workers: int) -
                 try:
                     limit(CPU_S)
                     code = int(fails(case))
+                except NotThereError:
+                    code = _UNCHANGED
                 finally:
                     os._exit(code)
             running[child] = case
         child, status = os.wait()
+        if os.waitstatus_to_exitcode(status) == _UNCHANGED:
+            raise NotThereError(f"{running[child]} changes no function that was imported")
         yield running.pop(child), status != 0
 
 
@@ -162,15 +176,18 @@ def change(case: Case) -> None:
     """Give the function that has a mutant the mutant's code, wherever else the function is known.
 
     Raises:
-        LookupError: No such function.
+        NotThereError: No such function.
     """
     line = case.mutant.function
-    module = next(m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(case.file))
+    modules = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(case.file)]
+    if not modules:
+        raise NotThereError(f"{case.file} wasn't imported")
+    module = modules[0]
     (new,) = (code for code in _codes(compile(mutated(case.file.read_text(), case.mutant), str(case.file), "exec"))
               if code.co_firstlineno == line)  # fmt: skip
     found = [f for f in _own_functions(module) if f.__code__.co_firstlineno == line]
     if not found:
-        raise LookupError(f"{case.file}:{line} has no function")
+        raise NotThereError(f"{case.file}:{line} has no function")
     for function in found:
         function.__code__ = new
     ours = [m for name, m in sys.modules.items() if name.startswith(("kafka_assignors.integration.", "tests."))]

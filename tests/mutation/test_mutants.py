@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 
 import pytest
 
-from .__main__ import EQUIVALENT, population, timeless
+from .__main__ import EQUIVALENT, ROOT, files, population, timeless
+from .inplace import NotThereError, change, forked
 from .mutants import mutants, mutated
 
 SOURCE = '''"""A module's docstring."""
@@ -66,3 +68,19 @@ def test_each_mutant_that_is_left_out_still_exists_and_has_its_reason():
 
     assert set(known) <= {timeless(case) for case in population()}
     assert all(reason.endswith(".") and len(reason.split()) > 5 for reason in known.values())
+
+
+def test_code_knows_its_file_by_the_path_under_which_it_is_changed():
+    """Else no function is found to be changed, and nobody is asked."""
+    for file in files():
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+        assert module.__file__ == str(file)
+
+
+def test_a_mutant_that_is_nowhere_is_no_answer():
+    (case, *_) = population()
+    nowhere = case._replace(file=case.file.with_name("nowhere.py"))
+
+    with pytest.raises(NotThereError, match="changes no function that was imported"):
+        list(forked([nowhere], lambda each: bool(change(each)), 1))
