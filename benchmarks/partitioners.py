@@ -18,7 +18,7 @@ from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.producers import DefaultPartitioner, RoundRobinPartitioner, UniformPartitioner, murmur2_batch
 from kafka_assignors.producers.core.keys.keyed import preset_named
 from kafka_assignors.producers.core.keys.murmur2 import unsigned
-from kafka_assignors.producers.partitioners.accelerated import fastest
+from kafka_assignors.producers.partitioners.native_hash import fastest
 
 from .clusters import cluster
 from .result import Result, WrongAnswer, cpu_ns, in_turns

@@ -37,7 +37,7 @@ from .kafka_python import (
     UniformPartitioner,
     partitioner,
 )
-from .partitioners.counters import Counters
+from .partitioners.interface.counters import Counters
 
 __all__ = [
     "PARTITIONERS",

@@ -15,10 +15,12 @@ from typing import Any
 from .core.keys.keyed import preset_named
 from .core.topic import TopicView
 from .errors import ClientMissing, ConfigError, NoPartitions, UnknownPartition
-from .partitioners.accelerated import fastest
-from .partitioners.checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
-from .partitioners.keyhash import DefaultPartitioner, counting_backlog
-from .partitioners.unkeyed import draw_from
+from .partitioners.default import DefaultPartitioner
+from .partitioners.interface.partitioner import CheckedPartitioner, is_partitioner, undo_by, with_fallbacks
+from .partitioners.interface.record import Record
+from .partitioners.native_hash import fastest
+from .partitioners.options import draw_from
+from .partitioners.uniform import counting_backlog
 
 try:
     from aiokafka import AIOKafkaProducer

@@ -16,9 +16,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from .errors import ClientMissing, ConfigError, NoPartitions, NotAuthorized
-from .partitioners.checked import CheckedPartitioner, Record, is_partitioner, undo_by, with_fallbacks
-from .partitioners.keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner, counting_backlog
-from .partitioners.unkeyed import RandomPartitioner
+from .partitioners.default import DefaultPartitioner
+from .partitioners.interface.partitioner import CheckedPartitioner, is_partitioner, undo_by, with_fallbacks
+from .partitioners.interface.record import Record
+from .partitioners.key_hash import KeyHashPartitioner
+from .partitioners.random import RandomPartitioner
+from .partitioners.uniform import UniformPartitioner, counting_backlog
 
 try:
     from confluent_kafka import KafkaError, KafkaException, Producer
@@ -128,8 +131,8 @@ class PartitioningProducer(Producer):
         uniform = counting_backlog(chooser)
         self._reports = None if uniform is None else _Reports(uniform, settings)
         super().__init__(settings)
-        racked = any(getattr(each, "sees_leaders", False) for each in with_fallbacks(chooser))
-        racks = _Racks(settings) if racked else None
+        needs_racks = any(getattr(each, "needs_leaders", False) for each in with_fallbacks(chooser))
+        racks = _Racks(settings) if needs_racks else None
         self.cluster = Cluster(self, racks, metadata_max_age_ms / 1000, metadata_timeout_ms / 1000)
 
     def produce(

@@ -9,10 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from .errors import ConfigError, UnknownName
-from .partitioners.checked import CheckedPartitioner, OnChoice, Record
-from .partitioners.keyhash import DefaultPartitioner, KeyHashPartitioner, UniformPartitioner
-from .partitioners.placed import ExplicitPartitioner, GeographicPartitioner
-from .partitioners.unkeyed import RandomPartitioner, RoundRobinPartitioner, StickyPartitioner
+from .partitioners.default import DefaultPartitioner
+from .partitioners.explicit import ExplicitPartitioner
+from .partitioners.geographic import GeographicPartitioner
+from .partitioners.interface.partitioner import CheckedPartitioner, OnChoice
+from .partitioners.interface.record import Record
+from .partitioners.key_hash import KeyHashPartitioner
+from .partitioners.random import RandomPartitioner
+from .partitioners.round_robin import RoundRobinPartitioner
+from .partitioners.sticky import StickyPartitioner
+from .partitioners.uniform import UniformPartitioner
 
 PARTITIONERS: dict[str, type[CheckedPartitioner]] = {
     cls.name: cls

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from .topic import TopicView
 
@@ -15,6 +16,8 @@ class Rule(ABC):
     """
 
     __slots__ = ()
+    thread_safe: ClassVar[bool] = False
+    """Whether `choose` may be called by several threads at once; otherwise the caller holds a lock per topic."""
 
     @abstractmethod
     def choose(self, view: TopicView, size: int) -> int:

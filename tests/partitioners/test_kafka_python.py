@@ -349,7 +349,7 @@ def test_keys_may_be_any_kind_of_bytes(preset, in_c, monkeypatch):
     """With the hash in C, where confluent_kafka brings it, and without."""
     if not in_c:
         monkeypatch.setattr(
-            "kafka_assignors.producers.partitioners.keyhash.fastest", lambda preset: preset_named(preset).place
+            "kafka_assignors.producers.partitioners.key_hash.fastest", lambda preset: preset_named(preset).place
         )
     metadata, ours = cluster({"t": [0] * 7}), KeyHashPartitioner(preset)
     splitting = KeyHashPartitioner(preset, hot_share=0.9)

@@ -26,7 +26,7 @@ from kafka_assignors.producers import (
     partitioner,
 )
 from kafka_assignors.producers.core.keys.hotkeys import HotKeys
-from kafka_assignors.producers.core.roundrobin import RoundRobin
+from kafka_assignors.producers.core.round_robin import RoundRobin
 from kafka_assignors.producers.kafka_python import Record
 
 from .clusters import cluster, response

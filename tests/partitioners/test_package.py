@@ -13,7 +13,8 @@ from kafka_assignors import producers
 from kafka_assignors.producers import kafka_python
 from kafka_assignors.producers.core import geographic
 from kafka_assignors.producers.core.keys import keyed, murmur2
-from kafka_assignors.producers.partitioners import counters, placed
+from kafka_assignors.producers.partitioners import geographic as geographic_partitioner
+from kafka_assignors.producers.partitioners.interface import counters
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_CLIENT = """
@@ -75,7 +76,7 @@ def test_every_public_name_is_there_and_no_other():
         murmur2,
         geographic,
         counters,
-        placed,
+        geographic_partitioner,
         kafka_python,
     ],
 )

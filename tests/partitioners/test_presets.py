@@ -13,7 +13,7 @@ from kafka_assignors.producers import UnknownName, partition_for_key
 from kafka_assignors.producers.core.keys import hashing
 from kafka_assignors.producers.core.keys.hashing import crc32, fnv1a, jump, magnitude
 from kafka_assignors.producers.core.keys.keyed import PRESETS
-from kafka_assignors.producers.partitioners.accelerated import fastest
+from kafka_assignors.producers.partitioners.native_hash import fastest
 
 from . import vectors
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.producers import RoundRobinPartitioner
-from kafka_assignors.producers.core.roundrobin import RoundRobin
+from kafka_assignors.producers.core.round_robin import RoundRobin
 
 from . import vectors
 from .clusters import cluster

@@ -15,7 +15,7 @@ from kafka_assignors.producers import partition_for_key
 from kafka_assignors.producers.core.sticky import Sticky
 from kafka_assignors.producers.core.topic import TopicView
 from kafka_assignors.producers.errors import ConfigError
-from kafka_assignors.producers.partitioners.locked import Locked
+from kafka_assignors.producers.partitioners.interface.topic_rule import TopicRule
 
 from . import vectors
 from .vectors import Draws, repeat, view
@@ -130,7 +130,7 @@ def test_threads_change_partition_one_after_the_other(eager_switching):
         time.sleep(0)  # gives way in the middle of a change
         return in_turn()
 
-    rule, topic, together = Locked(Sticky(draw, batch_bytes=10)), view([0] * 3), Barrier(4, timeout=30)
+    rule, topic, together = TopicRule(Sticky(draw, batch_bytes=10)), view([0] * 3), Barrier(4, timeout=30)
 
     def send():
         together.wait()

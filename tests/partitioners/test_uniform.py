@@ -17,7 +17,7 @@ from kafka_assignors.producers import partition_for_key
 from kafka_assignors.producers.core.topic import TopicView
 from kafka_assignors.producers.core.uniform import Uniform
 from kafka_assignors.producers.errors import ConfigError
-from kafka_assignors.producers.partitioners.locked import Locked
+from kafka_assignors.producers.partitioners.interface.topic_rule import TopicRule
 
 from . import vectors
 from .vectors import Draws, repeat, view
@@ -70,7 +70,7 @@ def test_replays_java_inside_its_accumulator(case):
     Java's row tells by an update of 0 bytes at a boundary that they are. The last update has the record's bytes.
     """
     draws = Draws(case["draws"])
-    rule, topic, n = Locked(Java(draws, case["batch_size"])), view(case["cluster"]), len(case["cluster"])
+    rule, topic, n = TopicRule(Java(draws, case["batch_size"])), view(case["cluster"]), len(case["cluster"])
     trace = iter(case["trace"])
     placed = 0
     for op in case["ops"]:
@@ -205,7 +205,7 @@ def test_threads_lose_no_bytes(eager_switching):
         time.sleep(0)  # gives way in the middle of a change
         return alternate()
 
-    rule, topic, together = Locked(Uniform(draw, batch_bytes=50)), view([0, 0]), Barrier(4, timeout=30)
+    rule, topic, together = TopicRule(Uniform(draw, batch_bytes=50)), view([0, 0]), Barrier(4, timeout=30)
 
     def send():
         together.wait()

@@ -112,17 +112,17 @@ class KeyMemo:
     it saves. Threads may share it: a race computes a key twice, with the same answer.
 
     Attributes:
-        seen: key -> partition, for callers that look before they call.
+        placed: key -> partition, for callers that look it up before they call.
     """
 
-    __slots__ = ("_index", "seen")
+    __slots__ = ("_index", "placed")
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self.seen: dict[bytes, int] = {}
+        self.placed: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self.seen)
+        return len(self.placed)
 
     def place(self, key: bytes, n: int) -> int:
         """Place a key over `n` partitions, the same number each time. Cost: one look-up for a seen key, else the hash.
@@ -130,17 +130,17 @@ class KeyMemo:
         Raises:
             TypeError: The key is not bytes. Anything else may change, and the memo with it.
         """
-        found = self.seen.get(key)
+        found = self.placed.get(key)
         return self.learn(key, n) if found is None else found
 
     def learn(self, key: bytes, n: int) -> int:
-        """The same for a key that was looked for in `seen` already."""
+        """The same for a key that was looked for in `placed` already."""
         if type(key) is not bytes:
             raise TypeError(f"a memo keeps bytes, not {type(key).__name__}")
         found = self._index(key, n)
         if len(key) <= MEMO_KEY_BYTES:
-            seen = self.seen
-            if len(seen) >= MEMO_KEYS:
-                seen.clear()
-            seen[key] = found
+            placed = self.placed
+            if len(placed) >= MEMO_KEYS:
+                placed.clear()
+            placed[key] = found
         return found

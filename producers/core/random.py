@@ -1,4 +1,4 @@
-"""A partition by chance."""
+"""A random partition for each record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .rule import Rule
 from .topic import Draw, TopicView
 
 
-class RandomPick(Rule):
+class RandomChoice(Rule):
     """Any partition with a leader (any at all, when none has one), each with the same probability.
 
     Args:
@@ -15,6 +15,7 @@ class RandomPick(Rule):
     Cost: O(1) a choice, one draw.
     """
 
+    thread_safe = True
     __slots__ = ("_draw",)
 
     def __init__(self, draw: Draw) -> None:

@@ -1,4 +1,4 @@
-"""The partitioners that place by what the record says, or by where leaders are."""
+"""The partition that the record names."""
 
 from __future__ import annotations
 
@@ -7,48 +7,22 @@ import operator
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
-from ..core import explicit, geographic
-from ..core.roundrobin import RoundRobin
-from ..core.topic import Broker, TopicView
+from ..core import explicit
+from ..core.topic import TopicView
 from ..errors import ConfigError, InvalidPartition, UnknownName, UnknownPartition
-from .checked import CheckedPartitioner, OnChoice, Record, is_partitioner
-from .counters import Counters
-from .unkeyed import RoundRobinPartitioner
+from .fallback import FallbackPartitioner
+from .interface.counters import Counters
+from .interface.partitioner import OnChoice, is_partitioner
+from .interface.record import Record
+from .round_robin import RoundRobinPartitioner
 
 log = logging.getLogger(__name__)
 
 
-class _FallingBack(CheckedPartitioner):
-    """Places some records by another partitioner."""
-
-    _fallback: Any = None
-
-    def _fall_back(self, record: Record) -> int:
-        self._last.chooser = self._fallback
-        chosen: int = self._fallback.partition(*record)
-        return chosen
-
-    def _fell_back(self) -> bool:
-        """Whether this thread's last record went to the fallback."""
-        return self._fallback is not None and getattr(self._last, "chooser", None) is self._fallback
-
-    def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
-        """A fallback hears of the batch itself."""
-        hook = getattr(self._fallback, "on_new_batch", None)
-        if hook is not None and self._fell_back():
-            hook(topic, cluster, prev_partition)
-        super().on_new_batch(topic, cluster, prev_partition)
-
-    def choose_again(self, view: TopicView, previous: int) -> bool:
-        """A fallback is asked again; other records stay."""
-        del view, previous
-        return self._fell_back()
-
-
-class ExplicitPartitioner(_FallingBack):
+class ExplicitPartitioner(FallbackPartitioner):
     """The partition that the record names.
 
     Args:
@@ -158,75 +132,3 @@ class ExplicitPartitioner(_FallingBack):
             if time.monotonic() >= deadline:
                 raise unknown
             pause.wait(min(0.05, max(deadline - time.monotonic(), 0)))
-
-
-class GeographicPartitioner(_FallingBack):
-    """Partitions whose leader is where the record should go, one after the other; keys are ignored.
-
-    Args:
-        prefer: Where to go: a rack's name, or ``(leader, record) -> bool`` with the leader's ``id``, ``host`` and
-            ``rack`` and the record's ``topic``, ``key``, ``value``; `rack_is` and `host_like` make such. Of several,
-            in order, the first that any partition with a leader matches.
-        fallback: Another partitioner for records that nothing matches; by default they go round all partitions with a
-            leader. No match never raises.
-        on_choice, counters: See `CheckedPartitioner`.
-
-    Within a match the partitions' numbers of records differ by 1 at most while their leaders stay the same.
-
-    Raises:
-        ConfigError: No `prefer`, or one that is blank or cannot be called.
-        NoPartitions: From ``send()``.
-
-    Cost: O(leaders) a record, whatever the number of partitions.
-    Source: ours; Java has none. KIP-1123, which prefers a rack by bytes, is ``UniformPartitioner(rack=...)``.
-
-    >>> GeographicPartitioner("eu-1a", rack_is("eu-1b", "eu-1c")).name
-    'geographic'
-    """
-
-    name = "geographic"
-    sees_leaders = True
-
-    def __init__(
-        self,
-        *prefer: str | geographic.Where,
-        fallback: Any = None,
-        on_choice: OnChoice | None = None,
-        counters: Counters | None = None,
-    ) -> None:
-        super().__init__(on_choice=on_choice, counters=counters)
-        if not prefer:
-            raise ConfigError(
-                "GeographicPartitioner needs to know where to: a rack's name or a function of (leader, record)"
-            )
-        if fallback is not None and not is_partitioner(fallback):
-            raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
-        self._steps = tuple(_where(each) for each in prefer)
-        self._fallback = fallback
-        self._turns: dict[tuple[str, frozenset[Broker]], RoundRobin] = {}
-
-    def choose(self, view: TopicView, record: Record) -> object:
-        """The next partition of the first step that has any."""
-        match = geographic.matching(view, self._steps, record)
-        if match is None and self._fallback is not None:
-            return self._fall_back(record)
-        leaders, found = match or (frozenset(), view.candidates)
-        turn = self._turns.get((view.topic, leaders))
-        if turn is None:
-            turn = self._turns.setdefault((view.topic, leaders), RoundRobin())
-        self._last.chooser = turn
-        return turn.among(found)
-
-
-def _where(prefer: object) -> geographic.Where:
-    if isinstance(prefer, str):
-        return geographic.rack_is(prefer)
-    if not callable(prefer):
-        raise ConfigError(f"prefer must be a rack's name or callable with (leader, record), not {prefer!r}")
-    where: geographic.Where = prefer
-    return where
-
-
-rack_is, host_like = geographic.rack_is, geographic.host_like
-
-__all__: Sequence[str] = ["Broker", "ExplicitPartitioner", "GeographicPartitioner", "host_like", "rack_is"]

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from typing import NamedTuple
 
-from .forked import after_fork
+from .fork import after_fork
 
 
 class TopicCounts(NamedTuple):

@@ -31,6 +31,7 @@ class RoundRobin(Rule):
     Source: KIP-369, apache/kafka ``RoundRobinPartitioner``.
     """
 
+    thread_safe = True
     __slots__ = ("_chunk", "_count", "_taken_back")
 
     def __init__(self, start: int = 0, chunk: int = 1) -> None:

@@ -1,14 +1,15 @@
-"""What a client's cluster metadata says of a topic, read once per change."""
+"""A topic as the client's cluster metadata describes it, read once per change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..core.keys.keyed import Index
-from ..core.rule import Rule
-from ..core.topic import Broker, TopicView
-from ..errors import NoPartitions
+from ...core.keys.keyed import Index
+from ...core.rule import Rule
+from ...core.topic import Broker, TopicView
+from ...errors import NoPartitions
+from .topic_rule import TopicRule
 
 
 class _TopicPartition(NamedTuple):
@@ -18,51 +19,52 @@ class _TopicPartition(NamedTuple):
     partition: int
 
 
-class Keys(NamedTuple):
+class KeyPlacement(NamedTuple):
     """How one topic's keys are placed."""
 
     place: Index
-    over: int  # the number of partitions that `place` is given
-    known: Mapping[bytes, int] | None = None  # key -> partition: look here before `place` is asked
+    n: int  # the number of partitions that `place` is given
+    memo: Mapping[bytes, int] | None = None  # key -> partition: looked up before `place` is called
     take_back: Callable[[bytes, int], None] | None = None  # (key, partition): the client did not take the record
 
 
-class Seen:
-    """What was read about one topic, and what its records are placed by.
+class CachedTopic:
+    """One topic as it was last read, with the rule and the key placement of its records.
 
     Args:
-        source: What `_source` gave.
-        leader_ids: What `_leader_ids` gave before the view was made.
+        source: The return value of `_source`.
+        leader_ids: The return value of `_leader_ids` before the view was made.
         view: The topic.
         rule: Places records without a key; None: the partitioner's `choose` places all records.
-        keys: Places those with one, unless `rule` is None; None: keys are ignored.
+        keys: Places records with a key, unless `rule` is None; None: keys are ignored.
     """
 
-    __slots__ = ("keys", "known", "leader_ids", "over", "place", "rule", "source", "uses", "view", "whole")
+    __slots__ = ("all_led", "choices", "keys", "leader_ids", "memo", "n", "place", "rule", "source", "view")
 
     def __init__(
         self,
         source: Mapping[int, Any] | None,
         leader_ids: dict[int, int] | None,
         view: TopicView,
-        rule: Rule | None,
-        keys: Keys | None,
+        rule: TopicRule | None,
+        keys: KeyPlacement | None,
     ) -> None:
-        # Nothing is identical to a new object: without a source the topic is read for each record.
+        # No object is identical to a new one: without a source the topic is read for each record.
         self.source: Any = object() if source is None else source
         self.leader_ids = leader_ids
         self.view = view
-        self.rule: Any = rule  # who asks knows whether there is one
+        self.rule: Any = rule  # Any: callers check for None once per record
         self.keys = keys
         direct = None if rule is None else keys
-        self.place: Any = direct and direct.place  # at hand for the hot path
-        self.over = direct.over if direct else 0
-        self.known = direct.known if direct else None
-        self.uses = 0  # choices made while some partition had no leader
-        self.whole = len(view.available) == len(view.partitions)
+        # The fields of `keys`, one look-up away for the hot path.
+        self.place: Any = direct and direct.place
+        self.n = direct.n if direct else 0
+        self.memo = direct.memo if direct else None
+        self.choices = 0  # made while some partition had no leader
+        self.all_led = len(view.available) == len(view.partitions)
 
     def lost_leader(self, partition: int) -> bool:
-        """Whether a partition that had a leader has none now, or another one where the view tells leaders.
+        """Whether a partition has lost its leader, or changed it if the view has leaders.
 
         Leaders also change by hints in produce responses (KIP-951): in place, without a metadata update.
         """
@@ -75,69 +77,69 @@ class Seen:
         return leader == -1 or (known is not None and known.id != leader)
 
 
-class Topics:
-    """The topics one partitioner has met. Threads may share it: a race reads a topic twice.
+class TopicCache:
+    """The topics of one partitioner. Threads may share it: a race reads a topic twice.
 
     Args:
-        make_rule: Makes what places the records without a key of one topic; None: nothing does.
-        keys: View -> what places its keys.
-        leaders: Whether views tell the leaders.
-        by_choice: Whether the partitioner's `choose` places all records, and asks rules and keys itself.
+        make_rule: Makes the rule for one topic's records without a key; None: there is no rule.
+        keys: View -> the placement of its keys.
+        leaders: Whether views have leaders.
+        by_choose: Whether the partitioner's `choose` places all records, and calls rules and keys itself.
 
     Attributes:
-        seen: topic -> what was read, for callers that look before they call.
+        cached: topic -> the topic as it was read, for callers that look it up before they call.
     """
 
-    __slots__ = ("_by_choice", "_keys", "_leaders", "_make_rule", "_rules", "seen")
+    __slots__ = ("_by_choose", "_keys", "_leaders", "_make_rule", "_rules", "cached")
 
     def __init__(
         self,
         make_rule: Callable[[], Rule] | None,
-        keys: Callable[[TopicView], Keys | None],
+        keys: Callable[[TopicView], KeyPlacement | None],
         *,
         leaders: bool,
-        by_choice: bool,
+        by_choose: bool,
     ) -> None:
-        self._by_choice = by_choice
+        self._by_choose = by_choose
         self._make_rule = make_rule
         self._keys = keys
         self._leaders = leaders
-        self._rules: dict[str, Rule] = {}
-        self.seen: dict[str, Seen] = {}
+        self._rules: dict[str, TopicRule] = {}
+        self.cached: dict[str, CachedTopic] = {}
 
     def rule(self, topic: str) -> Any:
-        """What places the records without a key of one topic, always the same; None where nothing does."""
+        """The `TopicRule` of one topic, always the same object; None without rules."""
         rule = self._rules.get(topic)
         if rule is None and self._make_rule is not None:
-            # setdefault: of two threads that come first, both must get the same one
-            rule = self._rules.setdefault(topic, self._make_rule())
+            # setdefault: two threads that come first must get the same one
+            rule = self._rules.setdefault(topic, TopicRule(self._make_rule()))
         return rule
 
     def forget(self) -> None:
         """Forget all topics, and their rules."""
         self._rules.clear()
-        self.seen.clear()
+        self.cached.clear()
 
-    def unkeyed(self, topic: str, cluster: Any) -> Seen:
-        """The topic for a record without a key, to which leaders matter.
+    def with_leaders(self, topic: str, cluster: Any) -> CachedTopic:
+        """The topic for a record without a key, which goes to a partition with a leader.
 
         Raises:
             NoPartitions: The topic is not in metadata, or has no partitions.
 
         Cost: two look-ups; O(n log n) after a metadata update of a topic with n partitions.
         """
-        seen = self.seen.get(topic)
-        if seen is None or seen.source is not _source(topic, cluster):
-            seen = self.read(topic, cluster)
-        if not seen.whole:
+        cached = self.cached.get(topic)
+        if cached is None or cached.source is not _source(topic, cluster):
+            cached = self.read(topic, cluster)
+        if not cached.all_led:
             # A leader may come back without a metadata update. Reading costs O(n): once in n choices keeps that O(1).
-            seen.uses += 1
-            if seen.uses >= len(seen.view.partitions):
+            cached.choices += 1
+            if cached.choices >= len(cached.view.partitions):
                 return self.read(topic, cluster)
-        return seen
+        return cached
 
-    def read(self, topic: str, cluster: Any) -> Seen:
-        """The topic as the cluster has it now; raises as `unkeyed`."""
+    def read(self, topic: str, cluster: Any) -> CachedTopic:
+        """The topic as the cluster has it now; raises as `with_leaders`."""
         before = _source(topic, cluster)
         while True:
             leader_ids = _leader_ids(before)
@@ -147,13 +149,13 @@ class Topics:
             source = _source(topic, cluster)
             if source is before:
                 break
-            before = source  # an update came in between: what was read is of both
+            before = source  # an update came in between: a mixture of both was read
         if partitions is None:
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it created, or deleted since?")
         view = TopicView(topic, partitions, available, leaders)
-        rule = None if self._by_choice else self.rule(topic)
-        seen = self.seen[topic] = Seen(source, leader_ids, view, rule, self._keys(view))
-        return seen
+        rule = None if self._by_choose else self.rule(topic)
+        cached = self.cached[topic] = CachedTopic(source, leader_ids, view, rule, self._keys(view))
+        return cached
 
 
 def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, Broker]:
@@ -176,18 +178,18 @@ def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, Broker]:
 def _source(topic: str, cluster: Any) -> Mapping[int, Any] | None:
     """kafka-python's (and aiokafka's) own record of a topic, or None.
 
-    An update replaces it, so its identity tells of changes for the price of a look-up. The public methods build a set
-    each time, and a listener would be added while another thread may be calling them. None (another kind of cluster)
-    means reading anew for every record: slow, still right.
+    A metadata update replaces the record, so comparing identities detects changes for the price of a look-up. The
+    public methods build a set each time, and a listener would be added while another thread may be calling them. None
+    (another kind of cluster) means that the topic is read again for every record: slow, but correct.
     """
     topics = getattr(cluster, "_partitions", None)
     return topics.get(topic) if isinstance(topics, dict) else None
 
 
 def _leader_ids(source: Mapping[int, Any] | None) -> dict[int, int] | None:
-    """Leader ids by partition as the source has them, or None where a source's entries never change.
+    """Leader ids by partition as the source has them, or None if the source's entries never change.
 
-    kafka-python's entries are objects that hints write to.
+    kafka-python's entries are objects; leader hints in produce responses change them in place.
     """
     entries = dict(source or {})
     first = next(iter(entries.values()), None)

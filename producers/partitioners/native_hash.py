@@ -1,4 +1,4 @@
-"""The key hashes in C, where an installed client brings them."""
+"""The key hashes in C, if an installed client has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from ..core.keys.keyed import Index, preset_named
 
 # preset -> function of confluent_kafka (2.13 and newer) with the same placement, about 0.1 µs a key.
-_TWINS = {
+_C_FUNCTIONS = {
     "java": "murmur2",
     "librdkafka-murmur2": "murmur2",
     "librdkafka": "consistent",
@@ -28,5 +28,5 @@ def fastest(preset: str) -> Index:
         import confluent_kafka
     except ImportError:
         return ours
-    native: Index = getattr(confluent_kafka, _TWINS.get(preset, ""), ours)
+    native: Index = getattr(confluent_kafka, _C_FUNCTIONS.get(preset, ""), ours)
     return native

@@ -1,0 +1,161 @@
+"""Records with a key by its hash, as the clients of one ecosystem place them."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from ..core.keys.hotkeys import HotKeys
+from ..core.keys.keyed import Index, KeyMemo, check_count, preset_named
+from ..core.keys.murmur2 import as_bytes
+from ..core.random import RandomChoice
+from ..core.round_robin import RoundRobin
+from ..core.rule import Rule
+from ..core.sticky import Sticky
+from ..core.topic import TopicView
+from ..core.uniform import Uniform
+from ..errors import ConfigError, UnknownName
+from .interface.counters import Counters
+from .interface.metadata import KeyPlacement
+from .interface.partitioner import OnChoice
+from .interface.rule_partitioner import RulePartitioner
+from .native_hash import fastest
+from .options import BATCH_BYTES, draw_from
+
+log = logging.getLogger(__name__)
+
+_HOT_WAYS = 2
+NullKeys = Literal["uniform", "sticky", "round_robin", "random"]
+
+
+class KeyHashPartitioner(RulePartitioner):
+    """Records with a key by a hash, as the clients of one ecosystem do it; records without one by `null_keys`.
+
+    Args:
+        preset: Whose placement: ``"java"``, ``"librdkafka"`` (its default: CRC-32, an empty key is no key),
+            ``"librdkafka-murmur2"``, ``"sarama"`` (also ``"fnv1a"``), ``"sarama-reference"``, or ``"consistent"``: jump
+            hash, which moves few keys when a topic grows but **places like no other client**; a warning says so.
+        null_keys: ``"uniform"`` (KIP-794, Java since 3.3): the same number of bytes everywhere. ``"sticky"`` (KIP-480,
+            Java 2.4 to 3.2): another partition with each batch. ``"round_robin"`` (Java up to 2.3): one after the other
+            from a random start. ``"random"``. An empty key is a key, except to ``"librdkafka"``.
+        modulus: Place keys as if the topic had this many partitions, however many it has by now: a topic that grows
+            keeps its keys where they are, and the new partitions get records without a key only.
+        hot_share: Split keys that have more than this share (0 to 1) of a topic's recent records. **Their records lose
+            their order.** None: every key stays whole.
+        hot_ways: Partitions a hot key is split over.
+        batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"`` and ``"sticky"``.
+        rng, seed, on_choice, counters: See `kafka_assignors.producers.partitioners`.
+
+    Raises:
+        ConfigError: An argument is out of range; UnknownName lists the values of `preset` or `null_keys`. From
+            ``send()``: the topic has fewer partitions than `modulus`.
+        InvalidPartition, NoPartitions: From ``send()``, see `CheckedPartitioner`.
+
+    Cost: a record with a key its hash, about 0.3 µs in C where confluent_kafka is installed, else about 2.5 µs and, for
+    a key seen before, one look-up; whatever the number of partitions.
+    Source: see `partition_for_key` for the presets, `DefaultPartitioner` for `null_keys`. Java has but ``"java"``, and
+    neither `modulus` nor hot keys.
+    """
+
+    name = "keyhash"
+    plain = False
+    """Whether `preset` and `null_keys` say all about it: no source of random numbers, hook or mode of the user's."""
+
+    def __init__(
+        self,
+        preset: str = "java",
+        null_keys: NullKeys = "uniform",
+        *,
+        modulus: int | None = None,
+        hot_share: float | None = None,
+        hot_ways: int = _HOT_WAYS,
+        batch_bytes: int = BATCH_BYTES,
+        rng: random.Random | None = None,
+        seed: int | None = None,
+        on_choice: OnChoice | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        known = preset_named(preset)
+        draw = draw_from(rng, seed)
+        rules: dict[str, Callable[[], Rule]] = {
+            "uniform": lambda: Uniform(draw, batch_bytes),
+            "sticky": lambda: Sticky(draw, batch_bytes),
+            "round_robin": lambda: RoundRobin(draw()),
+            "random": lambda: RandomChoice(draw),
+        }
+        if null_keys not in rules:
+            raise UnknownName("value of null_keys", null_keys, rules)
+        Uniform(draw, batch_bytes)  # a bad batch_bytes is refused now, whatever null_keys is
+        self._by_hash(preset, known.empty_is_null, modulus, hot_share, hot_ways)
+        super().__init__(rules[null_keys], on_choice=on_choice, counters=counters)
+        self.null_keys = null_keys
+        self.plain = not (self._observed or modulus or hot_share or rng is not None or seed is not None)
+        if preset == "consistent":
+            log.warning(
+                "preset 'consistent' places keys like no other client: Java, librdkafka or Sarama will disagree"
+            )
+
+    def _by_hash(
+        self,
+        preset: str,
+        empty_is_null: bool = False,
+        modulus: int | None = None,
+        hot_share: float | None = None,
+        hot_ways: int = _HOT_WAYS,
+    ) -> None:
+        self.preset = preset
+        self.modulus = None if modulus is None else check_count(modulus, "modulus")
+        self._empty_is_null = empty_is_null
+        self._index = fastest(preset)
+        # A hash in C costs no more than a memo, so there is nothing to remember.
+        self._remember = self._index is preset_named(preset).place and hot_share is None
+        if hot_share is None and hot_ways != _HOT_WAYS:
+            raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
+        if hot_share is not None:
+            HotKeys(hot_share, hot_ways)  # a bad argument is told now, not at the first record
+        self._hot_keys = None if hot_share is None else partial(HotKeys, hot_share, hot_ways)
+
+    def _keys(self, view: TopicView) -> KeyPlacement | None:
+        ids = view.partitions
+        if self.modulus is not None:
+            if len(ids) < self.modulus:
+                raise ConfigError(
+                    f"modulus={self.modulus} places keys over {self.modulus} partitions, but topic {view.topic!r} has "
+                    f"{len(ids)}; give the number it had when its keys were placed first"
+                )
+            ids = ids[: self.modulus]
+        old = self._topics.cached.get(view.topic)
+        if old is not None and old.view.partitions == view.partitions:
+            return old.keys  # what is remembered is still true
+        if self._hot_keys is not None:
+            splitter = _HotKeySplitter(self._hot_keys(), self._index, ids)
+            return KeyPlacement(splitter.place, len(ids), take_back=splitter.take_back)
+        place = self._index
+        if ids[-1] != len(ids) - 1:  # Kafka leaves no gaps; other clusters may
+            place = lambda key, n: ids[self._index(key, n)]
+        if not self._remember:
+            return KeyPlacement(place, len(ids))
+        memo = KeyMemo(place)
+        return KeyPlacement(memo.learn, len(ids), memo.placed)
+
+
+class _HotKeySplitter:
+    """Places the keys of one topic over some of its partitions, hot ones split; threads may share it."""
+
+    def __init__(self, hot: HotKeys, index: Index, ids: Sequence[int]) -> None:
+        self._hot, self._index, self._ids = hot, index, ids
+        self._lock = threading.Lock()
+
+    def place(self, key: bytes, n: int) -> int:
+        home = self._index(key, n)
+        key = as_bytes(key)  # kept: a view of the caller's buffer may change
+        with self._lock:
+            return self._ids[self._hot.place(key, home, n)]
+
+    def take_back(self, key: bytes, partition: int) -> None:
+        with self._lock:
+            self._hot.take_back(key, self._ids.index(partition))
