@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from kafka_assignors.connection import Connection, Right, needing, read_connection, require_access
 from kafka_assignors.errors import KafkaAssignorsError
 
-from .core.audit import Audit, Placed, audit, growth
+from .core.audit import Audit, PlacedKey, audit, growth
 from .errors import ConfigError, NoPartitions, ProducersError
 
 try:
@@ -48,7 +48,7 @@ def audit_command(
 
     The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
     """
-    with _Told():
+    with _ErrorsInOneLine():
         n, found = _read(topic, _connection(bootstrap, config, settings), records)
         result = audit(found, n, strays=strays)
     typer.echo(_text(topic, result))
@@ -56,6 +56,7 @@ def audit_command(
 
 
 @app.command("growth")
+# Options of the command line, not parameters that code passes.
 def growth_command(
     now: Annotated[int, typer.Option("--from", help="number of partitions now")],
     then: Annotated[int, typer.Option("--to", help="number of partitions then")],
@@ -68,7 +69,7 @@ def growth_command(
     records: Records = 10_000,
 ) -> None:
     """Tell the share of keys that another number of partitions would move, for each preset."""
-    with _Told():
+    with _ErrorsInOneLine():
         keys = (
             [b"user-%d" % i for i in range(20_000)]
             if topic is None
@@ -79,8 +80,8 @@ def growth_command(
         typer.echo(f"{name:<18} {share:6.1%} of {len(keys)} keys move from {now} to {then} partitions")
 
 
-class _Told:
-    """Our errors and the client's become one line and exit code 2."""
+class _ErrorsInOneLine:
+    """Prints our errors and the client's as one line; the exit code is 2."""
 
     def __enter__(self) -> None: ...
 
@@ -108,21 +109,21 @@ def _keys(topic: str, connection: Connection, records: int) -> list[bytes]:
     return list(dict.fromkeys(key for _, key in _read(topic, connection, records)[1]))
 
 
-def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[Placed]]:
+def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[PlacedKey]]:
     """The topic's number of partitions, and (partition, key) of its first records with a key."""
     from kafka import TopicPartition
 
     with needing(connection, Right("Read", "Topic", topic)), closing(_consumer(connection)) as consumer:
         # Of all topics, as asking for one by its name makes it on a broker that makes topics unasked.
         if topic not in consumer.topics() or not (ids := consumer.partitions_for_topic(topic)):
-            _require_seen(connection, topic)
+            _require_visible(connection, topic)
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
         partitions = [TopicPartition(topic, p) for p in sorted(ids)]
         begin, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
         until = {tp: min(end[tp], begin[tp] + records) for tp in partitions}
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
-        return len(ids), list(_placed(consumer, until))
+        return len(ids), list(_records(consumer, until))
 
 
 def _connection(bootstrap: str | None, config: Path | None, settings: list[str] | None) -> Connection:
@@ -151,8 +152,8 @@ def _consumer(connection: Connection) -> Any:
         ) from problem
 
 
-def _require_seen(connection: Connection, topic: str) -> None:
-    """A consumer tells of a topic that the user may not see as of none; the admin client tells them apart."""
+def _require_visible(connection: Connection, topic: str) -> None:
+    """Raise if the topic exists but is hidden: a consumer reports it as absent, the admin client as unauthorized."""
     from kafka import KafkaAdminClient
     from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
@@ -161,7 +162,7 @@ def _require_seen(connection: Connection, topic: str) -> None:
             raise TopicAuthorizationFailedError(topic)
 
 
-def _placed(consumer: Any, until: dict[Any, int]) -> Iterator[Placed]:
+def _records(consumer: Any, until: dict[Any, int]) -> Iterator[PlacedKey]:
     deadline = time.monotonic() + TIMEOUT_S
     while any(consumer.position(tp) < last for tp, last in until.items()):
         batches = consumer.poll(timeout_ms=500)

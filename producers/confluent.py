@@ -121,7 +121,7 @@ class PartitioningProducer(Producer):
         for name, value in (("metadata_max_age_ms", metadata_max_age_ms), ("metadata_timeout_ms", metadata_timeout_ms)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
                 raise ConfigError(f"{name} must be a number above 0, not {value!r}")
-        settings = _checked(config)
+        settings = _validated(config)
         serializers = _Serializers(settings.pop("key.serializer", None), settings.pop("value.serializer", None))
         self._serializers = None if serializers == (None, None) else serializers
         self.partitioner = chooser
@@ -135,6 +135,7 @@ class PartitioningProducer(Producer):
         racks = _Racks(settings) if needs_racks else None
         self.cluster = Cluster(self, racks, metadata_max_age_ms / 1000, metadata_timeout_ms / 1000)
 
+    # The parameters are those of confluent-kafka's method.
     def produce(
         self,
         topic: str,
@@ -256,7 +257,7 @@ class _InBatch(NamedTuple):
         self.taken_back()
 
 
-def _checked(config: Mapping[str, Any]) -> dict[str, Any]:
+def _validated(config: Mapping[str, Any]) -> dict[str, Any]:
     if "partitioner" in config:
         raise ConfigError(
             f"config names partitioner={config['partitioner']!r} of librdkafka; leave it out or use Producer"

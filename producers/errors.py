@@ -36,19 +36,21 @@ class InvalidPartition(ProducersError, ValueError):
     """An answer that is no partition of the topic.
 
     Args:
-        strategy: Name of the partitioner that answered.
+        partitioner: Name of the partitioner that answered.
         topic: The record's topic.
         value: The answer as it came.
         partitions: The topic's ascending partition ids.
         advice: What to do about it, when there is more to say than "fix the partitioner".
     """
 
-    def __init__(self, strategy: str, topic: str, value: object, partitions: Sequence[int], advice: str = "") -> None:
-        self.strategy, self.topic, self.value = strategy, topic, value
+    def __init__(
+        self, partitioner: str, topic: str, value: object, partitions: Sequence[int], advice: str = ""
+    ) -> None:
+        self.partitioner, self.topic, self.value = partitioner, topic, value
         self.partitions = tuple(partitions)
         kind = "" if type(value) is int or value is None else f" ({type(value).__name__})"
         super().__init__(
-            f"partitioner {strategy!r} answered {value!r}{kind} for topic {topic!r}; "
+            f"partitioner {partitioner!r} answered {value!r}{kind} for topic {topic!r}; "
             f"the answer must be an int in {partitions[0]}..{partitions[-1]}" + (f"; {advice}" if advice else "")
         )
 

@@ -14,7 +14,7 @@ FAMILIES = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
 NAMED_FROM = 0.75
 """The least agreement that names a hash. By chance one key in n agrees; the two of Sarama share up to 2/3."""
 
-Placed = tuple[int, bytes]
+PlacedKey = tuple[int, bytes]
 """(partition, key) as found in the topic."""
 
 
@@ -25,14 +25,14 @@ class Audit(NamedTuple):
     """
 
     partitions: int
-    keys: int  # different (partition, key)
+    keys: int  # distinct (partition, key)
     agreement: dict[str, float]  # preset -> share of them that lie where it says
     preset: str | None  # the one hash that explains them; None: none does, or several do alike
-    strays: list[Placed]
+    strays: list[PlacedKey]
     stray_count: int
 
 
-def audit(found: Iterable[Placed], n: int, *, strays: int = 100) -> Audit:
+def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
     """Name the hash that a topic's keys were placed with, and the records that lie elsewhere.
 
     Args:

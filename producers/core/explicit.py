@@ -23,13 +23,13 @@ def from_value(value: object) -> object:
     return None if callable(named) else named
 
 
-def choose(view: TopicView, answer: object, strategy: str = "explicit") -> int | None:
+def choose(view: TopicView, answer: object, partitioner: str = "explicit") -> int | None:
     """The named partition, or None when the record names none that the topic has.
 
     Args:
         view: The topic.
         answer: What the record says: a partition id, or None or -1 for "no matter which".
-        strategy: Name for the message.
+        partitioner: Name for the message.
 
     Returns:
         The id, or None for None, -1 and ids that the topic does not have: the caller's policy decides about those.
@@ -40,9 +40,9 @@ def choose(view: TopicView, answer: object, strategy: str = "explicit") -> int |
     if answer is None:
         return None
     if isinstance(answer, bool):
-        raise InvalidPartition(strategy, view.topic, answer, view.partitions)
+        raise InvalidPartition(partitioner, view.topic, answer, view.partitions)
     try:
         number = operator.index(answer)  # type: ignore[arg-type]
     except TypeError:
-        raise InvalidPartition(strategy, view.topic, answer, view.partitions) from None
+        raise InvalidPartition(partitioner, view.topic, answer, view.partitions) from None
     return number if number in view else None

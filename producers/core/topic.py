@@ -82,11 +82,11 @@ class TopicView:
         """Ascending ids of the available partitions whose leader is in that rack."""
         return self.led_by(frozenset(broker for broker in self.brokers if broker.rack == rack))
 
-    def check(self, strategy: str, answer: object) -> int:
+    def check(self, partitioner: str, answer: object) -> int:
         """Give back a partitioner's answer as a plain int.
 
         Args:
-            strategy: Name of the partitioner, for the message.
+            partitioner: Name of the partitioner, for the message.
             answer: What it returned. Integers of other kinds (NumPy's) are taken, bools are not.
 
         Raises:
@@ -102,4 +102,4 @@ class TopicView:
             else:
                 if number in self._all:
                     return number
-        raise InvalidPartition(strategy, self.topic, answer, self.partitions)
+        raise InvalidPartition(partitioner, self.topic, answer, self.partitions)

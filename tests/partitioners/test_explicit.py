@@ -45,7 +45,7 @@ WRONG = [-1, -7, 6, 99, None, True, False, "1", 1.0, b"1", [1], np.float64(1), n
 def test_a_wrong_answer_raises_and_names_strategy_topic_value_and_range(answer, key):
     with pytest.raises(InvalidPartition) as caught:
         Sender(Answers(answer), cluster({"orders": [0] * 6})).send("orders", key=key)
-    assert (caught.value.strategy, caught.value.topic, caught.value.value) == ("mine", "orders", answer)
+    assert (caught.value.partitioner, caught.value.topic, caught.value.value) == ("mine", "orders", answer)
     for part in ("'mine'", "'orders'", repr(answer), "0..5"):
         assert part in str(caught.value)
 
