@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from ..core.group import Coded
+from ..core.group import DictionaryEncoded
+from ..core.group.columns import Claimed, Columns
 from ..core.group.order import utf16
 from ..core.wire import bulk
 from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, owns_beyond
@@ -43,7 +44,7 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
         topic: [places[kafka_consumer.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
         for topic, found in kafka_consumer.partitions(cluster, partitions).items()
     }
-    return {topic: Coded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
+    return {topic: DictionaryEncoded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
 
 
 class _Places(dict[tuple[int, ...], int]):
@@ -131,7 +132,7 @@ def _shared(
     return shared
 
 
-def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[bulk.Claimed]:
+def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[Claimed]:
     """kafka-python's decoded owned partitions of some members, as far as they are of these topics."""
     number = {topic: t for t, topic in enumerate(topics)}
     ours = [[run for run in each if run.topic in number] for each in held]
@@ -141,8 +142,8 @@ def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[bulk
     lists = [run.partitions for each in ours for run in each]
     count = np.array(list(map(len, lists)), np.int64)
     ids = np.fromiter(chain.from_iterable(lists), np.int64, int(count.sum()))
-    columns = bulk.Columns(list(number), np.array(topic, np.int64), count, ids, runs, strange)
-    return [bulk.Claimed(columns, row) for row in range(len(held))]
+    columns = Columns(list(number), np.array(topic, np.int64), count, ids, runs, strange)
+    return [Claimed(columns, row) for row in range(len(held))]
 
 
 class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg]

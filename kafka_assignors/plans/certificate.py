@@ -26,7 +26,7 @@ import numpy as np
 
 from ..core.group import Group
 from ..core.group.claims import Claims, resolve
-from ..core.group.indexed import FREE, Bools, Indexed, Ints
+from ..core.group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from ..core.group.invariants import Violation, violations
 from ..core.sticky.objective import Objective, RackCosts, rack_costs
 
@@ -90,11 +90,11 @@ def _is_price(price: object) -> bool:
 
 
 def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
-    """The goals of an assignment: int[P], the number of each position's owner, `FREE` where there is none."""
-    given = np.flatnonzero(owner != FREE)
+    """The goals of an assignment: int[P], the number of each position's owner, `UNASSIGNED` where there is none."""
+    given = np.flatnonzero(owner != UNASSIGNED)
     prices = rack_costs(claims.indexed, objective)
     loads = np.bincount(owner[given], minlength=1).astype(np.int64)
-    had = np.flatnonzero(claims.holder != FREE)
+    had = np.flatnonzero(claims.holder != UNASSIGNED)
     goals = {
         "balance": int((loads**2).sum()),
         "racks": int(prices.rows[prices.of[given], prices.rack[owner[given]]].sum()),
@@ -128,7 +128,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     used = size > 0
     total = _added(total, best[used], size[used])
     # Where somebody holds a partition, it stays for the price there, or goes for the best price and a move.
-    held = np.flatnonzero((claims.holder != FREE) & read)
+    held = np.flatnonzero((claims.holder != UNASSIGNED) & read)
     cell, units = np.unique(row[held] * len(price) + claims.holder[held], return_counts=True)
     row, holder = cell // len(price), cell % len(price)
     stays = price[holder] + racks.rows[row % len(racks.rows), racks.rack[holder], None] * in_rack
@@ -178,13 +178,13 @@ def _less(a: Ints, b: Ints) -> Bools:
 
 
 def positions(indexed: Indexed, assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> Ints:
-    """An assignment as an array: int[P], the number of each position's owner, `FREE` where there is none.
+    """An assignment as an array: int[P], the number of each position's owner, `UNASSIGNED` where there is none.
 
     Args:
         indexed: The group as integers.
         assignment: A sound one of that group; it may leave partitions out.
     """
-    owner = np.full(indexed.size, FREE)
+    owner = np.full(indexed.size, UNASSIGNED)
     for m, member in enumerate(indexed.members):
         for topic, ids in assignment[member.member_id].items():
             owner[indexed.first[indexed.number[topic]] + np.array(ids, np.int64)] = m

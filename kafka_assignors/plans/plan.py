@@ -13,7 +13,7 @@ from ..core.group import NO_GENERATION, Group, Partitions, TopicPartition
 from ..core.group.assignment import Assignment
 from ..core.group.claims import Claims, resolve
 from ..core.group.facts import Fact
-from ..core.group.indexed import FREE, Ints
+from ..core.group.indexed import UNASSIGNED, Ints
 from ..core.sticky import flow, sticky
 from ..core.sticky.objective import Objective, RackCosts, rack_costs
 from ..core.strategies import Reading, Strategy, reading, strategy
@@ -109,7 +109,10 @@ class Plan:
         """What nobody is given in this rebalance -> the members that must give it up first."""
         claims = self._claims
         now, then = (positions(claims.indexed, each) for each in (self.assignment, self.target))
-        return {tp: claims.holders(tp) for tp in claims.indexed.names(np.flatnonzero((now == FREE) & (then != FREE)))}
+        return {
+            tp: claims.holders(tp)
+            for tp in claims.indexed.names(np.flatnonzero((now == UNASSIGNED) & (then != UNASSIGNED)))
+        }
 
     @cached_property
     def _claims(self) -> Claims:
@@ -251,7 +254,7 @@ def _moves(plan: Plan) -> list[Move]:
     claims = plan._claims
     indexed, holder = claims.indexed, claims.holder
     then = positions(indexed, plan.target)
-    moving = np.flatnonzero((then != FREE) & (then != holder))
+    moving = np.flatnonzero((then != UNASSIGNED) & (then != holder))
     contested: dict[int, str] = {}
     for position, member in zip(*(each.tolist() for each in claims.left), strict=True):
         contested.setdefault(position, indexed.members[member].member_id)
@@ -260,7 +263,7 @@ def _moves(plan: Plan) -> list[Move]:
     found = []
     for at, partition in zip(moving.tolist(), indexed.names(moving), strict=True):
         new = indexed.members[then[at]].member_id
-        if holder[at] != FREE:
+        if holder[at] != UNASSIGNED:
             old: str | None = indexed.members[holder[at]].member_id
             kind, text = why.of(at, int(holder[at]), int(then[at]))
         elif at in disputed:
@@ -282,8 +285,8 @@ class _Reasons:
         members = claims.indexed.members
         self.plan = plan
         self.racks = [member.rack for member in members]
-        self.had = np.bincount(claims.holder[claims.holder != FREE], minlength=len(members)).tolist()
-        self.has = np.bincount(then[then != FREE], minlength=len(members)).tolist()
+        self.had = np.bincount(claims.holder[claims.holder != UNASSIGNED], minlength=len(members)).tolist()
+        self.has = np.bincount(then[then != UNASSIGNED], minlength=len(members)).tolist()
         self.prices: RackCosts = rack_costs(claims.indexed, plan.objective)
         made = strategy(plan.strategy, **plan.options)
         self.rule = "" if made.claim else f"{made.name} looks at who is there, not at who holds what"

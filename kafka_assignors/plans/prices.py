@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.group.claims import Claims
-from ..core.group.indexed import FREE, Bools, Ints
+from ..core.group.indexed import UNASSIGNED, Bools, Ints
 from ..core.sticky.objective import Objective, rack_costs
 from ..core.sticky.sticky import classify
 from .certificate import Certificate, Goals
@@ -24,7 +24,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
 
     Args:
         claims: The group, and who holds what.
-        owner: int[P], the number of each position's owner; `FREE` only where nobody subscribes.
+        owner: int[P], the number of each position's owner; `UNASSIGNED` only where nobody subscribes.
         objective: What it shall be the best for.
 
     Returns:
@@ -36,8 +36,8 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     indexed = claims.indexed
     members = len(indexed.members)
     classes = classify(indexed, rack_costs(indexed, objective))
-    group, member, stays, dealt, leaves = _cells(claims, owner, classes.of)
-    load = np.bincount(owner[owner != FREE], minlength=members)
+    class_, member, stays, dealt, leaves = _cells(claims, owner, classes.of)
+    load = np.bincount(owner[owner != UNASSIGNED], minlength=members)
 
     # One number for the three parts of a price: a step of one outweighs all that a path can add up of the next.
     nodes = 4 * (len(classes.size) + 2 * members + 2)
@@ -51,13 +51,13 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     price = (2 * load + 1).astype(exact) * square
     least = np.where(load > 0, (2 * load - 1).astype(exact) * square, -_FAR if exact is np.int64 else -(square**2))
     beyond = classes.cost.astype(exact) * rack
-    here = beyond[group, classes.kind[member]]
+    here = beyond[class_, classes.kind[member]]
     while True:
         asked = _asked(price, classes.kind, classes.allowed, beyond)
-        np.minimum.at(asked, group[leaves], (price[member] + here - move)[leaves])
+        np.minimum.at(asked, class_[leaves], (price[member] + here - move)[leaves])
         fallen = price.copy()
-        np.minimum.at(fallen, member[dealt], (asked[group] - here)[dealt])
-        np.minimum.at(fallen, member[stays], (asked[group] - here + move)[stays])
+        np.minimum.at(fallen, member[dealt], (asked[class_] - here)[dealt])
+        np.minimum.at(fallen, member[stays], (asked[class_] - here + move)[stays])
         if (fallen < least).any():
             return None
         if (fallen == price).all():
@@ -70,7 +70,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
 def _cells(claims: Claims, owner: Ints, of: Ints) -> tuple[Ints, Ints, Bools, Bools, Bools]:
     """Pairs of class and member: the class, the member, and whether units stay there, are new there, have left it."""
     members = max(len(claims.indexed.members), 1)
-    given, had = owner != FREE, (claims.holder != FREE) & (of != FREE)
+    given, had = owner != UNASSIGNED, (claims.holder != UNASSIGNED) & (of != UNASSIGNED)
     kept = given & (owner == claims.holder)
     found = []
     for at, who in ((kept, owner), (given & ~kept, owner), (had & ~kept, claims.holder)):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, Partitions, TopicPartition
-from kafka_assignors.core.group.indexed import FREE, Indexed
+from kafka_assignors.core.group.indexed import UNASSIGNED, Indexed
 from kafka_assignors.core.wire import bulk, protocol, userdata
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Reader, Subscription
 from kafka_assignors.errors import WireError
@@ -28,7 +28,7 @@ def owned(draw):
     counts = draw(st.dictionaries(NAMES, st.integers(0, 9), max_size=5))
     members = draw(st.lists(NAMES, unique=True, max_size=5))
     indexed = Indexed(Group([Member(m, counts) for m in members], counts))
-    owner = draw(st.lists(st.integers(FREE, len(members) - 1), min_size=indexed.size, max_size=indexed.size))
+    owner = draw(st.lists(st.integers(UNASSIGNED, len(members) - 1), min_size=indexed.size, max_size=indexed.size))
     return indexed, np.array(owner, np.int64)
 
 

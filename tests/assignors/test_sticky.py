@@ -147,7 +147,7 @@ def test_claims_are_believed_by_generation_and_partition():
     assert found.owner == {t[1]: "new", t[4]: "late"}  # "as-late" gave t-4 up when it left the topic
     assert found.disputed == {t[2]: ("new", "twin")}
     assert found.quarrels == {("new", "twin"): dropped(t[2])}
-    assert found.ghosts == {"late": dropped(TopicPartition("gone", 0)), "old": dropped(t[5])}
+    assert found.nonexistent == {"late": dropped(TopicPartition("gone", 0)), "old": dropped(t[5])}
     assert found.unsubscribed == {"left": dropped(t[0], t[3]), "as-late": dropped(t[4])}
     assert found.stale == {"late": dropped(t[3]), "old": dropped(t[0], t[1])}
     assert [found.holders(tp) for tp in t[:4]] == [(), ("new",), ("new", "twin"), ()]

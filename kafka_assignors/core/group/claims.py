@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..wire.bulk import Claimed, Columns
-from .indexed import FREE, Bools, Indexed, Ints
+from .columns import Claimed, Columns
+from .indexed import UNASSIGNED, Bools, Indexed, Ints
 from .values import Group, Member, TopicPartition
 
 FEW = 3
@@ -42,12 +42,12 @@ class Claims:
     Args:
         indexed: The group as integers.
         holder: int[P], the number of the one member whose claim is the newest and that still subscribes to the topic;
-            `FREE` where there is none.
+            `UNASSIGNED` where there is none.
         disputes: Positions and members, parallel: subscribed members that claim a position with the same, newest
             generation. It counts as nobody's, yet any of them may still hold it.
         overruled: Positions and members, parallel: claims that a newer generation of another member overrules.
         left: Positions and members, parallel: claims about topics the member does not subscribe to (any more).
-        haunted: Members with claims about partitions that do not exist.
+        mistaken: Members with claims about partitions that do not exist.
     """
 
     indexed: Indexed
@@ -55,12 +55,12 @@ class Claims:
     disputes: tuple[Ints, Ints]
     overruled: tuple[Ints, Ints]
     left: tuple[Ints, Ints]
-    haunted: tuple[Member, ...]
+    mistaken: tuple[Member, ...]
 
     @cached_property
     def owner(self) -> Mapping[TopicPartition, str]:
         """topic-partition -> member id, where a position has a holder."""
-        held = np.flatnonzero(self.holder != FREE)
+        held = np.flatnonzero(self.holder != UNASSIGNED)
         holders = [self.indexed.members[m].member_id for m in self.holder[held].tolist()]
         return dict(zip(self.indexed.names(held), holders, strict=True))
 
@@ -73,10 +73,10 @@ class Claims:
         return found
 
     @cached_property
-    def ghosts(self) -> Mapping[str, Dropped]:
+    def nonexistent(self) -> Mapping[str, Dropped]:
         """By member id, claims about partitions that do not exist."""
         known = self.indexed.group.partitions
-        return {member.member_id: _nonexistent(member, known) for member in self.haunted}
+        return {member.member_id: _nonexistent(member, known) for member in self.mistaken}
 
     @cached_property
     def unsubscribed(self) -> Mapping[str, Dropped]:
@@ -135,11 +135,11 @@ def resolve(group: Group) -> Claims:
     Source: KIP-341, KIP-792; ``AbstractStickyAssignor`` believes any generation per topic, we look at each partition.
     """
     indexed = Indexed(group)
-    position, claimant, haunted = _claimed(indexed)
+    position, claimant, mistaken = _claimed(indexed)
     topic = indexed.topic_of()[position]
     reading: Bools = indexed.reads.ravel()[indexed.subscription[claimant] * len(indexed.topics) + topic]
     left = ~reading
-    holder = np.full(indexed.size, FREE)
+    holder = np.full(indexed.size, UNASSIGNED)
     nothing = np.zeros(0, np.int64)
     disputes = overruled = (nothing, nothing)
     claims = np.bincount(position, minlength=indexed.size)
@@ -164,7 +164,7 @@ def resolve(group: Group) -> Claims:
         holder[at[believed]] = by[believed]
         disputed, late = newest & ~only & reads, ~newest & reads
         disputes, overruled = (at[disputed], by[disputed]), (at[late], by[late])
-    return Claims(indexed, holder, disputes, overruled, (position[left], claimant[left]), haunted)
+    return Claims(indexed, holder, disputes, overruled, (position[left], claimant[left]), mistaken)
 
 
 def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
@@ -176,11 +176,11 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
     nowhere = len(indexed.topics)
     number = indexed.number
     together: dict[Columns, list[tuple[int, int]]] = {}  # what was read at once -> row and member
-    haunted: set[int] = set()
+    mistaken: set[int] = set()
     for m, member in enumerate(indexed.members):
         owned = member.owned
         if owned.beyond:
-            haunted.add(m)
+            mistaken.add(m)
         if isinstance(owned, Claimed):
             together.setdefault(owned.columns, []).append((owned.row, m))
         elif len(owned):
@@ -191,17 +191,17 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
     parts = [_existing(indexed, np.array(topics, np.int64), counts, np.concatenate(ids), sizes, np.arange(len(sizes)))]
     for columns, rows in together.items():
         names = np.array([number.get(topic, nowhere) for topic in columns.names], np.int64)
-        of = np.full(len(columns.bounds) - 1, FREE)
+        of = np.full(len(columns.bounds) - 1, UNASSIGNED)
         of[[row for row, _ in rows]] = [m for _, m in rows]
         sizes = np.diff(columns.bounds)
         parts.append(_existing(indexed, names[columns.topic], columns.count, columns.ids, sizes, of))
     parts = [part for part in parts if len(part[0]) or len(part[2])] or parts[:1]
-    haunted.update(m for part in parts for m in part[2].tolist())
+    mistaken.update(m for part in parts for m in part[2].tolist())
     if len(parts) == 1:
         position, claimant = parts[0][:2]
     else:
         position, claimant = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    return position, claimant, tuple(indexed.members[m] for m in sorted(haunted))
+    return position, claimant, tuple(indexed.members[m] for m in sorted(mistaken))
 
 
 def _existing(
@@ -215,18 +215,18 @@ def _existing(
         counts: Of each run its length.
         ids: Of all runs the partitions.
         sizes: Of each claimant how many claims it has.
-        of: Of each claimant its member's number; `FREE` if its claims do not count.
+        of: Of each claimant its member's number; `UNASSIGNED` if its claims do not count.
     """
     first, count = np.append(indexed.first[:-1], 0), np.append(np.diff(indexed.first), 0)
     position = np.repeat(first[topics], counts) + ids
     exists = (ids >= 0) & (ids < np.repeat(count[topics], counts))
     claimant = np.repeat(of, sizes)
-    if (of == FREE).any():
-        exists &= claimant != FREE
+    if (of == UNASSIGNED).any():
+        exists &= claimant != UNASSIGNED
     if exists.all():
         return position, claimant, np.zeros(0, np.int64)
-    haunted = np.unique(claimant[~exists])
-    return position[exists], claimant[exists], haunted[haunted != FREE]
+    mistaken = np.unique(claimant[~exists])
+    return position[exists], claimant[exists], mistaken[mistaken != UNASSIGNED]
 
 
 def _nonexistent(member: Member, known: Mapping[str, int]) -> Dropped:

@@ -95,7 +95,7 @@ def of_topics(group: Group) -> Iterable[Fact]:
 def of_claims(claims: Claims) -> Iterable[Fact]:
     """Claims that count for nothing."""
     for kind, dropped, why in (
-        ("claim-ghost", claims.ghosts, "do not exist"),
+        ("claim-ghost", claims.nonexistent, "do not exist"),
         ("claim-unsubscribed", claims.unsubscribed, "are of topics it does not subscribe to"),
         ("claim-stale", claims.stale, "another member got in a newer generation"),
     ):

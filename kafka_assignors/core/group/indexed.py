@@ -16,7 +16,7 @@ from .values import Group, Member, TopicPartition
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-FREE = -1
+UNASSIGNED = -1
 """Owner index of a partition that nobody has."""
 
 
@@ -95,7 +95,7 @@ class Indexed:
         """Names again.
 
         Args:
-            owner: int[P], member number or `FREE` per position.
+            owner: int[P], member number or `UNASSIGNED` per position.
 
         Returns:
             member id -> topic -> ascending partition ids; an entry for every member, in the group's order.

@@ -105,12 +105,14 @@ class Partitions(Sequence[TopicPartition]):
 _NOTHING = Partitions.of(())
 
 
-class Coded(Sequence[T]):
-    """Few different values many times, such as the racks of partitions, by their numbers.
+class DictionaryEncoded(Sequence[T]):
+    """A sequence of a few distinct values, each stored once; Arrow's dictionary encoding.
+
+    The racks of partitions are one: the same few brokers hold many partitions together.
 
     Args:
-        values: The different ones.
-        codes: int[], the place in `values` of each.
+        values: The distinct values.
+        codes: int[], index in `values` of each element.
     """
 
     __slots__ = ("codes", "values")
@@ -128,13 +130,17 @@ class Coded(Sequence[T]):
     def __getitem__(self, index: int) -> T: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Coded[T]: ...
+    def __getitem__(self, index: slice) -> DictionaryEncoded[T]: ...
 
-    def __getitem__(self, index: int | slice) -> T | Coded[T]:
-        return Coded(self.values, self.codes[index]) if isinstance(index, slice) else self.values[self.codes[index]]
+    def __getitem__(self, index: int | slice) -> T | DictionaryEncoded[T]:
+        return (
+            DictionaryEncoded(self.values, self.codes[index])
+            if isinstance(index, slice)
+            else self.values[self.codes[index]]
+        )
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Coded | tuple) else NotImplemented
+        return tuple(self) == tuple(other) if isinstance(other, DictionaryEncoded | tuple) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -247,9 +253,9 @@ def _is_count(count: object) -> bool:
 
 
 def _frozen(racks: Sequence[Collection[str]]) -> Sequence[frozenset[str]]:
-    for each in racks.values if isinstance(racks, Coded) else racks:
+    for each in racks.values if isinstance(racks, DictionaryEncoded) else racks:
         if isinstance(each, str):
             raise ConfigError(f"the racks of a partition's replicas are a collection, not the string {each!r}")
-    if isinstance(racks, Coded):
-        return Coded([frozenset(each) for each in racks.values], racks.codes)
+    if isinstance(racks, DictionaryEncoded):
+        return DictionaryEncoded([frozenset(each) for each in racks.values], racks.codes)
     return tuple(map(frozenset, racks))

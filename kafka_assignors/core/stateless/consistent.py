@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ConfigError
 from ..group import Group
 from ..group.assignment import Assignment
-from ..group.indexed import FREE, Indexed, Ints
+from ..group.indexed import UNASSIGNED, Indexed, Ints
 from .per_topic import by_identity, identity
 from .ring import HASHES, Hashes, Ring, check_virtual_nodes, numbered
 
@@ -91,7 +91,7 @@ def owners(
     for t, reading in enumerate(readers):
         if len(reading):
             topics.setdefault(reading.tobytes(), []).append(t)
-    owner = np.full(indexed.size, FREE)
+    owner = np.full(indexed.size, UNASSIGNED)
     for together in topics.values():
         reading = readers[together[0]]
         counts = [int(indexed.first[t + 1] - indexed.first[t]) for t in together]
@@ -112,7 +112,7 @@ def most(partitions: int, members: int, epsilon: float) -> int:
 
 def _filled(ring: Ring, hashes: Hashes, members: int, cap: int) -> Ints:
     """int[n], the member of each; `cap` times the ring's members is at least n."""
-    owner = np.full(len(hashes), FREE)
+    owner = np.full(len(hashes), UNASSIGNED)
     room = np.full(members, cap)
     waiting = np.argsort(hashes, kind="stable")
     while len(waiting):

@@ -11,7 +11,7 @@ from ...errors import AssignmentError, ConfigError
 from ..group import Group, Member, TopicPartition
 from ..group.assignment import Assignment
 from ..group.facts import Fact, ordered, some
-from ..group.indexed import FREE, Indexed, Ints
+from ..group.indexed import UNASSIGNED, Indexed, Ints
 from ..group.order import utf16
 from . import roundrobin
 from .per_topic import by_identity, identity
@@ -85,7 +85,7 @@ def assign(
     indexed = Indexed(group)
     number = {member.member_id: m for m, member in enumerate(indexed.members)}
     present = _present(group)
-    owner = np.full(indexed.size, FREE)
+    owner = np.full(indexed.size, UNASSIGNED)
     for name, topics in (table or {}).items():
         for topic, partitions in topics.items():
             if name in present and topic in present[name].topics and topic in indexed.number:
@@ -96,7 +96,7 @@ def assign(
     left = {}  # topic -> int[n], partition ids
     for topic in {topic for member in group.members for topic in member.topics} & indexed.number.keys():
         first = indexed.first[indexed.number[topic]]
-        free = np.flatnonzero(owner[first : first + group.partitions[topic]] == FREE)
+        free = np.flatnonzero(owner[first : first + group.partitions[topic]] == UNASSIGNED)
         if len(free):
             left[topic] = free
     if left and fallback is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..group import Member
-from ..group.indexed import FREE, Indexed, Ints
+from ..group.indexed import UNASSIGNED, Indexed, Ints
 from ..group.order import utf16
 
 Allocate = Callable[[str, Ints, Ints], Ints]
@@ -41,13 +41,13 @@ def owners(indexed: Indexed, rule: Rule, key: Callable[[Member], Any] = by_ident
         key: The order of members.
 
     Returns:
-        int[P], the owner of each position; `FREE` where nobody subscribes.
+        int[P], the owner of each position; `UNASSIGNED` where nobody subscribes.
 
     Cost: O(P + T * M), and what the rule takes.
     """
     order, readers = indexed.readers(key)
     allocate = rule([indexed.members[m] for m in order.tolist()])
-    owner = np.full(indexed.size, FREE)
+    owner = np.full(indexed.size, UNASSIGNED)
     for t, reading in enumerate(readers):
         if len(reading):
             begin, end = indexed.first[t], indexed.first[t + 1]

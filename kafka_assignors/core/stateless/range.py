@@ -8,7 +8,7 @@ import numpy as np
 
 from ..group import Group, Member
 from ..group.assignment import Assignment
-from ..group.indexed import FREE, Indexed, Ints
+from ..group.indexed import UNASSIGNED, Indexed, Ints
 from ..group.order import static_first, utf16
 from .per_topic import contiguous
 from .per_topic import owners as per_topic
@@ -43,7 +43,7 @@ def assign(group: Group) -> Assignment:
 
 
 def owners(indexed: Indexed) -> Ints:
-    """`assign` as an array: int[P], the number of each position's owner; `FREE` where nobody subscribes."""
+    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` where nobody subscribes."""
     group = indexed.group
     if not group.racks or all(member.rack is None for member in group.members):
         return _without_racks(indexed)
@@ -61,7 +61,7 @@ def owners(indexed: Indexed) -> Ints:
     for together in _copartitioned(topics):
         _match_racks(together)
 
-    owner = np.full(indexed.size, FREE)
+    owner = np.full(indexed.size, UNASSIGNED)
     number = {member.member_id: m for m, member in enumerate(indexed.members)}
     for topic in topics:
         topic.deal_ranges()

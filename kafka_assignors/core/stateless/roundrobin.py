@@ -6,7 +6,7 @@ import numpy as np
 
 from ..group import Group
 from ..group.assignment import Assignment
-from ..group.indexed import FREE, Indexed, Ints
+from ..group.indexed import UNASSIGNED, Indexed, Ints
 from ..group.order import static_first
 
 
@@ -32,9 +32,9 @@ def assign(group: Group) -> Assignment:
 
 
 def owners(indexed: Indexed) -> Ints:
-    """`assign` as an array: int[P], the number of each position's owner; `FREE` where nobody subscribes."""
+    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` where nobody subscribes."""
     circle, readers = indexed.readers(static_first)
-    owner = np.full(indexed.size, FREE)
+    owner = np.full(indexed.size, UNASSIGNED)
     turn = 0
     for t, reading in enumerate(readers):
         if len(reading):

@@ -37,7 +37,7 @@ class Network:
     """Who has what, and what is not in its place yet.
 
     Args:
-        groups: How many classes.
+        classes: How many classes.
         kinds: How many kinds.
         kind: int[M], each member's kind.
         block: int[M], each member's block.
@@ -53,7 +53,7 @@ class Network:
         extras: int[B], how many members of the block still may have one more.
     """
 
-    groups: int
+    classes: int
     kinds: int
     kind: Ints
     block: Ints
@@ -71,14 +71,14 @@ class Network:
     @cached_property
     def first(self) -> Ints:
         """The number of the first class, kind, member and spare in the graph, and those of source and sink."""
-        return np.cumsum([0, self.groups, self.kinds, len(self.kind), len(self.extras), 1])
+        return np.cumsum([0, self.classes, self.kinds, len(self.kind), len(self.extras), 1])
 
 
 @dataclass(frozen=True)
 class Distances:
     """What the cheapest way to a free place costs from each class, kind, member and block's spare; `_FAR`: none."""
 
-    group: Ints
+    class_: Ints
     kind: Ints
     member: Ints
     spare: Ints
@@ -107,7 +107,7 @@ def send(network: Network) -> None:
 
 def _ways(net: Network, d: Distances) -> bool:
     """Whether anything that is out of place has a way."""
-    return bool(net.unplaced[d.group < _NEAR].any() or net.over[d.member < _NEAR].any())
+    return bool(net.unplaced[d.class_ < _NEAR].any() or net.over[d.member < _NEAR].any())
 
 
 def _distances(net: Network) -> Distances:
@@ -120,23 +120,23 @@ def _distances(net: Network) -> Distances:
     dealt, extra = np.flatnonzero(net.new), np.flatnonzero(net.more)
 
     d = Distances(
-        np.full(net.groups, _FAR),
+        np.full(net.classes, _FAR),
         np.full(net.kinds, _FAR),
         np.where(net.under > 0, 0, _FAR),
         np.where(net.extras > 0, 0, _FAR),
     )
     while True:
-        before = d.group.copy(), d.kind.copy(), d.member.copy()
+        before = d.class_.copy(), d.kind.copy(), d.member.copy()
         np.minimum.at(d.spare, net.block[extra], d.member[extra])
         np.minimum(d.member, np.where(net.more == 0, d.spare[net.block], _FAR), out=d.member)
         np.minimum.at(d.kind, net.kind, d.member)
-        np.minimum.at(d.kind, undo[1], d.group[undo[0]] - undo[2])
-        np.minimum.at(d.group, of, d.kind[to] + price)
-        np.minimum.at(d.group, regain[0], d.member[regain[1]] + regain[3])
+        np.minimum.at(d.kind, undo[1], d.class_[undo[0]] - undo[2])
+        np.minimum.at(d.class_, of, d.kind[to] + price)
+        np.minimum.at(d.class_, regain[0], d.member[regain[1]] + regain[3])
         d.member[dealt] = np.minimum(d.member[dealt], d.kind[net.kind[dealt]])
-        if (d.group != before[0]).any():
-            np.minimum.at(d.member, give[1], d.group[give[0]] - give[3])
-        if all((now == then).all() for now, then in zip((d.group, d.kind, d.member), before, strict=True)):
+        if (d.class_ != before[0]).any():
+            np.minimum.at(d.member, give[1], d.class_[give[0]] - give[3])
+        if all((now == then).all() for now, then in zip((d.class_, d.kind, d.member), before, strict=True)):
             return d
 
 
@@ -161,35 +161,35 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
     Returns:
         Tails, heads and room; and whether members offer all that they may.
     """
-    group, member, held, keeping = net.cells
+    class_, member, held, keeping = net.cells
     of, to, price = net.pairs
     _, kind_0, member_0, spare_0, source, sink = net.first.tolist()
 
-    give = np.flatnonzero((d.member[member] == d.group[group] - keeping) & (net.kept > 0))
+    give = np.flatnonzero((d.member[member] == d.class_[class_] - keeping) & (net.kept > 0))
     possible = len(give)
     if offers is not None:
         by = member[give]
         each = np.maximum(np.bincount(by, minlength=len(net.kind)) // (offers * (net.over + 2)), 1)
-        give = give[(group[give] + by) % each[by] == 0]
+        give = give[(class_[give] + by) % each[by] == 0]
     regain = np.flatnonzero(net.kept < held)
-    regain = regain[d.group[group[regain]] == d.member[member[regain]] + keeping[regain]]
-    take = np.flatnonzero(d.group[of] == d.kind[to] + price)
+    regain = regain[d.class_[class_[regain]] == d.member[member[regain]] + keeping[regain]]
+    take = np.flatnonzero(d.class_[of] == d.kind[to] + price)
     back = np.flatnonzero(net.taken)
-    back = back[d.kind[to[back]] == d.group[of[back]] - price[back]]
+    back = back[d.kind[to[back]] == d.class_[of[back]] - price[back]]
     near = d.member == d.kind[net.kind]
     deal, undeal = np.flatnonzero(near), np.flatnonzero(near & (net.new > 0))
     near = d.member == d.spare[net.block]
     more, fewer = np.flatnonzero(near & (net.more == 0)), np.flatnonzero(near & (net.more > 0))
     less, spare = np.flatnonzero((net.under > 0) & (d.member == 0)), np.flatnonzero((net.extras > 0) & (d.spare == 0))
     lost, many = (
-        np.flatnonzero((net.unplaced > 0) & (d.group < _NEAR)),
+        np.flatnonzero((net.unplaced > 0) & (d.class_ < _NEAR)),
         np.flatnonzero((net.over > 0) & (d.member < _NEAR)),
     )
 
     any_ = net.unplaced.sum() + net.over.sum()
     edges = (
-        (member_0 + member[give], group[give], net.kept[give]),
-        (group[regain], member_0 + member[regain], held[regain] - net.kept[regain]),
+        (member_0 + member[give], class_[give], net.kept[give]),
+        (class_[regain], member_0 + member[regain], held[regain] - net.kept[regain]),
         (of[take], kind_0 + to[take], any_),
         (kind_0 + to[back], of[back], net.taken[back]),
         (kind_0 + net.kind[deal], member_0 + deal, any_),
@@ -216,14 +216,14 @@ def _settle(net: Network, tail: Ints, head: Ints, units: Ints) -> None:
 
     cells = net.cells[0] * len(net.kind) + net.cells[1]
     pairs = net.pairs[0] * net.kinds + net.pairs[1]
-    member, group, count = along(_MEMBER, _CLASS)
-    net.kept[np.searchsorted(cells, group * len(net.kind) + member)] -= count
-    group, member, count = along(_CLASS, _MEMBER)
-    net.kept[np.searchsorted(cells, group * len(net.kind) + member)] += count
-    group, kind, count = along(_CLASS, _KIND)
-    net.taken[np.searchsorted(pairs, group * net.kinds + kind)] += count
-    kind, group, count = along(_KIND, _CLASS)
-    net.taken[np.searchsorted(pairs, group * net.kinds + kind)] -= count
+    member, class_, count = along(_MEMBER, _CLASS)
+    net.kept[np.searchsorted(cells, class_ * len(net.kind) + member)] -= count
+    class_, member, count = along(_CLASS, _MEMBER)
+    net.kept[np.searchsorted(cells, class_ * len(net.kind) + member)] += count
+    class_, kind, count = along(_CLASS, _KIND)
+    net.taken[np.searchsorted(pairs, class_ * net.kinds + kind)] += count
+    kind, class_, count = along(_KIND, _CLASS)
+    net.taken[np.searchsorted(pairs, class_ * net.kinds + kind)] -= count
     _, member, count = along(_KIND, _MEMBER)
     net.new[member] += count
     member, _, count = along(_MEMBER, _KIND)
@@ -236,7 +236,7 @@ def _settle(net: Network, tail: Ints, head: Ints, units: Ints) -> None:
     net.under[member] -= count
     block, _, count = along(_SPARE, _SINK)
     net.extras[block] -= count
-    _, group, count = along(_SOURCE, _CLASS)
-    net.unplaced[group] -= count
+    _, class_, count = along(_SOURCE, _CLASS)
+    net.unplaced[class_] -= count
     _, member, count = along(_SOURCE, _MEMBER)
     net.over[member] -= count

@@ -7,7 +7,7 @@ import numpy as np
 from ..group import Group, TopicPartition
 from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
-from ..group.indexed import FREE, Ints
+from ..group.indexed import UNASSIGNED, Ints
 from . import sticky
 from .objective import Objective
 from .sticky import DEFAULT
@@ -41,17 +41,17 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 
 
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
-    """`assign` as an array: int[P], the number of each position's new owner; `FREE` where there is none this round."""
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` for none in this round."""
     target = sticky.owners(claims, objective)
-    target[(claims.holder != FREE) & (claims.holder != target)] = FREE
-    target[claims.disputes[0]] = FREE
+    target[(claims.holder != UNASSIGNED) & (claims.holder != target)] = UNASSIGNED
+    target[claims.disputes[0]] = UNASSIGNED
     return target
 
 
 def withheld(group: Group) -> dict[TopicPartition, tuple[str, ...]]:
     """What `assign` gives to nobody this round, and the members that must give it up first."""
     claims = resolve(group)
-    held = claims.holder != FREE
+    held = claims.holder != UNASSIGNED
     held[claims.disputes[0]] = True
-    missing = claims.indexed.names(np.flatnonzero(held & (owners(claims) == FREE)))
+    missing = claims.indexed.names(np.flatnonzero(held & (owners(claims) == UNASSIGNED)))
     return {partition: claims.holders(partition) for partition in missing}

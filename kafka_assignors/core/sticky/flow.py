@@ -73,18 +73,18 @@ def optimum(problem: Problem) -> Units:
     Cost: `levels`, then `cheapest.send`; instead of the latter O(M log M + cells) for blocks of one class. Both
     terminate. Deterministic.
     """
-    groups, kinds = problem.allowed.shape
+    classes, kinds = problem.allowed.shape
     blocks = levels(problem.size, problem.allowed, np.bincount(problem.kind, minlength=kinds))
-    of_class, of_kind = np.full(groups, -1), np.full(kinds, -1)  # kinds that may have nothing are in no block
+    of_class, of_kind = np.full(classes, -1), np.full(kinds, -1)  # kinds that may have nothing are in no block
     for b, each in enumerate(blocks):
         of_class[each.classes], of_kind[each.kinds] = b, b
-    group, to = np.nonzero(problem.allowed & (of_class[:, None] == of_kind))
+    class_, to = np.nonzero(problem.allowed & (of_class[:, None] == of_kind))
     # What even the cheapest kind of the block pays is paid in any case; without it most units can start where they are.
-    least = np.minimum.reduceat(problem.cost[group, to], np.flatnonzero(np.diff(group, prepend=-1)))
-    price = problem.cost[group, to] - least[group]
+    least = np.minimum.reduceat(problem.cost[class_, to], np.flatnonzero(np.diff(class_, prepend=-1)))
+    price = problem.cost[class_, to] - least[class_]
 
     simple = np.bincount(of_class, minlength=len(blocks)) == 1
-    simple[of_class[group[price > 0]]] = False
+    simple[of_class[class_[price > 0]]] = False
     kept = np.zeros(len(problem.cells[0]), np.int64)
     dealt = []
     for mine in (simple, ~simple):
@@ -94,8 +94,8 @@ def optimum(problem: Problem) -> Units:
         if mine is simple:
             kept[part.cells], new = _shared(problem, part)
         else:
-            pairs = np.flatnonzero(mine[of_class[group]])
-            kept[part.cells], new = _sent(problem, part, (group[pairs], to[pairs], price[pairs]), least)
+            pairs = np.flatnonzero(mine[of_class[class_]])
+            kept[part.cells], new = _sent(problem, part, (class_[pairs], to[pairs], price[pairs]), least)
         dealt.append(new)
     return Units(kept, (_joined(dealt, 0), _joined(dealt, 1), _joined(dealt, 2)))
 
@@ -182,13 +182,13 @@ def _sent(
     Returns:
         int[C], kept units of the part's cells; and new units, as classes, members and units.
     """
-    groups, kinds = problem.allowed.shape
-    group, held = problem.cells[0][part.cells], problem.cells[2][part.cells]
+    classes, kinds = problem.allowed.shape
+    class_, held = problem.cells[0][part.cells], problem.cells[2][part.cells]
     kind, (of, to, price) = problem.kind[part.crew], pairs
     racks = bool(price.any())
-    here = problem.cost[group, kind[part.place]] - least[group] if racks else np.zeros_like(group)
+    here = problem.cost[class_, kind[part.place]] - least[class_] if racks else np.zeros_like(class_)
     # One of the first outweighs all of the second along a path.
-    nodes = groups + kinds + len(part.crew) + len(part.blocks) + 2
+    nodes = classes + kinds + len(part.crew) + len(part.blocks) + 2
     rack, move = (nodes, 1) if problem.racks_first else (1, int(price.max(initial=0)) * nodes + 1)
     # With racks first, what costs something starts as unplaced. No step of such a start can be improved: the method
     # needs that.
@@ -197,17 +197,17 @@ def _sent(
     # Who has one more anyway may keep it: nothing is nearer.
     more = _first(part.block, load > part.low, part.extras) & (load > part.low)
     network = cheapest.Network(
-        groups,
+        classes,
         kinds,
         kind,
         part.block,
-        cells=(group, part.place, held, here * rack - move),
+        cells=(class_, part.place, held, here * rack - move),
         pairs=(of, to, price * rack),
         kept=stay.copy(),
         taken=np.zeros(len(of), np.int64),
         new=np.zeros(len(part.crew), np.int64),
         more=more.astype(np.int64),
-        unplaced=np.where(part.classes, problem.size, 0) - np.bincount(group, stay, groups).astype(np.int64),
+        unplaced=np.where(part.classes, problem.size, 0) - np.bincount(class_, stay, classes).astype(np.int64),
         over=np.maximum(load - part.low - more, 0),
         under=np.maximum(part.low - load, 0),
         extras=part.extras - np.bincount(part.block[more], minlength=len(part.blocks)),
@@ -235,6 +235,6 @@ def _dealt(of: Ints, to: Ints, taken: Ints, kind: Ints, new: Ints) -> tuple[Ints
     member = member[np.lexsort((member, turn, kind[member]))]
     some = np.flatnonzero(taken)
     some = some[np.argsort(to[some], kind="stable")]
-    group = np.repeat(of[some], taken[some])
-    cells, count = np.unique(group * len(new) + member, return_counts=True)
+    class_ = np.repeat(of[some], taken[some])
+    cells, count = np.unique(class_ * len(new) + member, return_counts=True)
     return cells // max(len(new), 1), cells % max(len(new), 1), count

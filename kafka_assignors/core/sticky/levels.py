@@ -38,7 +38,7 @@ class _Parts:
         crew: int[K], members of each kind.
         of_class: int[G], the part of each class.
         of_kind: int[K], the part of each kind; N where it may have nothing.
-        group: int[], classes of the pairs inside parts that are still to be split.
+        class_: int[], classes of the pairs inside parts that are still to be split.
         kind: int[], and their kinds.
         count: How many parts there are, N.
     """
@@ -47,7 +47,7 @@ class _Parts:
     crew: Ints
     of_class: Ints
     of_kind: Ints
-    group: Ints
+    class_: Ints
     kind: Ints
     count: int
 
@@ -61,8 +61,8 @@ class _Parts:
 
     def inside(self, some: Bools) -> tuple[Ints, Ints]:
         """The pairs inside some of the parts."""
-        pairs = np.flatnonzero(some[self.of_class[self.group]])
-        return self.group[pairs], self.kind[pairs]
+        pairs = np.flatnonzero(some[self.of_class[self.class_]])
+        return self.class_[pairs], self.kind[pairs]
 
 
 def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
@@ -76,15 +76,15 @@ def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
     Cost: O(G * K) where loads can be equal and `_even` sees it; else at most two maximum flows on G + K nodes per depth
     of nested splits, at most min(G, K) deep.
     """
-    group, kind = np.nonzero(allowed)
+    class_, kind = np.nonzero(allowed)
     of_class, of_kind = np.zeros(len(size), np.int64), np.where(allowed.any(axis=0), 0, 1)
     open_ = np.full(min(len(size), 1), True)
     while open_.any():
-        same = np.flatnonzero((of_class[group] == of_kind[kind]) & open_[of_class[group]])
-        group, kind = group[same], kind[same]
-        parts = _Parts(size, crew, of_class, of_kind, group, kind, len(open_))
+        same = np.flatnonzero((of_class[class_] == of_kind[kind]) & open_[of_class[class_]])
+        class_, kind = class_[same], kind[same]
+        parts = _Parts(size, crew, of_class, of_kind, class_, kind, len(open_))
         # Where all may have all nothing splits.
-        open_ &= parts.total(of_class[group]) < parts.total(of_class) * parts.total(of_kind)
+        open_ &= parts.total(of_class[class_]) < parts.total(of_class) * parts.total(of_kind)
         open_ &= ~_even(parts, open_)
         of_class, of_kind = of_class.copy(), np.where(of_kind == parts.count, -1, of_kind)
         whole, count = open_.copy(), parts.count
@@ -127,20 +127,20 @@ def _even(parts: _Parts, open_: Bools) -> Bools:
     mean = parts.mean()
     low, high, wanted = ((each[parts.of_kind] * parts.crew) for each in (np.floor(mean), np.ceil(mean), mean))
     weight = parts.crew.astype(np.float64)
-    group, kind = parts.inside(trying)
+    class_, kind = parts.inside(trying)
     for _ in range(_TRIES):
         if not trying.any():
             break
-        among = np.bincount(group, weight[kind], len(parts.size))
+        among = np.bincount(class_, weight[kind], len(parts.size))
         share = parts.size / np.where(among > 0, among, 1)
-        load = weight * np.bincount(kind, share[group], len(parts.crew))
+        load = weight * np.bincount(kind, share[class_], len(parts.crew))
         beyond = parts.total(parts.of_kind, np.maximum(load - high, 0))
         beyond = np.maximum(beyond, parts.total(parts.of_kind, np.maximum(low - load, 0)))
         even |= trying & (beyond < 0.5)
         given_up = trying & (even | (beyond > 0.7 * last))
         if given_up.any():
             trying &= ~given_up
-            group, kind = parts.inside(trying)
+            class_, kind = parts.inside(trying)
         last = beyond
         weight *= np.where(load > 0, wanted / np.where(load > 0, load, 1), 1)
     return even
@@ -157,13 +157,13 @@ def _crowded(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
         some: bool[N], those to look at.
         room: int[K], what each kind may have at most.
     """
-    group, kind, units = _filled(parts, some, room)
-    crowded = some[parts.of_class] & (np.bincount(group, units, len(parts.size)) < parts.size)
+    class_, kind, units = _filled(parts, some, room)
+    crowded = some[parts.of_class] & (np.bincount(class_, units, len(parts.size)) < parts.size)
     while True:  # who has what a crowded class may also have is crowded as well
         busy = np.zeros(len(room), bool)
-        busy[kind[crowded[group]]] = True
+        busy[kind[crowded[class_]]] = True
         more = crowded.copy()
-        more[group[busy[kind] & (units > 0)]] = True
+        more[class_[busy[kind] & (units > 0)]] = True
         if (more == crowded).all():
             return crowded, busy
         crowded = more
@@ -177,16 +177,16 @@ def _idle(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
         some: bool[N], those to look at.
         room: int[K], what each kind should have at least.
     """
-    group, kind, units = _filled(parts, some, room)
+    class_, kind, units = _filled(parts, some, room)
     here = np.append(some, False)
     idle = here[parts.of_kind] & (np.bincount(kind, units, len(room)) < room)
     here[:] = False
     here[parts.of_kind[idle]] = True
     while True:  # who has something that an idle kind may have is idle as well
         spare = np.zeros(len(parts.size), bool)
-        spare[group[idle[kind]]] = True
+        spare[class_[idle[kind]]] = True
         more = idle.copy()
-        more[kind[spare[group] & (units > 0)]] = True
+        more[kind[spare[class_] & (units > 0)]] = True
         if (more == idle).all():
             return here[parts.of_class] & ~spare, here[parts.of_kind] & ~idle
         idle = more
@@ -194,19 +194,19 @@ def _idle(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
 
 def _filled(parts: _Parts, some: Bools, room: Ints) -> tuple[Ints, Ints, Ints]:
     """As many units as can be given out inside some parts, no kind above its room: classes, kinds, units; parallel."""
-    group, kind = parts.inside(some)
+    class_, kind = parts.inside(some)
     classes, kinds = np.flatnonzero(some[parts.of_class]), np.flatnonzero(np.append(some, False)[parts.of_kind])
-    groups = len(parts.size)
-    source, sink = groups + len(room), groups + len(room) + 1
+    first_kind = len(parts.size)
+    source, sink = first_kind + len(room), first_kind + len(room) + 1
     tail, head, sent = maxflow.sent(
-        np.concatenate([np.full(len(classes), source), group, groups + kinds]),
-        np.concatenate([classes, groups + kind, np.full(len(kinds), sink)]),
-        np.concatenate([parts.size[classes], parts.size[group], room[kinds]]),
+        np.concatenate([np.full(len(classes), source), class_, first_kind + kinds]),
+        np.concatenate([classes, first_kind + kind, np.full(len(kinds), sink)]),
+        np.concatenate([parts.size[classes], parts.size[class_], room[kinds]]),
         source,
         sink,
     )
-    units = np.zeros(len(group), np.int64)
-    given = np.flatnonzero(tail < groups)
-    at = np.searchsorted(group * len(room) + kind, tail[given] * len(room) + head[given] - groups)
+    units = np.zeros(len(class_), np.int64)
+    given = np.flatnonzero(tail < first_kind)
+    at = np.searchsorted(class_ * len(room) + kind, tail[given] * len(room) + head[given] - first_kind)
     units[at] = sent[given]
-    return group, kind, units
+    return class_, kind, units

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ConfigError
-from ..group import Coded
+from ..group import DictionaryEncoded
 from ..group.indexed import Indexed, Ints
 
 ORDERS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
@@ -122,9 +122,9 @@ def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     at: Callable[[Any], Sequence[str]] = (lambda leader: (leader,) if leader else ()) if by_leader else tuple
     for t, topic in enumerate(indexed.topics):
         here = places.get(topic, ())[: int(indexed.first[t + 1] - indexed.first[t])]
-        if not isinstance(here, Coded):
+        if not isinstance(here, DictionaryEncoded):
             number = {each: i for i, each in enumerate(dict.fromkeys(here))}
-            here = Coded(list(number), np.array(list(map(number.__getitem__, here)), np.int64))
+            here = DictionaryEncoded(list(number), np.array(list(map(number.__getitem__, here)), np.int64))
         for each in here.values:
             if each not in seen:
                 row = tuple(_cheapest(objective, member_rack, at(each)) for member_rack in columns)

@@ -10,18 +10,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..group.indexed import FREE, Indexed, Ints, narrowed
+from ..group.indexed import UNASSIGNED, Indexed, Ints, narrowed
 from .flow import Units
 from .rendezvous import MOST, Affinity, Floats, matched, shares
 
 
-def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, Ints], units: Units) -> Ints:
+def chosen(indexed: Indexed, class_: Ints, before: Ints, had: tuple[Ints, Ints, Ints], units: Units) -> Ints:
     """Name the partitions.
 
     Args:
         indexed: The group as integers.
-        group: int[P], class of each position; `FREE` where nobody subscribes.
-        before: int[P], member number of each position's owner, or `FREE`.
+        class_: int[P], class of each position; `UNASSIGNED` where nobody subscribes.
+        before: int[P], member number of each position's owner, or `UNASSIGNED`.
         had: Classes, members and units, parallel: who owned how many, sorted.
         units: How many stay, of these, and how many are dealt to whom.
 
@@ -36,14 +36,14 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
     dealt = np.argsort(units.dealt[0], kind="stable")
     dealt_class, dealt_member, dealt_units = units.dealt[0][dealt], units.dealt[1][dealt], units.dealt[2][dealt]
     if (units.kept < had[2]).any():
-        _give_up(indexed, affinity, group, topic, had, units, dealt_class, dealt_member, owner)
+        _give_up(indexed, affinity, class_, topic, had, units, dealt_class, dealt_member, owner)
 
-    loose = np.flatnonzero((owner == FREE) & (group != FREE))
-    loose = loose[np.argsort(group[loose], kind="stable")]
-    run = group[loose] * len(indexed.topics) + topic[loose]  # what it costs no spread to exchange
+    loose = np.flatnonzero((owner == UNASSIGNED) & (class_ != UNASSIGNED))
+    loose = loose[np.argsort(class_[loose], kind="stable")]
+    run = class_[loose] * len(indexed.topics) + topic[loose]  # what it costs no spread to exchange
     begin = np.flatnonzero(np.diff(run, prepend=-1))
     whole = np.diff(begin, append=len(loose)) == np.diff(indexed.first)[topic[loose[begin]]]
-    of = group[loose[begin]]
+    of = class_[loose[begin]]
     head = np.flatnonzero(np.diff(of, prepend=-1))
     low, high = np.searchsorted(dealt_class, of[head]), np.searchsorted(dealt_class, of[head], side="right")
     new = np.logical_and.reduceat(whole, head) if len(head) else whole
@@ -61,7 +61,7 @@ def chosen(indexed: Indexed, group: Ints, before: Ints, had: tuple[Ints, Ints, I
 def _give_up(
     indexed: Indexed,
     affinity: Affinity,
-    group: Ints,
+    class_: Ints,
     topic: Ints,
     had: tuple[Ints, Ints, Ints],
     units: Units,
@@ -79,13 +79,13 @@ def _give_up(
     classes, members, count = had
     gives = np.flatnonzero(units.kept < count)
     leaving = (count - units.kept)[gives]
-    positions, cell = _held_by(classes[gives] * len(indexed.members) + members[gives], indexed, group, owner)
+    positions, cell = _held_by(classes[gives] * len(indexed.members) + members[gives], indexed, class_, owner)
     giving = np.unique(classes[gives])
     heads = np.bincount(dealt_class, minlength=int(giving[-1]) + 1)
     pairs = int((np.bincount(classes, count, len(heads))[giving] * heads[giving]).sum())
     gain = np.zeros(len(positions))
     if pairs <= MOST:
-        gain = _gain(affinity, positions, group[positions], owner[positions], dealt_class, dealt_member)
+        gain = _gain(affinity, positions, class_[positions], owner[positions], dealt_class, dealt_member)
     # By cell, topic and gain; of cell and topic most often there is one.
     order = np.argsort(narrowed(cell, len(gives)), kind="stable")
     positions, cell, gain = positions[order], cell[order], gain[order]
@@ -102,9 +102,9 @@ def _give_up(
     end = np.searchsorted(cell, np.arange(len(gives)), side="right")
 
     # Where a class is of one topic, nothing is to be weighed: each gives its last ones.
-    mixed = np.isin(classes[gives], _of_several_topics(group, topic))
+    mixed = np.isin(classes[gives], _of_several_topics(class_, topic))
     last = end[cell] - np.arange(len(cell)) <= leaving[cell]
-    owner[positions[last & ~mixed[cell]]] = FREE
+    owner[positions[last & ~mixed[cell]]] = UNASSIGNED
     if not mixed.any():
         return
     # How many of its topic a member has besides, if this one goes next; and how many went already.
@@ -115,9 +115,9 @@ def _give_up(
     for g in np.unique(classes[gives][mixed]).tolist():
         low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
         takers = np.zeros(len(indexed.members) + 1, bool)
-        takers[dealt_member[low:high]] = takers[FREE] = True
+        takers[dealt_member[low:high]] = takers[UNASSIGNED] = True
         # What those who take have of each topic, and what is on its way to them.
-        theirs = np.bincount(topic[takers[owner] & (group == g)], minlength=len(indexed.topics))
+        theirs = np.bincount(topic[takers[owner] & (class_ == g)], minlength=len(indexed.topics))
         low, high = np.searchsorted(classes[gives], (g, g + 1)).tolist()
         freed: list[int] = []
         ranges = zip(begin[low:high].tolist(), end[low:high].tolist(), leaving[low:high].tolist(), strict=True)
@@ -127,36 +127,38 @@ def _give_up(
             for gone in most:
                 freed.append(at + gone)
                 theirs[of[at + gone]] += 1
-        owner[positions[freed]] = FREE
+        owner[positions[freed]] = UNASSIGNED
 
 
-def _held_by(cells: Ints, indexed: Indexed, group: Ints, owner: Ints) -> tuple[Ints, Ints]:
+def _held_by(cells: Ints, indexed: Indexed, class_: Ints, owner: Ints) -> tuple[Ints, Ints]:
     """The positions that members have of classes, and each one's place in `cells`: ascending class * M + member."""
     members = len(indexed.members)
     giver = np.zeros(members + 1, bool)  # the last one for what is free
     giver[cells % members] = True
     positions = np.flatnonzero(giver[owner])
-    key = group[positions] * members + owner[positions]
+    key = class_[positions] * members + owner[positions]
     at = np.minimum(np.searchsorted(cells, key), len(cells) - 1)
     mine = cells[at] == key
     return positions[mine], at[mine]
 
 
-def _of_several_topics(group: Ints, topic: Ints) -> Ints:
+def _of_several_topics(class_: Ints, topic: Ints) -> Ints:
     """The classes that have partitions of more than one topic."""
-    starts = np.flatnonzero(np.diff(group, prepend=FREE - 1).astype(bool) | np.diff(topic, prepend=-1).astype(bool))
+    starts = np.flatnonzero(
+        np.diff(class_, prepend=UNASSIGNED - 1).astype(bool) | np.diff(topic, prepend=-1).astype(bool)
+    )
     topics = int(topic.max(initial=0)) + 1
-    pairs = np.unique(group[starts] * topics + topic[starts]) // topics
+    pairs = np.unique(class_[starts] * topics + topic[starts]) // topics
     several: Ints = pairs[1:][pairs[1:] == pairs[:-1]]
     return several
 
 
 def _gain(
-    affinity: Affinity, positions: Ints, group: Ints, owner: Ints, dealt_class: Ints, dealt_member: Ints
+    affinity: Affinity, positions: Ints, class_: Ints, owner: Ints, dealt_class: Ints, dealt_member: Ints
 ) -> Floats:
     """How much better each position goes with one of those who get new units of its class than with its owner."""
-    begin = np.searchsorted(dealt_class, group)
-    takers = np.searchsorted(dealt_class, group, side="right") - begin
+    begin = np.searchsorted(dealt_class, class_)
+    takers = np.searchsorted(dealt_class, class_, side="right") - begin
     gain = np.zeros(len(positions))
     asked = np.flatnonzero(takers)
     gain[asked] = affinity.best(positions[asked], dealt_member, begin[asked], takers[asked])
@@ -209,7 +211,7 @@ def _deal(
         positions = loose[begin:end].tolist()
         t = np.searchsorted(indexed.first, positions[0], side="right")
         having = owner[indexed.first[t - 1] : indexed.first[t]]
-        have = np.bincount(having[having != FREE], minlength=names[-1] + 1)[members].tolist()
+        have = np.bincount(having[having != UNASSIGNED], minlength=names[-1] + 1)[members].tolist()
         queue = [(have[i], (i - turn) % len(room), i) for i, left in enumerate(room) if left]
         heapify(queue)
         for position in positions:

@@ -12,7 +12,7 @@ import numpy as np
 from ..group import Group
 from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
-from ..group.indexed import FREE, Bools, Indexed, Ints
+from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from . import flow, spread
 from .objective import Objective, RackCosts, rack_costs
 
@@ -51,21 +51,20 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 
 
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
-    """`assign` as an array: int[P], the number of each position's new owner; `FREE` where nobody subscribes."""
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` where nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
     classes = classify(indexed, rack_costs(indexed, objective))
-    group = classes.of
     if not len(classes.size):
-        return np.full(indexed.size, FREE)
+        return np.full(indexed.size, UNASSIGNED)
     had = held(classes, before, len(indexed.members))
     rack_first = objective.order.index("racks") < objective.order.index("moves")
     problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, rack_first)
-    return spread.chosen(indexed, group, before, had, flow.optimum(problem))
+    return spread.chosen(indexed, classes.of, before, had, flow.optimum(problem))
 
 
 def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
     """How many units of a class a member has: classes, members and units, parallel and sorted."""
-    having = np.flatnonzero((owner != FREE) & (classes.of != FREE))
+    having = np.flatnonzero((owner != UNASSIGNED) & (classes.of != UNASSIGNED))
     cell = classes.of[having] * members + owner[having]
     if len(classes.size) * members <= 4 * len(owner):
         count = np.bincount(cell, minlength=len(classes.size) * members)
@@ -81,7 +80,7 @@ class Classes:
     """Partitions that the same members may have at the same cost, and members that are alike (kinds).
 
     Args:
-        of: int[P], class of each position, `FREE` where nobody subscribes.
+        of: int[P], class of each position, `UNASSIGNED` where nobody subscribes.
         size: int[G], partitions in each.
         allowed: bool[G, K], which kinds may have them.
         cost: int[G, K], what a partition costs there in racks beyond the cheapest of the allowed kinds.
@@ -112,11 +111,11 @@ def classify(indexed: Indexed, prices: RackCosts) -> Classes:
     known: dict[tuple[bytes, int], int] = {}  # readers and row of prices -> class
     allowed: list[Bools] = []
     cost: list[Ints] = []
-    of = np.full(indexed.size, FREE)
+    of = np.full(indexed.size, UNASSIGNED)
     columns = np.ascontiguousarray(reads.T)
     free = np.zeros(len(alike), np.int64)  # what a row costs without racks
     priced = [bool(row.any()) for row in price]
-    class_of = np.full(len(indexed.topics), FREE)  # where all partitions of a topic cost the same
+    class_of = np.full(len(indexed.topics), UNASSIGNED)  # where all partitions of a topic cost the same
     for t in np.flatnonzero(columns.any(axis=1)).tolist():
         at = slice(*indexed.first[t : t + 2].tolist()) if len(price) > 1 else slice(0)
         column = columns[t]
@@ -138,5 +137,5 @@ def classify(indexed: Indexed, prices: RackCosts) -> Classes:
     if len(price) == 1:
         of = np.repeat(class_of, np.diff(indexed.first))
     shape = len(found), len(alike)
-    size = np.bincount(of[of != FREE], minlength=len(found))
+    size = np.bincount(of[of != UNASSIGNED], minlength=len(found))
     return Classes(of, size, np.array(allowed, bool).reshape(shape), np.array(cost, np.int64).reshape(shape), kind)

@@ -8,7 +8,7 @@ has an element at *every* offset (`at_each`), so that one indexing operation rea
 from __future__ import annotations
 
 import struct
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ...errors import WireError
-from ..group import NO_GENERATION, Partitions
-from ..group.indexed import FREE, Indexed, Ints, narrowed
+from ..group import NO_GENERATION
+from ..group.columns import Claimed, Columns
+from ..group.indexed import UNASSIGNED, Indexed, Ints, narrowed
 from . import limits
 from .protocol import VERSION, Reader, Subscription, beyond, decode_subscription
 
@@ -33,7 +34,7 @@ def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memor
 
     Args:
         indexed: The group as integers.
-        owner: int[P], member number or `FREE` per position.
+        owner: int[P], member number or `UNASSIGNED` per position.
 
     Returns:
         member id -> bytes, in the group's order; slices of one buffer. An entry for every member.
@@ -49,7 +50,7 @@ def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memor
         raise WireError(f"name of {longest} bytes is longer than Kafka's 32767")
     heads = [len(name).to_bytes(2, "big") + name for name in names]
     narrow = narrowed(owner, len(indexed.members))
-    position = np.argsort(narrow, kind="stable")[np.count_nonzero(owner == FREE) :]
+    position = np.argsort(narrow, kind="stable")[np.count_nonzero(owner == UNASSIGNED) :]
     of = narrow[position]
     topic_of = indexed.topic_of()
     share = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(indexed.members)))])
@@ -125,67 +126,6 @@ def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]
         yield int(length[order[begin]]), order[begin:end]
 
 
-class Columns:
-    """What many members claim: the runs of one member after the other, a run being partitions of one topic.
-
-    Args:
-        names: The topics there are, each once.
-        topic: int[R], each run's topic, as its place in `names`.
-        count: int[R], each run's length.
-        ids: int[], the partition ids of all runs.
-        runs: int[N + 1], where each member's runs begin, and the end.
-        strange: int[N], how many runs of each member were left out as they are of other topics.
-    """
-
-    __slots__ = ("bounds", "count", "ids", "names", "runs", "sizes", "strange", "topic")
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        topic: Ints,
-        count: Ints,
-        ids: NDArray[np.integer],
-        runs: Ints,
-        strange: Ints | None = None,
-    ) -> None:
-        self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
-        self.strange: list[int] = [0] * (len(runs) - 1) if strange is None else strange.tolist()
-        self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
-        self.sizes: list[int] = np.diff(self.bounds).tolist()  # how many ids each member has
-
-
-class Claimed(Partitions):
-    """The claims of one member of `Columns`; as `Partitions` they are spelled out when somebody asks.
-
-    Args:
-        columns: The claims of all members.
-        row: Which one.
-    """
-
-    __slots__ = ("columns", "row")
-
-    def __init__(self, columns: Columns, row: int) -> None:
-        self.columns, self.row = columns, row
-        self.strange, self.beyond = columns.strange[row], 0
-
-    def among(self, topics: Container[str]) -> Partitions:  # noqa: ARG002 (others were never read)
-        """Itself."""
-        return self
-
-    def __len__(self) -> int:
-        return self.columns.sizes[self.row]
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in Partitions.__slots__:
-            raise AttributeError(name)
-        columns = self.columns
-        runs = slice(*columns.runs[self.row : self.row + 2].tolist())
-        self.topics = [columns.names[t] for t in columns.topic[runs].tolist()]
-        self.counts = columns.count[runs].tolist()
-        self.ids = columns.ids[slice(*columns.bounds[self.row : self.row + 2].tolist())]
-        return getattr(self, name)
-
-
 def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> list[tuple[Claimed, int] | None]:
     """Read an array of (topic, partition ids) of each member.
 
@@ -221,7 +161,7 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
         topic = table.find(buffer, here + 2, length)
         if rare:
             for r in np.flatnonzero(topic < 0).tolist():
-                topic[r] = rare.get(joined[here[r] + 2 : here[r] + 2 + length[r]], FREE)
+                topic[r] = rare.get(joined[here[r] + 2 : here[r] + 2 + length[r]], UNASSIGNED)
         if (foreign := np.flatnonzero(topic < 0)).size:
             of = np.searchsorted(runs, low + foreign, side="right") - 1
             strange += np.bincount(of, minlength=len(data))
