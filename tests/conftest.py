@@ -9,7 +9,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from .replayed import INVENTED, Replayed, replay_all
+from tests.support.replayed import INVENTED, Replayed, replay_all
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
 settings.register_profile("dev", deadline=None, max_examples=25)

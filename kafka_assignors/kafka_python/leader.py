@@ -1,6 +1,6 @@
 """What a leader on kafka-python reads, members and cluster metadata, and what it answers; all members at once.
 
-A partition's metadata come from `kafka_consumer.partitions`; `tests/assignors/test_kafka_leader.py` holds what is made
+A partition's metadata come from `kafka_consumer.partitions`; `tests/kafka_python/test_leader.py` holds what is made
 of them against kafka-python's public methods.
 """
 

@@ -29,10 +29,9 @@ from kafka_assignors.integration.members.group import CLIENTS, MemberGroup
 from kafka_assignors.integration.topics import Topics, create_topics
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
+from tests.support.connection.least import NEEDED, PLAYED, PREFIX
+from tests.support.places import ROOT
 
-from .least import NEEDED, PLAYED, PREFIX
-
-ROOT = Path(__file__).parents[2]
 ENDS_S, JOINS_S = 540, 60
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from pathlib import Path
 
 import pytest
 from kafka.errors import (
@@ -15,10 +14,9 @@ from kafka.errors import (
 
 from kafka_assignors.connection import Connection, Right, denied, needing
 from kafka_assignors.errors import AccessRefused
+from tests.support.connection.least import NEEDED
+from tests.support.places import ROOT
 
-from .least import NEEDED
-
-ROOT = Path(__file__).parents[2]
 ALICE = Connection("b:1", "SASL_SSL", "PLAIN", "alice", "hunter2")
 RIGHTS = (Right("Read", "Topic", "orders"), Right("Write", "Topic", "audit"), Right("Read", "Group", "billing"))
 

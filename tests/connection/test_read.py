@@ -15,8 +15,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka_assignors.connection import NAMES, NOT_OURS, Connection, from_settings, read_connection
 from kafka_assignors.connection.settings import ALSO_READ
 from kafka_assignors.errors import ConfigError
-
-from .authority import Authority
+from tests.support.connection.authority import Authority
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="p;w \\"x\\"=";'
 SCRAM = """

@@ -20,8 +20,7 @@ from kafka_assignors.integration.broker.secured import Certificates, Secured
 from kafka_assignors.integration.cli import app as harness
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
-
-from .authority import Authority
+from tests.support.connection.authority import Authority
 
 
 @contextlib.contextmanager

@@ -30,9 +30,17 @@ from kafka_assignors.integration.cli import app as harness
 from kafka_assignors.integration.watch import GroupWatcher
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.__main__ import app as producers
-
-from .least import GROW, MAKE_EVENTS, NEEDED, READ_GROUP, READ_TOPIC, TRANSACT, WRITE_EVENTS, WRITE_TOPIC
-from .test_commands import short_scenario
+from tests.connection.test_commands import short_scenario
+from tests.support.connection.least import (
+    GROW,
+    MAKE_EVENTS,
+    NEEDED,
+    READ_GROUP,
+    READ_TOPIC,
+    TRANSACT,
+    WRITE_EVENTS,
+    WRITE_TOPIC,
+)
 
 ENDS_S = 20
 _COUNTER = itertools.count()

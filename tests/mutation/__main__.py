@@ -25,10 +25,10 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from .inplace import Case, Recorder, Session, forked
-from .mutants import mutants, mutated
+from tests.mutation.inplace import Case, Recorder, Session, forked
+from tests.mutation.mutants import mutants, mutated
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "kafka_assignors"
 """Where modules are imported from: code knows its file by that path, though its folder is a link."""
 SUBJECTS = ("checker", "history/clocks", "history/manifest", "history/read", "history/schema")
@@ -36,41 +36,41 @@ SUBJECTS = ("checker", "history/clocks", "history/manifest", "history/read", "hi
 needs a broker."""
 
 TESTS = (
-    "judge/test_accepted.py",
-    "judge/test_boundaries.py",
-    "judge/test_ledger.py",
-    "judge/test_close.py",
-    "judge/test_told.py",
-    "judge/test_exactly_once.py",
-    "judge/test_judged.py",
-    "judge/test_truncation.py",
-    "harness/test_checker_laws.py",
-    "harness/test_fault_laws.py",
-    "harness/test_timeline.py",
-    "harness/test_zombies.py",
-    "harness/test_epochs.py",
-    "harness/test_costs.py",
-    "bridge/test_law.py",
-    "harness/test_history.py",
-    "judge/test_integrity.py",
-    "harness/test_checker.py",
-    "judge/test_exact.py",
+    "integration/checker/judge/test_accepted.py",
+    "integration/checker/judge/test_boundaries.py",
+    "integration/checker/judge/test_ledger.py",
+    "integration/checker/judge/test_close.py",
+    "integration/checker/judge/test_told.py",
+    "integration/checker/judge/test_exactly_once.py",
+    "integration/checker/judge/test_judged.py",
+    "integration/checker/judge/test_truncation.py",
+    "integration/checker/test_checker_laws.py",
+    "integration/checker/test_fault_laws.py",
+    "integration/checker/test_timeline.py",
+    "integration/checker/test_zombies.py",
+    "integration/checker/test_epochs.py",
+    "integration/checker/test_costs.py",
+    "confluent/test_law.py",
+    "integration/history/test_history.py",
+    "integration/history/test_integrity.py",
+    "integration/checker/test_checker.py",
+    "integration/checker/judge/test_exact.py",
 )
 """Tests under ``tests/`` that judge histories without a broker; those first that take little and notice much."""
 
 LEFT_OUT = (
     # It takes as long as all others together, and judges no history.
-    "harness/test_checker.py::test_four_times_the_events_take_little_more_than_four_times_the_work",
-    # `judge/test_exact.py` has the same cases, and asks for more.
-    "harness/test_checker.py::test_a_damaged_run_is_false_by_the_law_it_breaks",
-    "harness/test_checker.py::test_a_damaged_cooperative_run_is_false",
-    "harness/test_checker_laws.py::test_a_broken_law_is_found_with_its_witnesses",
-    "harness/test_fault_laws.py::test_what_breaks_a_law_is_found_with_its_witnesses",
-    "judge/test_accepted.py::test_a_history_that_was_called_true_is_false",
+    "integration/checker/test_checker.py::test_four_times_the_events_take_little_more_than_four_times_the_work",
+    # `integration/checker/judge/test_exact.py` has the same cases, and asks for more.
+    "integration/checker/test_checker.py::test_a_damaged_run_is_false_by_the_law_it_breaks",
+    "integration/checker/test_checker.py::test_a_damaged_cooperative_run_is_false",
+    "integration/checker/test_checker_laws.py::test_a_broken_law_is_found_with_its_witnesses",
+    "integration/checker/test_fault_laws.py::test_what_breaks_a_law_is_found_with_its_witnesses",
+    "integration/checker/judge/test_accepted.py::test_a_history_that_was_called_true_is_false",
 )
 """Tests of these that are left out."""
 
-OF_FILES = ("harness/test_history.py", "judge/test_integrity.py")
+OF_FILES = ("integration/history/test_history.py", "integration/history/test_integrity.py")
 """Tests that read files: for mutants of what reads them."""
 READERS = "history"
 

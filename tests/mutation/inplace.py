@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from .mutants import Mutant, mutated
+from tests.mutation.mutants import Mutant, mutated
 
 CPU_S = 120
 """A mutant whose tests compute for longer hangs them, which a reader notices: it counts as killed."""

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from .__main__ import EQUIVALENT, ROOT, files, population, timeless
-from .inplace import NotThereError, change, forked
-from .mutants import mutants, mutated
+from tests.mutation.__main__ import EQUIVALENT, ROOT, files, population, timeless
+from tests.mutation.inplace import NotThereError, change, forked
+from tests.mutation.mutants import mutants, mutated
 
 SOURCE = '''"""A module's docstring."""
 from typing import TYPE_CHECKING

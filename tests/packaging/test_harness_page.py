@@ -17,8 +17,8 @@ from kafka.structs import OffsetAndMetadata
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.chaos import DRAWN
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "harness.md").read_text("utf-8")
 

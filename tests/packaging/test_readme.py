@@ -6,15 +6,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.producers import partition_for_key
-from tests.partitioners.reading import read_back
+from tests.support.places import ROOT
+from tests.support.producers.reading import read_back
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 KEYS = (b"alice", b"bob", b"carol")
 
@@ -109,7 +109,7 @@ def test_commands_exist() -> None:
 
 
 def test_make_targets_exist() -> None:
-    makefile = Path(__file__).parents[2] / "Makefile"
+    makefile = ROOT / "Makefile"
     if not makefile.exists():
         pytest.fail("the project has no Makefile")
     targets = set(re.findall(r"^([a-z]+):", makefile.read_text("utf-8"), re.MULTILINE))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import typer
@@ -11,8 +10,8 @@ import typer
 from kafka_assignors.integration.cli import app as integration
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "what-we-write.md").read_text("utf-8")
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.places import ROOT
+
 SHIPPED = {"kafka_assignors"}
 ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 

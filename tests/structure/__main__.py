@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from graphlib import CycleError
 
-from .figures import FLOORS, LINES, MODULES, PACKAGES, PARAMETERS, House
+from tests.structure.figures import FLOORS, LINES, MODULES, PACKAGES, PARAMETERS, House
 
 
 def main() -> int:

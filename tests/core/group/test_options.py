@@ -1,0 +1,274 @@
+"""Members with different options: what travels, and which options hold under any leader."""
+
+from __future__ import annotations
+
+import json
+import logging
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assignors import CompactStickyAssignor, CooperativeStickyAssignor, StickyAssignor
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group import TopicPartition, options
+from kafka_assignors.core.strategies import STRATEGIES, Strategy, strategy
+from kafka_assignors.core.wire import compact, userdata
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from tests.kafka_python.test_assignors import cluster, join
+
+STICKY: list[dict[str, Any]] = [
+    {},
+    {"racks": "leader"},
+    {"racks": "none"},
+    {"order": ["balance", "moves", "racks"]},
+    {"parity": "java"},
+    {"racks": {"r1": {"r2": 3}}, "order": ["balance", "moves", "racks"]},
+]
+CHOICES: dict[str, list[dict[str, Any]]] = {
+    "sticky": STICKY,
+    "cooperative-sticky": STICKY,
+    "compact-sticky": STICKY,
+    "consistent-hash": [{}, {"epsilon": None}, {"epsilon": 0.5, "hash": "sha1"}, {"virtual_nodes": 7}],
+    "rocketmq-consistent-hash": [{}, {"virtual_nodes": 3}, {"broker_name": "é"}],
+    "metaq-consistent-hash": [{}, {"broker_id": 4}],
+    "machine-room-nearby": [{}, {"inner": "average-by-circle"}],
+    "config": [{}, {"uncovered": "average"}, {"table": {"i0": {"t": [1, 2]}}}],
+}
+TOO_LARGE = {"racks": {f"rack-{i}": {f"rack-{j}": abs(i - j) for j in range(12)} for i in range(12)}}
+RACKS = {"t": [["r1"], ["r2"], ["r1"], ["r2"], ["r3"], ["r1"]]}
+LEADERS = {"t": ["r1", "r2", "r1", "r2", "r3", None]}
+
+
+def sent(made: Strategy, m: int, *owned: int) -> bytes:
+    """The subscription of the m-th member of a group, made with these options."""
+    held = [TopicPartition("t", p) for p in owned]
+    data, _ = made.user_data(held or None, 4 if held else -1)
+    cooperative = made.name == "cooperative-sticky"
+    told = Subscription(("t",), data, held if cooperative else (), 4 if held else -1, f"r{m % 3 + 1}")
+    return encode_subscription(told)
+
+
+def heard(*members: Strategy) -> list[tuple[str, str | None, Subscription]]:
+    return [(f"m{i}", None, Subscription(("t",), each.user_data(None, -1)[0])) for i, each in enumerate(members)]
+
+
+def test_every_strategy_with_options_is_here() -> None:
+    assert {name for name, each in STRATEGIES.items() if each.settings is not strategies._no_settings} == {*CHOICES}
+
+
+# ------------------------------------------------------------------------------------------------- one rule
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(CHOICES)))
+def test_whoever_leads_places_alike(data: st.DataObject, name: str) -> None:
+    """All members' options are drawn; each member in turn is the leader and answers the same bytes."""
+    drawn = data.draw(st.lists(st.sampled_from(CHOICES[name]), min_size=1, max_size=5))
+    owners = data.draw(st.lists(st.integers(0, len(drawn) - 1), min_size=6, max_size=6))
+    made = [strategy(name, **each) for each in drawn]
+    members = [
+        (f"m{m}", f"i{m}", sent(each, m, *(p for p, owner in enumerate(owners) if owner == m)))
+        for m, each in enumerate(made)
+    ]
+
+    answers = [strategies.replay(name, members, {"t": 6}, RACKS, LEADERS, **each) for each in drawn]
+
+    assert all(answer == answers[0] for answer in answers)
+    if all(each == drawn[0] for each in drawn):
+        assert made[0].agreed(heard(*made)) == (made[0], ())
+
+
+@pytest.mark.parametrize(
+    ("members", "holds"),
+    [
+        (["none", "leader", "leader"], "leader"),
+        (["none", "none", "leader"], "none"),
+        (["none", "leader"], "leader"),  # as many each: the smaller text
+        ([None, None, None, "none"], "none"),  # who tells nothing doesn't vote: it may be another client
+        ([None, None], None),
+    ],
+)
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky", "compact-sticky"])
+def test_the_options_that_most_members_tell_hold(name: str, members: list[str | None], holds: str | None) -> None:
+    made = [strategy(name, racks=racks) if racks else strategy(name) for racks in members]
+
+    for leader in made:
+        assert leader.agreed(heard(*made))[0].options.get("racks") == holds
+
+
+def test_options_that_are_written_out_and_at_their_defaults_are_none() -> None:
+    written = strategy("sticky", racks="replica", order=("balance", "racks", "moves"), parity=None)
+
+    assert written.user_data(None, -1) == (None, "")
+    assert strategy("cooperative-sticky", racks="replica").user_data((), 7) == (struct.pack(">i", 7), "")
+
+
+# ------------------------------------------------------------------------------------------------- what travels
+
+
+@given(
+    owned=st.sets(st.tuples(st.sampled_from(["t", "orders", "a" * 200]), st.integers(0, 99))),
+    generation=st.integers(-1, 2**31 - 1),
+    given_=st.sampled_from(STICKY),
+    name=st.sampled_from(["sticky", "cooperative-sticky", "compact-sticky"]),
+)
+def test_options_come_back_beside_unchanged_claims(
+    owned: set[tuple[str, int]], generation: int, given_: dict[str, Any], name: str
+) -> None:
+    held = tuple(TopicPartition(*each) for each in sorted(owned))
+    plain, _ = strategy(name).user_data(held, generation)
+    data, why = strategy(name, **given_).user_data(held, generation)
+    subscribed = [
+        ("m", None, Subscription(("t", "orders", "a" * 200), each, held, generation)) for each in (plain, data)
+    ]
+    counts = dict.fromkeys(("t", "orders", "a" * 200), 100)
+
+    told = userdata.options(name, data)
+
+    assert why == ""
+    assert (options.read(told) if told else {}) == given_
+    assert (data == plain) == (not given_)
+    first, second = (strategies.read(name, [each], counts) for each in subscribed)
+    assert first.group == second.group
+    assert first.facts == second.facts
+    if name == "sticky":
+        assert userdata.decode_sticky(data) == userdata.decode_sticky(plain)
+
+
+@pytest.mark.source("IBM/sarama sticky_assignor_user_data.go decode, encoder_decoder.go decode: the length must match")
+def test_sticky_user_data_with_options_are_an_array_and_a_generation_to_the_last_byte() -> None:
+    data, _ = strategy("sticky", racks="none").user_data((TopicPartition("t", 3),), 9)
+    assert data is not None
+
+    assert userdata._read(data, 0, has_generation=True)[1] == len(data)
+    (topics,) = struct.unpack_from(">i", data)
+    assert topics == 2
+    assert data[4:].startswith(struct.pack(">h", 24) + b'options:{"racks":"none"}' + bytes(4))  # no partition of it
+
+
+@pytest.mark.source("librdkafka rdkafka_sticky_assignor.c: under cooperative-sticky it sends sticky's user data")
+def test_librdkafkas_claims_under_cooperative_sticky_are_no_options() -> None:
+    assert userdata.options("cooperative-sticky", userdata.encode_sticky([("orders", p) for p in range(9)], 2)) == b""
+
+
+def test_large_options_are_told_by_their_digest_and_each_leaders_own_hold() -> None:
+    large, other, default = strategy("sticky", **TOO_LARGE), strategy("sticky", racks="none"), strategy("sticky")
+    data, _ = large.user_data(None, -1)
+
+    assert options.read(userdata.options("sticky", data)) is None
+    assert len(userdata.options("sticky", data)) == 23
+    assert large.agreed(heard(large, large)) == (large, ())
+    assert large.agreed(heard(large, large, default)) == (large, ())  # who tells nothing may be another client
+    made, (fact,) = default.agreed(heard(large, large, default))
+    assert made is default
+    assert "sha256:" in fact.text
+    assert "the leader's own hold, as options of more than 512 bytes are told by their digest alone" in fact.text
+    for leader in (large, other):  # what everybody can read comes before what nobody can
+        assert leader.agreed(heard(large, large, other))[0].options == {"racks": "none"}
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (b"\xff", "can't decode"),
+        (b"[" * 512, "nested too deeply|Expecting value"),
+        (b"7", "no JSON object"),
+        (b'{"epsilon":NaN}', "NaN is no number"),
+        (b'{"epsilon":"much"}', "epsilon must be a number"),
+        (b'{"self":1}', "has no option 'self'"),
+        (b'{"of a newer version":1}', "has no option 'of a newer version'"),
+        (b'{"broker_name":"' + b"x" * 512 + b'"}', "530 bytes, of 512 at most"),
+    ],
+)
+def test_options_that_cant_be_read_dont_count_and_are_told(told: bytes, why: str) -> None:
+    made = strategy("consistent-hash", hash="sha1")
+    strange = ("strange", None, Subscription(("t",), compact.encode((), -1, None, None, told)))
+
+    for leader in (made, strategy("consistent-hash")):
+        agreed, facts = leader.agreed([*heard(made), strange])
+        assert agreed.options == {"hash": "sha1"}
+        (text,) = [fact.text for fact in facts if fact.kind == "options-unread"]
+        assert text.startswith("options of member 'strange' can't be read: ")
+        assert any(each in text for each in why.split("|"))
+
+
+@given(name=st.sampled_from(sorted(CHOICES)), data=st.binary(max_size=80), version=st.sampled_from([b"", b"\1", b"\2"]))
+def test_any_user_data_are_survived(name: str, data: bytes, version: bytes) -> None:
+    made = strategy(name)
+    for each in (
+        data,
+        version + data,
+        userdata.encode_sticky((), 1, data),
+        userdata.encode_cooperative(1, data),
+        compact.encode((), 1, told=data),
+    ):
+        agreed, _ = made.agreed([("m", None, Subscription(("t",), each))])
+        assert agreed.name == name
+
+
+@given(text=st.dictionaries(st.sampled_from([*"ab", "racks", "order", "parity", "table", "epsilon", "hash", "inner"]),
+    st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+                 lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each, max_size=2))),
+    name=st.sampled_from(sorted(CHOICES)))  # fmt: skip
+def test_any_options_of_another_member_are_survived(text: dict[str, Any], name: str) -> None:
+    told = json.dumps(text).encode()
+    carried = {
+        "sticky": userdata.encode_sticky((), 1, told),
+        "cooperative-sticky": userdata.encode_cooperative(1, told),
+    }
+    data = carried.get(name) or compact.encode((), 1, told=told)
+
+    made, _ = strategy(name).agreed([("m", None, Subscription(("t",), data))])
+
+    made.answer(strategies.read(name, [("m", "i", Subscription(("t",)))], {"t": 3}))
+
+
+def test_user_data_of_version_1_are_read_as_before_and_those_of_a_newer_one_say_nothing() -> None:
+    plain = compact.encode([("t", 0)], 1)
+
+    assert plain[0] == 1
+    assert compact.encode([("t", 0)], 1, told=b"{}")[0] == 2
+    assert compact.options(plain) == compact.options(b"") == compact.options(b"\3" + plain[1:]) == b""
+
+
+# ------------------------------------------------------------------------------------------------- what is told
+
+
+def test_what_differs_is_told_once_with_who_has_it(caplog: pytest.LogCaptureFixture) -> None:
+    own = {"racks": "none", "order": ("balance", "moves", "racks")}
+    leader, same, other = CooperativeStickyAssignor(**own), CooperativeStickyAssignor(**own), CooperativeStickyAssignor(
+        racks="leader", order=("balance", "moves", "racks")
+    )  # fmt: skip
+    joined = [join(m, each.metadata({"t"}).encode()) for m, each in zip("abc", (leader, same, other), strict=True)]
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        for _ in range(3):
+            leader.assign(cluster({"t": [[1]]}), joined)
+
+    assert [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"] == [
+        "cooperative-sticky: members have different options: racks='leader' ('c'), racks='none' ('a', 'b'); "
+        "racks='none' holds under any leader, as most members tell it: give all the same"
+    ]
+
+
+def test_members_that_tell_nothing_may_be_other_clients_under_javas_names_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for cls, silent in ((StickyAssignor, []), (CompactStickyAssignor, ["racks by default ('java')"])):
+        leader = cls(racks="none")
+        joined = [join("a", leader.metadata({"t"}).encode()), join("java", cls().metadata({"t"}).encode())]
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "kafka_assignors"):
+            leader.assign(cluster({"t": [[1]]}), joined)
+        assert [part for part in silent if part not in caplog.text] == []
+        assert bool(caplog.records) == bool(silent)
+
+
+def test_a_leader_without_options_takes_those_of_others_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    leader, other = StickyAssignor(), StickyAssignor(parity="java")
+    joined = [join(m, each.metadata({"t"}).encode()) for m, each in zip("ab", (leader, other), strict=True)]
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        leader.assign(cluster({"t": [[1]]}), joined)
+
+    assert "parity by default ('a'), parity='java' ('b'); parity='java' holds under any leader" in caplog.text

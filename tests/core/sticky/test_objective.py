@@ -1,0 +1,205 @@
+"""What racks cost and which goal comes first: every choice against a program over single partitions.
+
+150 groups, and 1,000 in the long form; ``FUZZ_GROUPS=10000`` in the environment makes that longer, and
+``FUZZ_FIRST=20000`` draws others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from kafka_assignors.core.group import Group, Member, TopicPartition
+from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.sticky import sticky
+from kafka_assignors.core.sticky.objective import ORDERS, Objective
+from kafka_assignors.core.strategies import replay, strategy
+from kafka_assignors.errors import ConfigError
+from tests.support.assignors import fuzz, golden
+
+MANY = int(os.environ.get("FUZZ_GROUPS", "1000"))
+FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
+
+
+def drawn(seed):
+    """A group with the racks of replicas and leaders, and a matrix of costs that lacks some pairs."""
+    case, random = fuzz.draw(seed), Random(f"racks {seed}")
+    group = case.reading("sticky").group
+    leaders = {t: [case.brokers[nodes[0]] for nodes in placed] for t, placed in case.topics.items()}
+    racks = [*sorted({rack for rack in case.brokers.values() if rack}), "elsewhere"]
+    matrix = {
+        a: {b: random.choice((0, 1, 2, 0.5, 0.02)) for b in racks if random.random() < 0.9}
+        for a in racks
+        if random.random() < 0.9
+    }
+    return Group(group.members, group.partitions, case.racks(), leaders), matrix
+
+
+def price(group, racks, tp, member):
+    """Written anew from the definition."""
+
+    def at(table, nothing):
+        rows = table.get(tp.topic, ())
+        return rows[tp.partition] if tp.partition < len(rows) else nothing
+
+    if racks == "none" or not member.rack:
+        return Fraction(0)
+    if racks == "leader":
+        leader = at(group.leaders, None)
+        return Fraction(int(leader is not None and leader != member.rack))
+    on = at(group.racks, ())
+    if racks == "replica":
+        return Fraction(int(bool(on) and member.rack not in on))
+    dearest = max((Fraction(str(c)) for row in racks.values() for c in row.values()), default=Fraction(0))
+    costs = [
+        Fraction(str(racks[member.rack][rack]))
+        if rack in racks.get(member.rack, ())
+        else (Fraction(0) if rack == member.rack else dearest)
+        for rack in on
+    ]
+    return min(costs, default=Fraction(0))
+
+
+def worth(group, objective, assignment):
+    now, before = owners(assignment), golden.previous_owners(group)
+    member = {m.member_id: m for m in group.members}
+    goals = {
+        "balance": sum(n * n for n in Counter(now.values()).values()),
+        "racks": sum(price(group, objective.racks, tp, member[m]) for tp, m in now.items()),
+        "moves": sum(now.get(tp) != m for tp, m in before.items()),
+    }
+    return tuple(goals[name] for name in objective.order)
+
+
+def best(group, objective):
+    """A 0/1 program: each partition to one reader, each of a member's partitions to one of its places.
+
+    The n-th place costs 2n - 1. One objective after the other is solved and then held.
+    """
+    before = golden.previous_owners(group)
+    arcs = []
+    for topic, count in group.partitions.items():
+        for p in range(count):
+            tp = TopicPartition(topic, p)
+            arcs += [
+                (tp, i, price(group, objective.racks, tp, m), int(before.get(tp, m.member_id) != m.member_id))
+                for i, m in enumerate(group.members)
+                if topic in m.topics
+            ]
+    if not arcs:
+        return (0, 0, 0)
+    number = {tp: n for n, tp in enumerate(dict.fromkeys(tp for tp, *_ in arcs))}
+    places = [(m, n) for m, most in Counter(m for _, m, *_ in arcs).items() for n in range(1, most + 1)]
+    rows = [number[tp] for tp, *_ in arcs]
+    rows += [len(number) + m for _, m, *_ in arcs] + [len(number) + m for m, _ in places]
+    columns = [*range(len(arcs)), *range(len(arcs)), *range(len(arcs), len(arcs) + len(places))]
+    shape = (len(number) + len(group.members), len(arcs) + len(places))
+    flow = csr_array(([1] * (2 * len(arcs)) + [-1] * len(places), (rows, columns)), shape=shape)
+    wanted = [1] * len(number) + [0] * len(group.members)
+    unit = Fraction(1, 100)  # of which all costs drawn are multiples
+    costs = {
+        "balance": np.array([0] * len(arcs) + [2 * n - 1 for _, n in places]),
+        "racks": np.array([int(away / unit) for *_, away, _ in arcs] + [0] * len(places)),
+        "moves": np.array([moved for *_, moved in arcs] + [0] * len(places)),
+    }
+    held = [LinearConstraint(flow, wanted, wanted)]
+    found = []
+    for name in objective.order:
+        solved = milp(costs[name], constraints=held, bounds=Bounds(0, 1), integrality=1, options={"mip_rel_gap": 0})
+        assert solved.status == 0, solved.message
+        found.append(round(solved.fun))
+        held.append(LinearConstraint(costs[name][None, :], -np.inf, found[-1] + 0.25))
+    return tuple(n * (unit if name == "racks" else 1) for name, n in zip(objective.order, found, strict=True))
+
+
+@pytest.mark.timeout(300 + MANY // 4)
+@pytest.mark.parametrize("groups", [150, pytest.param(MANY, marks=pytest.mark.long)])
+def test_every_mode_and_order_gets_the_best_there_is(groups):
+    for seed in range(FIRST, FIRST + groups):
+        group, matrix = drawn(seed)
+        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], ORDERS[seed // 4 % 2])
+
+        assignment = sticky.assign(group, objective=objective)
+
+        assert violations(group, assignment) == [], seed
+        assert worth(group, objective, assignment) == best(group, objective), (seed, objective)
+
+
+def pair(racks="r1", **claims):
+    """b, on another rack than all replicas, holds both partitions; a, on their rack, joins or holds none."""
+    members = [Member("a", {"t"}, rack="r1"), Member("b", {"t"}, rack="r2", owned=claims.get("b", ()), generation=1)]
+    return Group(members, {"t": 2}, {"t": [[racks], [racks]]}, {"t": ["r1", "r2"]})
+
+
+def test_moves_before_racks_leaves_partitions_where_they_are():
+    group = Group(
+        [
+            Member("a", {"t"}, rack="r1", owned=[("t", 1)], generation=1),
+            Member("b", {"t"}, rack="r2", owned=[("t", 0)], generation=1),
+        ],
+        {"t": 2},
+        {"t": [["r1"], ["r2"]]},
+    )
+    assert sticky.assign(group) == {"a": {"t": [0]}, "b": {"t": [1]}}
+    stay = Objective(order=("balance", "moves", "racks"))
+    assert sticky.assign(group, objective=stay) == {"a": {"t": [1]}, "b": {"t": [0]}}
+
+
+def test_leaders_count_in_leader_mode_alone():
+    group = pair(b=[("t", 0)])
+    assert sticky.assign(group)["b"] == {"t": [0]}  # replicas of both are on r1: racks make no difference
+    assert sticky.assign(group, objective=Objective("leader")) == {"a": {"t": [0]}, "b": {"t": [1]}}
+
+
+def test_a_matrix_pays_for_the_cheapest_replica_and_for_unknown_pairs_the_most():
+    matrix = {"r2": {"r1": 0.5, "r3": 2}}
+    objective = Objective(matrix)
+    pairs = (("r2", "r1"), ("r2", "r3"), ("r2", "r2"), ("r9", "r1"))
+    assert [objective.price(*pair) * objective.unit for pair in pairs] == [Fraction(1, 2), 2, 0, 2]
+    assert objective.unit == Fraction(1, 2)
+    assert Objective({}).price("r1", "r2") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"racks": "near"}, "'near'"),
+        ({"racks": ["r1"]}, "['r1']"),
+        ({"racks": {"r1": 3}}, "racks['r1']"),
+        ({"racks": {"r1": {"r2": -1}}}, "racks['r1']['r2'] must be a number of 0 or above, not -1"),
+        ({"racks": {"r1": {"r2": True}}}, "not True"),
+        ({"racks": {"r1": {"r2": float("nan")}}}, "not nan"),
+        ({"racks": {"r1": {"r2": float("inf")}}}, "not inf"),
+        ({"racks": {"r1": {2: 1}}}, "strings"),
+        ({"racks": {"r1": {"r2": 0.0000001, "r3": 1}}}, "too finely"),
+        ({"order": "balance"}, "order must be"),
+        ({"order": ("racks", "balance", "moves")}, "order must be"),
+        ({"order": 5}, "order must be"),
+        ({"order": [["balance"]]}, "order must be"),
+        ({"parity": "java", "racks": "leader"}, "parity"),
+        ({"rack": "r1"}, "no option 'rack'"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(options, says):
+    with pytest.raises(ConfigError) as refused:
+        strategy("sticky", **options)
+    assert says in str(refused.value)
+
+
+def test_options_reach_a_replay_as_json_has_them():
+    group = pair(b=[("t", 0)])
+    case = [("a", None, b"\0\3\0\0\0\1\0\1t\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\0\2r1"),
+            ("b", None, b"\0\3\0\0\0\1\0\1t\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\0\2r2")]  # fmt: skip
+    answer = replay(
+        "sticky", case, group.partitions, group.racks, group.leaders,
+        racks="leader", order=["balance", "racks", "moves"],
+    )  # fmt: skip
+    assert answer == {"a": {"t": [0]}, "b": {"t": [1]}}

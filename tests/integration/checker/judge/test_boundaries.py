@@ -1,0 +1,262 @@
+"""Every grace, slack and timeout of the judge: one history a millisecond inside, one a millisecond outside.
+
+A history is shifted, not a number of the laws: what is inside and outside is written out here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker.laws.excuses import excuses
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.history.clocks import problems, retimed
+from tests.integration.checker.judge import test_exactly_once, test_truncation
+from tests.integration.checker.test_fault_laws import AGE_MS, changed
+from tests.integration.checker.test_fault_laws import fenced as fenced_and_told
+from tests.mutation.__main__ import files as judges
+from tests.support.histories import shifted
+from tests.support.histories import stories as told
+from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
+
+ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
+EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS = 500, 3000, 1000, 300
+STANDSTILL_MS, MARGIN_MS = 30_000, 300
+APART_MS, BACK_MS, MOVED_MS = 250, 100, 20
+KAFKAS_SESSION_MS, KAFKAS_POLL_MS = 45_000, 300_000
+POLL_MS = 3000
+SOON_MS, SOON_POLL_MS = SESSION_MS - HEARTBEAT_MS - EARLY_MS, POLL_MS - HEARTBEAT_MS - EARLY_MS
+
+
+def laws(story: Story) -> set[str]:
+    verdict = check(story.history)
+    broken = {violation.law for violation in verdict.violations}
+    assert verdict.value is (not broken), verdict.unknown
+    return broken
+
+
+class Bound(NamedTuple):
+    """A history that is shifted over a bound.
+
+    Args:
+        use: The number in the code, as `uses` names it.
+        broken: The laws that are broken outside.
+        build: The history, a time in ms from or to something.
+        bound_ms: The longest such time that is lawful.
+    """
+
+    use: str
+    broken: set[str]
+    build: Callable[[float], Story]
+    bound_ms: float
+
+
+BOUNDS: dict[str, Bound] = {
+    "O1: a resumed member hears of it": Bound(
+        "excuses._of_faults ZOMBIE_MS", {"O1"}, lambda ms: shifted.resumed(ms - 1), ZOMBIE_MS),
+    "S2: a fenced member stops": Bound(
+        "excuses.heard_by_ns FENCED_MS", {"O1", "S2"}, shifted.fenced, 2 * HEARTBEAT_MS + FENCED_MS),
+    "T1: a dead member is missed": Bound(
+        "rests.noticed_in_time LATE_MS", {"T1"}, shifted.killed, SESSION_MS + HEARTBEAT_MS + LATE_MS),
+    "T1: a member that left is missed": Bound(
+        "rests.noticed_in_time LATE_MS", {"T1"}, shifted.left, 2 * HEARTBEAT_MS + LATE_MS),
+    "T1: a dead member is not missed too early": Bound(
+        "rests.noticed_in_time EARLY_MS", {"T1"}, lambda ms: shifted.killed(2 * SOON_MS - ms), SOON_MS),
+    "T2: one that doesn't poll is missed": Bound(
+        "rests.noticed_in_time LATE_MS", {"T2"}, shifted.stalled, POLL_MS + HEARTBEAT_MS + LATE_MS),
+    "T2: one that doesn't poll is not missed too early": Bound(
+        "rests.noticed_in_time EARLY_MS", {"T2"}, lambda ms: shifted.stalled(2 * SOON_POLL_MS - ms), SOON_POLL_MS),
+    "T3: new partitions are assigned": Bound(
+        "rests.topics_noticed NOTICED_MS", {"T3"},
+        lambda ms: changed("add_partitions", "t", 7, after_ms=ms), AGE_MS + NOTICED_MS),
+    "T3: new partitions are assigned, with a slow heartbeat": Bound(
+        "rests.topics_noticed BEAT_MS", {"T3"},
+        lambda ms: changed("add_partitions", "t", 7, after_ms=ms, heartbeat_interval_ms=BEAT_MS + 1),
+        AGE_MS + NOTICED_MS + 1),
+    "C1: what a poll returned is told late": Bound(
+        "records.consumed_by_owner SLACK_MS", {"C1"}, shifted.consumed_late, SLACK_MS),
+    "C1, C3: what a poll returned last is told late": Bound(
+        "records.runs_of_spans SLACK_MS", {"C1", "C3"}, shifted.drained_late, SLACK_MS),
+    "C2, C4: the last commit was on its way": Bound(
+        "records._committed SLACK_MS", {"C2", "C4"}, shifted.began_before_the_last_commit, SLACK_MS),
+    "C2: the coordinator's clock": Bound(
+        "records._committed SLACK_MS", {"C2"}, shifted.began_after_a_later_commit, SLACK_MS),
+    "C5: a commit was on its way": Bound(
+        "records._accepted_from_owners SLACK_MS", {"C5"}, shifted.committed_late, SLACK_MS),
+    "C5: the coordinator's clock": Bound("records._reached SLACK_MS", {"C5"}, shifted.committed_early, SLACK_MS),
+    "C5: the coordinator's clock, of a fenced one": Bound(
+        "records._out_of SLACK_MS", {"C5"}, told.zombie_commit, SLACK_MS),
+    "C5: the coordinator's clock, of one that joins again": Bound(
+        "records._out_of SLACK_MS", {"C5"}, shifted.rejoined, SLACK_MS),
+    "C6: the coordinator's clock": Bound(
+        "finished.commits_what_is_finished SLACK_MS", {"C6"}, shifted.finished_late, SLACK_MS),
+    "G4: the coordinator's clock": Bound("progress.adoption SLACK_MS", {"G4"}, shifted.adopted_early, SLACK_MS),
+    "O3: a generation stands": Bound("generations._settled SETTLED_MS", {"O3"}, shifted.half_covered, SETTLED_MS - 1),
+    "O3: two generations stand": Bound(
+        "generations._left_out_again SETTLED_MS", {"O3"}, shifted.half_covered_twice, SETTLED_MS - 1),
+    "P1, T1: a group is left alone": Bound(
+        "progress.quiet_times STANDSTILL_MS", {"P1", "T1"}, shifted.orphaned, SESSION_MS + STANDSTILL_MS),
+    "P1, T1: one whose members don't tell their session is left alone": Bound(
+        "progress.quiet_times SESSION_MS", {"P1", "T1"},
+        lambda ms: shifted.untold(shifted.orphaned(ms), "session_timeout_ms"),
+        KAFKAS_SESSION_MS + STANDSTILL_MS),
+    "P1: a leader may stand still in its assign for a poll interval": Bound(
+        "progress.quiet_times STANDSTILL_MS", {"P1"}, shifted.stuck_in_assign, SESSION_MS + STANDSTILL_MS + POLL_MS),
+    "P1: a leader that doesn't tell its poll interval stands still in its assign": Bound(
+        "progress.quiet_times POLL_MS", {"P1"},
+        lambda ms: shifted.untold(shifted.stuck_in_assign(ms), "max_poll_interval_ms"),
+        SESSION_MS + STANDSTILL_MS + KAFKAS_POLL_MS),
+    "E1: a member tells something before its start": Bound(
+        "progress.asked_to_end SLACK_MS", {"E1"}, shifted.told_before_start, SLACK_MS),
+    "E1: a member tells something after its end": Bound(
+        "progress.asked_to_end SLACK_MS", {"E1"}, shifted.told_after_end, SLACK_MS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_millisecond_inside_is_true_and_one_outside_false(name: str) -> None:
+    _, broken, build, bound_ms = BOUNDS[name]
+
+    assert laws(build(bound_ms)) == set()
+    assert laws(build(bound_ms + 1)) == broken
+
+
+def test_a_gap_as_long_as_its_step_allows_is_true() -> None:
+    assert laws(shifted.gap(5)) == set()
+    assert laws(shifted.gap(4)) == {"O4"}
+
+
+def test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session() -> None:
+    """Closer to its end than `MARGIN_MS` and a heartbeat, the coordinator may have been faster."""
+    bound_ms = SESSION_MS - HEARTBEAT_MS - MARGIN_MS
+
+    inside, outside = check(shifted.restarted(bound_ms - 1).history), check(shifted.restarted(bound_ms).history)
+
+    assert (inside.checked["S1"], outside.checked["S1"]) == (1, 0)
+    assert outside.skipped["S1"] == {"it wasn't back within its session, or doesn't tell that": 1}
+
+
+@pytest.mark.parametrize(("superseded", "broken"), [(3, set()), (4, {"R5"})])
+def test_each_member_may_supersede_a_generation_once(superseded: int, broken: set[str]) -> None:
+    """Three members after the join: one generation that all adopt, and three that somebody doesn't."""
+    assert laws(told.storm(superseded)) == broken
+
+
+def test_an_excuse_begins_with_the_generation_that_evicts_and_ends_with_the_next_callback() -> None:
+    story = told.two().pause("b").round().resume("b", notice_ms=700).round()
+    record = RunRecord.of(story.history).groups["g"]
+
+    ((process, (excuse,)),) = excuses(record).items()
+
+    evicting = [e for e in story.events if e.kind == "generation_committed"][1]
+    heard = next(e for e in story.events if e.kind == "lost_begin")
+    assert process == ("b", 0)
+    assert (excuse.begin_ns, excuse.end_ns, excuse.evidence) == (evicting.mono_ns, heard.mono_ns, evicting)
+
+
+def zombie_ms(story: Story) -> float:
+    """The longest time that a member couldn't know what it had lost."""
+    measured: float = check(story.history).measures["zombie_ms"]
+    return measured
+
+
+@pytest.mark.parametrize("build", [shifted.resumed, shifted.cut_off])
+def test_how_long_a_member_could_not_know_is_measured_up_to_the_bound(build: Callable[[float], Story]) -> None:
+    """Later than `ZOMBIE_MS` after the fault it should have known."""
+    inside, on, outside = (zombie_ms(build(ZOMBIE_MS - 1 + ms)) for ms in (-1, 0, 1))
+
+    assert (on - inside, outside - on) == (1, 0)
+
+
+def test_how_long_a_fenced_member_could_not_know_is_measured_up_to_the_bound() -> None:
+    bound_ms = 2 * HEARTBEAT_MS + FENCED_MS
+    inside, on, outside = (zombie_ms(fenced_and_told(bound_ms + ms)) for ms in (-1, 0, 1))
+
+    assert (inside, on, outside) == (bound_ms - 1, bound_ms, bound_ms)
+
+
+def written(events: Sequence[Event]) -> dict[str, list[Event]]:
+    """The files of a history, as they are read."""
+    files: dict[str, list[Event]] = {}
+    for event in events:
+        files.setdefault(f"{event.member or ''}.{event.src}.jsonl", []).append(event)
+    return files
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_clock_may_be_apart_by_so_much(sign: int) -> None:
+    def told_of(ms: int) -> list[str]:
+        story = Story().wait(1000).start("a", "b", "c", "d", "e").round()
+        late = [replace(e, ts_ns=e.ts_ns + sign * ms * MS) if e.member == "b" else e for e in story.events]
+        return [problem[:15] for problem in problems(written(late))]
+
+    assert told_of(APART_MS) == []
+    assert told_of(APART_MS + 1) == ["b.member.jsonl:"]
+
+
+def test_time_may_fall_by_so_much_within_a_file() -> None:
+    def told_of(ms: int) -> list[str]:
+        story = told.two().wait(1000)
+        last = story.tell("step", name="later")
+        told.since(story, last, -ms).tell("step", name="told later")
+        return [*problems(written(story.events))]
+
+    assert told_of(BACK_MS) == []
+    assert len(told_of(BACK_MS + 1)) == 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None:
+    def moved(ms: int) -> bool:
+        story = told.two().records(40).consume().wait(1000).records(40).consume()
+        half = story.events[len(story.events) // 2].mono_ns
+        walls = [replace(e, ts_ns=e.ts_ns + (sign * ms * MS if e.mono_ns > half else 0)) for e in story.events]
+        files = written([replace(e, mono_ns=e.ts_ns) if e.src == "coordlog" else e for e in walls])
+        return retimed(files) != files
+
+    assert not moved(MOVED_MS)
+    assert moved(MOVED_MS + 1)
+
+
+ELSEWHERE = {
+    "exactly_once._standing SLACK_MS": test_exactly_once.test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
+    "records._may_fall SLACK_MS": test_truncation.test_a_commit_of_what_was_lost_may_be_on_its_way,
+    "records._reached SLACK_MS": test_truncation.test_a_commit_of_what_was_lost_may_be_on_its_way,
+    "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,
+    "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
+    "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
+    "zombies._still_or_fenced FENCED_MS": test_how_long_a_fenced_member_could_not_know_is_measured_up_to_the_bound,
+    "clocks.problems APART_MS": test_a_clock_may_be_apart_by_so_much,
+    "clocks.problems BACK_MS": test_time_may_fall_by_so_much_within_a_file,
+    "clocks.retimed MOVED_MS": test_a_wall_clock_that_moved_by_so_much_is_taken_as_still,
+}
+"""Bounds that decide whether something is judged, what is measured, or whether a run's clocks can be believed."""
+
+
+def uses() -> Counter[str]:
+    """Every place in the judge's functions where a number of milliseconds has a name: ``module.function NAME``."""
+    found: Counter[str] = Counter()
+    for file in judges():
+        for function in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)):
+            names = (node.id for node in ast.walk(function) if isinstance(node, ast.Name))
+            timed = (name.strip("_") for name in names if re.fullmatch(r"[A-Z_]+_[MN]S", name))
+            found.update(
+                f"{file.stem}.{function.name} {name.removesuffix('_NS').removesuffix('_MS')}_MS" for name in timed
+            )
+    return found
+
+
+def test_every_grace_slack_and_timeout_has_a_history_on_either_side() -> None:
+    """Each place in the code that reads one, so that a new one, or a second use of one, can't be forgotten."""
+    told_here = Counter([bound.use for bound in BOUNDS.values()] + list(ELSEWHERE))
+
+    assert set(told_here) == set(uses())
+    assert not uses() - told_here

@@ -1,0 +1,58 @@
+"""Each damaged history breaks exactly these laws, with exactly these witnesses: no more, and no fewer.
+
+``python -m tests.integration.checker.judge.test_exact`` writes `exact.json` anew; what changes in it is to be read line by line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from kafka_assignors.integration.checker import check
+from tests.integration.checker import test_checker, test_checker_laws, test_fault_laws
+from tests.integration.checker.judge import test_accepted
+from tests.support.histories.story import Story, churn
+
+KEPT = Path(__file__).with_name("exact.json")
+EAGER = ("range", "roundrobin", "sticky")
+
+
+def _damaged(protocol: str, damage: test_checker.Damage) -> Callable[[], Story]:
+    return lambda: damage(churn(protocol))
+
+
+CASES: Mapping[str, Callable[[], Story]] = {
+    **{f"{name}, {p}": _damaged(p, how) for name, (_, how) in test_checker.DAMAGED.items() for p in EAGER},
+    **{
+        f"{name}, cooperative": _damaged("cooperative-sticky", how)
+        for name, (_, how) in test_checker.COOPERATIVE_DAMAGE.items()
+    },
+    **{name: build for name, (_, build) in test_checker_laws.BROKEN.items()},
+    **{name: build for name, (_, build) in test_fault_laws.BROKEN.items()},
+    **{name: build for name, (_, build) in test_accepted.REJECTED.items()},
+}
+
+
+def told(build: Callable[[], Story]) -> dict[str, list[str]]:
+    """Law -> its violations, each as its witnesses: kind, and whose."""
+    found: dict[str, list[str]] = {}
+    for violation in check(build().history).violations:
+        witnesses = " ".join(f"{w.kind}:{w.member}" if w.member else w.kind for w in violation.witnesses)
+        found.setdefault(violation.law, []).append(witnesses)
+    return {law: sorted(found[law]) for law in sorted(found)}
+
+
+def test_every_case_is_kept() -> None:
+    assert set(json.loads(KEPT.read_text("utf-8"))) == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exactly_these_laws_are_broken_with_these_witnesses(name: str) -> None:
+    assert told(CASES[name]) == json.loads(KEPT.read_text("utf-8"))[name]
+
+
+if __name__ == "__main__":
+    KEPT.write_text(json.dumps({name: told(build) for name, build in CASES.items()}, indent=1) + "\n", "utf-8")

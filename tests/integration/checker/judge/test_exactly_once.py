@@ -1,0 +1,203 @@
+"""The laws of consume, transform, produce: stories that are true, and each damage that they must find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import Verdict, check
+from tests.support.histories.story import MS, Story
+
+OUTPUT = "out"
+
+
+class Transforming(Story):
+    """Members that produce an output for each record, in transactions that they number."""
+
+    def __init__(self, protocol: str = "range") -> None:
+        super().__init__(protocol, {"t": 4})
+        self.outputs: list[tuple[str, dict[str, Any]]] = []  # value id, author
+        self._numbers: dict[str, int] = {}
+        self._taken: dict[str, list[dict[str, Any]]] = {}
+
+    def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
+        name = member or ""
+        if kind == "start":
+            data["config"] = {**data["config"], "output": OUTPUT}
+        elif kind == "consume":
+            self._taken[name] = data["offsets"]
+        elif kind == "commit_begin":
+            self._numbers[name] = self._numbers.get(name, 0) + 1
+        if kind in ("commit_begin", "commit_ok", "commit_fail"):
+            data["transaction"] = self._numbers[name]
+        if kind == "commit_ok":
+            author = {"group": self.group, "member": name, "incarnation": 0, "transaction": self._numbers[name]}
+            self.outputs += [(value_id, author) for value_id in self._values(self._taken.pop(name))]
+        return super().tell(kind, src, member, **data)
+
+    def read_committed(self) -> Transforming:
+        for offset, (value_id, author) in enumerate(self.outputs):
+            place = {"topic": OUTPUT, "partition": 0, "offset": offset}
+            self.tell("read_back", **place, value_id=value_id, partitioner="", author=author)
+        end = [{"topic": OUTPUT, "partition": 0, "offset": len(self.outputs)}]
+        self.tell("step", name="read_back", offsets=end, isolation="read_committed")
+        return self
+
+    def _values(self, rows: list[dict[str, Any]]) -> list[str]:
+        acks = {(e.data["topic"], e.data["partition"], e.data["offset"]): e for e in self.events if e.kind == "ack"}
+        places = [(r["topic"], r["partition"], o) for r in rows for o in range(r["first"], r["last"] + 1)]
+        return [acks[place].data["value_id"] for place in places]
+
+
+def at_work(protocol: str = "range") -> Transforming:
+    """Two members transform; one is killed with a transaction open, and the other reads its input again."""
+    story = Transforming(protocol)
+    story.start("a", "b").round().records(20).consume()
+    story.records(12).consume("b", commit=False)
+    story.kill("b").round().records(8)
+    return story
+
+
+def true_story(protocol: str = "range") -> Transforming:
+    story = at_work(protocol)
+    story.drain()
+    return story.read_committed()
+
+
+def zombie(*, after_ms: float = 200, heard_of: bool = False) -> Transforming:
+    """b is paused at work and evicted; a takes over; b goes on, and its transaction is accepted: nobody fenced it.
+
+    Args:
+        after_ms: How long after the generation without it it begins to commit.
+        heard_of: b joins again, and is in a generation, before its commit is answered.
+    """
+    story = Transforming()
+    story.start("a", "b").round().records(20).consume()
+    story.records(12).consume("b", commit=False)
+    story.pause("b").round().consume("a")
+    # `round` ends with the step that tells the rest, a commit takes three events
+    committed_ns = next(e.mono_ns for e in reversed(story.events) if e.kind == "generation_committed")
+    story.wait((committed_ns - story._now) / MS + after_ms - 2)
+    story.tell("fault_end", member="b", fault="pause", target="b")
+    ends = [{"topic": t, "partition": p, "offset": story._offsets[t, p]} for t, p in sorted(story._zombies["b"])]
+    story.tell("commit_begin", "member", "b", offsets=ends)
+    for end in ends:
+        story.tell("offset_committed", "coordlog", **end)
+    story.tell("commit_ok", "member", "b", offsets=ends)
+    story.wait(50)
+    story._callback("b", "lost", story._zombies.pop("b"))
+    story.held["b"] = set()
+    story._claims.pop("b", None)
+    story.round().drain()
+    return story.read_committed()
+
+
+def laws_of(story: Story) -> list[str]:
+    return sorted({violation.law for violation in check(story.history).violations})
+
+
+def witnesses(verdict: Verdict, law: str) -> list[str]:
+    return [w.kind for v in verdict.violations if v.law == law for w in v.witnesses]
+
+
+@pytest.mark.parametrize("protocol", ["range", "cooperative-sticky"])
+def test_each_record_has_one_committed_output_though_a_member_died_at_work(protocol: str) -> None:
+    verdict = check(true_story(protocol).history)
+
+    assert (verdict.value, verdict.violations) == (True, ())
+    assert (verdict.checked["X1"], verdict.checked["X2"]) == (40, 40)
+
+
+def test_a_zombies_output_is_found_with_what_took_its_input_from_it() -> None:
+    verdict = check(zombie().history)
+
+    assert verdict.value is False
+    assert set(laws_of(zombie())) >= {"X1", "X2"}
+    assert witnesses(verdict, "X2")[:4] == ["generation_committed", "commit_begin", "commit_ok", "read_back"]
+    assert {"ack", "read_back"} == set(witnesses(verdict, "X1"))
+    assert "transaction 2" in next(v.message for v in verdict.violations if v.law == "X2")
+
+
+def drop_output(story: Transforming) -> None:
+    del story.outputs[7]
+
+
+def double_output(story: Transforming) -> None:
+    story.outputs.append(story.outputs[7])
+
+
+def swap_output(story: Transforming) -> None:
+    """One input has two outputs, and another none: as many outputs as inputs."""
+    story.outputs[7] = story.outputs[8]
+
+
+def never_committed(story: Transforming) -> None:
+    value_id, author = story.outputs[7]
+    story.outputs[7] = value_id, {**author, "transaction": 99}
+
+
+@pytest.mark.parametrize(
+    ("damage", "law", "kinds"),
+    [
+        (drop_output, "X1", ["ack", "step"]),
+        (double_output, "X1", ["ack", "read_back", "read_back"]),
+        (swap_output, "X1", ["ack", "step", "ack", "read_back", "read_back"]),
+        (never_committed, "X2", ["read_back"]),
+    ],
+)
+def test_a_damaged_output_breaks_its_law_alone(
+    damage: Callable[[Transforming], None], law: str, kinds: list[str]
+) -> None:
+    story = at_work()
+    story.drain()
+    damage(story)
+    story.read_committed()
+
+    assert laws_of(story) == [law]
+    assert sorted(witnesses(check(story.history), law)) == sorted(kinds)
+
+
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
+def test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet(after_ms: float, broken: bool) -> None:
+    """The coordinator's clock is the broker's: 100 ms are granted between the two."""
+    assert ("X2" in laws_of(zombie(after_ms=after_ms))) is broken
+
+
+def test_without_a_read_back_behind_the_drain_x1_says_why_it_is_silent() -> None:
+    early = at_work().read_committed()
+    early.drain()
+    plain = at_work()
+    plain.drain().read_back()
+    never = at_work().read_committed()
+
+    reasons = {
+        name: dict(check(s.history).skipped) for name, s in (("early", early), ("plain", plain), ("never", never))
+    }
+    assert [*reasons["early"]["X1"]] == ["its output wasn't read back with read_committed after the group was drained"]
+    assert [*reasons["plain"]["X2"]] == ["its output wasn't read back with read_committed"]
+    assert [*reasons["never"]["X1"]] == ["the group was never drained"]
+
+
+def test_an_aborted_transaction_is_read_again_from_where_the_group_has_committed() -> None:
+    def story(offset: int | None) -> Transforming:
+        told = Transforming()
+        told.start("a").round().records(8).consume()
+        told.records(8).consume("a", commit=False)
+        rows = [{"topic": "t", "partition": p, "offset": 4} for p in range(4)]
+        told.tell("commit_begin", "member", "a", offsets=rows)
+        told.tell("commit_fail", "member", "a", offsets=rows, error="aborted")
+        if offset is not None:
+            back = [{**row, "offset": offset} for row in rows]
+            told.tell("rewound", "member", "a", offsets=back)
+        for p in range(4):
+            told._position["a", TopicPartition("t", p)] = 2
+        told.drain()
+        return told.read_committed()
+
+    assert laws_of(story(2)) == []
+    assert laws_of(story(None)) == ["C2"]
+    assert laws_of(story(1)) == ["C2"]

@@ -1,0 +1,342 @@
+"""The checker accepts lawful histories and rejects damaged ones, by the law that the damage breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.history import History
+from tests.support.histories.story import Story, churn, given_up
+from tests.support.work import lines
+
+PROTOCOLS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+NOT_JUDGED = {
+    "range": {"R2", "R3", "R4", "C6", "X1", "X2", "S1", "S2", "T2", "T3"},
+    "roundrobin": {"R2", "R3", "R4", "C6", "X1", "X2", "S1", "S2", "T2", "T3"},
+    "sticky": {"R2", "R3", "C6", "X1", "X2", "S1", "S2", "T2", "T3"},
+    "cooperative-sticky": {"C6", "X1", "X2", "S1", "S2", "T2", "T3"},
+}
+"""What a run without static members or stalls can't tell: hand-overs are a cooperative affair, few moves sticky's."""
+
+
+def laws_broken(verdict: Verdict) -> set[str]:
+    return {violation.law for violation in verdict.violations}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_lawful_run_is_true_and_every_law_was_judged(protocol: str) -> None:
+    verdict = check(churn(protocol).history)
+
+    assert verdict.violations == ()
+    assert verdict.unknown == ()
+    assert verdict.value is True
+    assert {law for law, times in verdict.checked.items() if not times} == NOT_JUDGED[protocol]
+
+
+@given(
+    protocol=st.sampled_from(PROTOCOLS),
+    counts=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    turns=st.lists(st.tuples(st.sampled_from(["join", "stop", "kill"]), st.integers(0, 9)), max_size=6),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_lawful_run_is_true(protocol: str, counts: list[int], turns: list[tuple[str, int]]) -> None:
+    """Whatever members come, go and die, a run by the rules has no false alarm."""
+    story = Story(protocol, {f"t{i}": n for i, n in enumerate(counts)}).start("m0", "m1").round().records(7)
+    for number, (turn, which) in enumerate(turns):
+        names = sorted(story.held)
+        if turn == "join" or len(names) == 1:
+            story.start(f"m{number + 2}")
+        elif turn == "stop":
+            story.stop(names[which % len(names)])
+        else:
+            story.kill(names[which % len(names)])
+        story.round().records(3).consume(commit=which % 2 == 0)
+
+    verdict = check(story.drain().read_back().history)
+
+    assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
+
+
+def give_also(to: str, topic: str, partition: int) -> Callable[[dict[str, Any]], None]:
+    """A committed generation gives one more partition to a member."""
+
+    def alter(data: dict[str, Any]) -> None:
+        row = {"topic": topic, "partition": partition}
+        data["members"] = [
+            {**m, "assigned": [*m["assigned"], row]} if m["client_id"] == to else m for m in data["members"]
+        ]
+
+    return alter
+
+
+def give_nobody(topic: str, partition: int) -> Callable[[dict[str, Any]], None]:
+    row = {"topic": topic, "partition": partition}
+
+    def alter(data: dict[str, Any]) -> None:
+        data["members"] = [{**m, "assigned": [r for r in m["assigned"] if r != row]} for m in data["members"]]
+
+    return alter
+
+
+def subscribe_to_t_alone(data: dict[str, Any]) -> None:
+    only_t = encode_subscription(Subscription(("t",))).hex()
+    data["members"] = [{**m, "subscription": only_t} if m["client_id"] == "a" else m for m in data["members"]]
+
+
+def swap(data: dict[str, Any]) -> None:
+    """Two members get each other's partitions: sound, yet not what the strategy computes."""
+    one, other, *rest = data["members"]
+    data["members"] = [
+        {**one, "assigned": other["assigned"]}, {**other, "assigned": one["assigned"]}, *rest
+    ]  # fmt: skip
+
+
+def set_(**fields: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data.update(fields)
+
+
+def without_last_consumed(data: dict[str, Any]) -> None:
+    first, *rest = data["offsets"]
+    data["offsets"] = [{**first, "last": first["last"] - 1, "count": first["count"] - 1}, *rest]
+
+
+def without_first_consumed(data: dict[str, Any]) -> None:
+    first, *rest = data["offsets"]
+    data["offsets"] = [{**first, "first": first["first"] + 1, "count": first["count"] - 1}, *rest]
+
+
+def with_a_hole(data: dict[str, Any]) -> None:
+    first, *rest = data["offsets"]
+    at = first["first"] + 2
+    data["offsets"] = [{**first, "last": at - 1, "count": 2}, {**first, "first": at + 1}, *rest]
+
+
+def without_a_partition(data: dict[str, Any]) -> None:
+    data["partitions"] = data["partitions"][1:]
+
+
+Damage = Callable[[Story], Story]
+DAMAGED: dict[str, tuple[str, Damage]] = {
+    "a revoke never came": ("O1", lambda s: s.drop("revoke_end", member="a", nth=1)),
+    "a revoke came late": ("O1", lambda s: s.shift("revoke_end", 300, member="a", nth=1)),
+    "a revoke came just too late": ("R1", lambda s: s.shift("revoke_end", 300, member="a", nth=1)),
+    "a revoke named nothing": ("O1", lambda s: s.change("revoke_end", set_(partitions=[]), member="a", nth=1)),
+    "a stopped member kept on": ("O1", lambda s: s.drop("revoke_end", member="b").drop("stop", member="b").drop(
+        "exit", member="b")),
+    "a killed member lived on": ("O1", lambda s: s.shift("fault_begin", 1400).shift("exit", 1400, member="c")),
+    "an assignment came early": ("R1", lambda s: s.shift("assigned_begin", -60, member="d", nth=0)),
+    "a partition was given twice": ("O2", lambda s: s.change("generation_committed", give_also("d", "t", 0))),
+    "a partition was given twice long ago": (
+        "O2", lambda s: s.change("generation_committed", give_also("c", "t", 0), nth=0)),
+    "a partition was dropped": ("O3", lambda s: s.change("generation_committed", give_nobody("t", 0))),
+    "a partition was dropped, then found": ("O3", lambda s: s.change("generation_committed", give_nobody("u", 2), 1)),
+    "a topic had one partition more": ("O3", lambda s: s.change("step", set_(topics={"t": 5, "u": 3}), name="stable")),
+    "a partition doesn't exist": ("O3", lambda s: s.change("generation_committed", give_also("a", "t", 99))),
+    "a topic isn't subscribed": ("O3", lambda s: s.change("generation_committed", subscribe_to_t_alone)),
+    "a topic doesn't exist": ("O3", lambda s: s.change("generation_committed", give_also("a", "other", 0))),
+    "a generation fell": ("G1", lambda s: s.change("generation_committed", set_(generation=1), nth=2)),
+    "a member adopted less": ("G2", lambda s: s.change("generation", without_a_partition, member="a", nth=0)),
+    "a member adopted nothing": ("G2", lambda s: s.change("generation", set_(partitions=[]), member="d")),
+    "a member adopted another generation": ("G2", lambda s: s.change("generation", set_(generation=1), member="d")),
+    "the elected assignor isn't offered": ("G3", lambda s: s.change("start", set_(assignors=["other"]), member="c")),
+    "the vote says otherwise": ("G3", lambda s: [
+        s.change("start", set_(assignors=["other", s.protocol]), member=m) for m in "abcd"][-1]),
+    "two assignments are swapped": ("A1", lambda s: s.change("generation_committed", swap)),
+    "the leader saw fewer partitions": ("A1", lambda s: s.change("assign_begin", set_(topics={"t": 3, "u": 3}))),
+    "the last record wasn't consumed": ("C3", lambda s: s.change("consume", without_last_consumed)),
+    "the first record wasn't consumed": ("C3", lambda s: s.change("consume", without_first_consumed)),
+    "a record in between wasn't consumed": ("C3", lambda s: s.change("consume", with_a_hole)),
+    "a member consumed nothing": ("C3", lambda s: s.drop("consume")),
+    "the partitioner said otherwise": ("K1", lambda s: s.change("ack", set_(predicted=99), nth=7)),
+    "a record is missing from the read-back": ("K1", lambda s: s.drop("read_back", nth=3)),
+    "another record lies there": ("K1", lambda s: s.change("read_back", set_(value_id="x"), nth=0)),
+    "a record lies on another partition": ("K1", lambda s: s.change("read_back", set_(partition=0, offset=999))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["range", "roundrobin", "sticky"])
+@pytest.mark.parametrize(("law", "damage"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_run_is_false_by_the_law_it_breaks(law: str, damage: Damage, protocol: str) -> None:
+    story = churn(protocol)
+    whole = list(story.events)
+    try:
+        damage(story)
+    except AssertionError:
+        pytest.fail("the damage found nothing to damage")
+    if story.events == whole:
+        pytest.fail("the damage changed nothing")
+
+    verdict = check(story.history)
+
+    assert verdict.value is False
+    assert law in laws_broken(verdict), [f"{v.law}: {v.message}" for v in verdict.violations]
+    for violation in verdict.violations:
+        assert violation.witnesses
+        assert violation.message
+
+
+COOPERATIVE_DAMAGE: dict[str, tuple[str, Damage]] = {
+    "a moving partition wasn't revoked": ("O1", lambda s: s.drop("revoke_end", nth=0)),
+    "a moving partition was revoked late": ("R1", lambda s: s.shift("revoke_end", 300, nth=0)),
+    "a follow-up never came": ("O3", lambda s: s.change("generation_committed", give_nobody("t", 0))),
+    "a claim was ignored": ("A1", lambda s: s.change("generation_committed", swap)),
+}
+
+
+@pytest.mark.parametrize(("law", "damage"), COOPERATIVE_DAMAGE.values(), ids=COOPERATIVE_DAMAGE)
+def test_a_damaged_cooperative_run_is_false(law: str, damage: Damage) -> None:
+    verdict = check(damage(churn("cooperative-sticky")).history)
+
+    assert verdict.value is False
+    assert law in laws_broken(verdict)
+
+
+def test_the_witness_names_who_owned_what_and_how_long() -> None:
+    """Two members, one partition, 299 ms of both: the sentence says so and the events prove it."""
+    story = Story("range", {"t": 1}).start("b").round()
+    story.start("a").round()
+    story.shift("revoke_end", 299, member="b")
+
+    verdict = check(story.history)
+
+    overlap = next(v for v in verdict.violations if v.law == "O1")
+    assert overlap.message == "t-0 was owned by b and a for 294.0 ms"
+    assert [(w.kind, w.member) for w in overlap.witnesses] == [
+        ("assigned_begin", "b"),
+        ("assigned_begin", "a"),
+        ("revoke_end", "b"),
+    ]
+
+
+UNKNOWN: dict[str, tuple[str, Damage]] = {
+    "no coordinator log": ("no generation from the coordinator log", lambda s: only(s, "generation_committed")),
+    "one generation is missing": ("G2", lambda s: s.drop("generation_committed", nth=0)),
+    "the leader's view is missing": ("A1", lambda s: s.drop("assign_begin", nth=0)),
+    "the stable generation wasn't committed": ("O3", lambda s: s.change("step", set_(generation=77), name="stable")),
+    "partition counts are missing": ("O3", lambda s: every(s, "step", "stable", "topics")),
+}
+
+
+def only(story: Story, kind: str) -> Story:
+    story.events = [e for e in story.events if e.kind != kind]
+    return story
+
+
+def every(story: Story, kind: str, name: str, field: str) -> Story:
+    story.events = [
+        replace(e, data={k: v for k, v in e.data.items() if k != field})
+        if e.kind == kind and e.data["name"] == name
+        else e
+        for e in story.events
+    ]
+    return story
+
+
+@pytest.mark.parametrize(("reason", "damage"), UNKNOWN.values(), ids=UNKNOWN)
+def test_missing_events_make_the_verdict_unknown(reason: str, damage: Damage) -> None:
+    verdict = check(damage(churn()).history)
+
+    assert verdict.value is None
+    assert any(reason in said for said in verdict.unknown), verdict.unknown
+
+
+def test_gaps_make_the_verdict_unknown_even_if_a_law_seems_broken() -> None:
+    """The missing line may be the very revoke that the law asks for."""
+    story = churn().drop("revoke_end", member="a", nth=1)
+
+    verdict = check(History(story.events, problems=["m.jsonl:3: seq 4 where 3 was due"]))
+
+    assert verdict.violations
+    assert verdict.value is None
+    assert "m.jsonl:3" in verdict.unknown[0]
+
+
+def test_an_empty_history_proves_nothing() -> None:
+    assert check(History([])).value is None
+
+
+def test_a_group_that_never_drained_is_not_judged_by_loss() -> None:
+    story = churn()
+    story.events = [e for e in story.events if e.data.get("name") != "drained"]
+
+    verdict = check(story.history)
+
+    assert verdict.value is True
+    assert verdict.checked["C3"] == 0
+
+
+def test_a_leader_of_another_make_is_not_replayed() -> None:
+    story = churn()
+    for member in "abcd":
+        story.change("start", set_(config={"assignors": ["kafka-python:range"]}), member=member)
+    story.change("generation_committed", swap)
+
+    verdict = check(story.history)
+
+    assert verdict.checked["A1"] == 0
+    assert "A1" not in laws_broken(verdict)
+
+
+def test_measures_tell_moves_downtime_and_time_to_stable() -> None:
+    """t-0 goes from b to a: revoked, committed, adopted and assigned, in 1 ms steps."""
+    story = Story("range", {"t": 1})
+    story.tell("step", name="b joins")
+    story.start("b").round()
+    story.tell("step", name="a joins")
+    story.start("a").round()
+
+    measures = check(story.history).measures
+
+    assert [(s["name"], s["generation"], s["moves"]) for s in measures["steps"]] == [
+        ("b joins", 1, 0),
+        ("a joins", 2, 1),
+    ]
+    assert measures["downtime_ms"] == {"g/t-0": 5.0}
+    assert measures["longest_gap_ms"] == 5.0
+    assert measures["overlap_ms"] == {}
+    assert [g["moves"] for g in measures["generations"]] == [0, 1]
+    last_adoption = max(e.mono_ns for e in story.events if e.kind == "assigned_end")
+    step = next(e.mono_ns for e in story.events if e.data.get("name") == "a joins")
+    assert measures["steps"][1]["ms"] == (last_adoption - step) / 1e6
+
+
+def test_four_times_the_events_take_little_more_than_four_times_the_work() -> None:
+    """Counted in lines that run; what that is in seconds is for the benchmarks to say."""
+    work = {}
+    for joins in (10, 40):
+        story = Story("cooperative-sticky", {"t": 60, "u": 40}).start("a", "b", "c").round()
+        for number in range(joins):
+            story.start(f"x{number}").round().records(700)
+            story.stop(f"x{number}").round()
+        history = story.drain().read_back().history
+        verdicts: list[Verdict] = []
+        work[joins] = lines(lambda history=history, verdicts=verdicts: verdicts.append(check(history)))
+        assert verdicts[0].value is True
+
+    assert work[40] <= 5 * work[10]
+
+
+@pytest.mark.parametrize("kind", ["not_stable", "not_drained", "not_over"])
+def test_what_the_harness_gave_up_on_is_never_true(kind: str) -> None:
+    story = given_up()
+    story.events = [e for e in story.events if e.kind == kind or not e.kind.startswith("not_")]
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.violations) == (None, ())
+    assert len(verdict.unknown) == 1
+
+
+def test_what_the_harness_waited_for_is_told() -> None:
+    assert check(given_up().history).unknown == (
+        "group 'g' wasn't at rest after 40 s; due: nobody owns t[0]",
+        "group 'g' had 2 records left after 40 s, in t-0",
+        "the harness waited 15.5 s in vain: member 'a' stands still",
+    )

@@ -1,0 +1,194 @@
+"""The command line as a user meets it: what it prints, its exit codes, its errors, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker.secured import Certificates
+from tests.support.histories.story import seal
+from tests.support.places import ROOT
+from tests.support.producers.reading import read_whole
+
+LIMIT_S = 120
+
+
+def integration(*args: str, cwd: Path = ROOT, timeout_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kafka_assignors.integration", *args]
+    # No terminal, whoever runs the tests: the command would ask there.
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd, check=False
+    )
+
+
+def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def await_line(process: subprocess.Popen[str], pattern: str) -> str:
+    """Read the output until a line matches; fail when the process ends or the deadline passes before."""
+    assert process.stdout is not None
+    deadline, seen = time.monotonic() + LIMIT_S, []
+    for line in process.stdout:
+        seen.append(line)
+        if re.search(pattern, line):
+            return line
+        assert time.monotonic() < deadline, "".join(seen)
+    pytest.fail(f"no line like {pattern!r}; exit {process.wait()}:\n{''.join(seen)}")
+
+
+def spawn(started: list[subprocess.Popen[str]], *args: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-u", "-m", "kafka_assignors.integration", *args]
+    pipe = subprocess.PIPE
+    started.append(subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=ROOT))
+    return started[-1]
+
+
+@pytest.mark.parametrize("command", [("demo",), ("run", "churn"), ("watch", "billing")])
+def test_unreachable_broker_is_one_sentence(command: tuple[str, ...], tmp_path: Path) -> None:
+    out = () if command[0] == "watch" else ("--out", str(tmp_path / "out"))
+    done = integration(*command, "--bootstrap", "127.0.0.1:1", *out, timeout_s=60)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        (("run", "nosuch"), ["nosuch", "churn", "election", "kip-54-1"]),
+        (("run", "churn", "--assignor", "nosuch"), ["nosuch", "range", "cooperative-sticky"]),
+        (("run", "churn", "--assignor", "no.such:Thing"), ["no.such:Thing", "module:Class"]),
+        (("demo", "--backend", "nosuch"), ["nosuch", "jvm", "docker", "external"]),
+    ],
+)
+def test_unknown_name_lists_the_known_ones(args: tuple[str, ...], names: list[str], tmp_path: Path) -> None:
+    done = integration(*args, "--out", str(tmp_path / "out"))
+    assert done.returncode == 3
+    assert all(name in done.stderr for name in names), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_port_taken_is_said_before_anything_starts() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = integration("up", "--port", str(port))
+    assert done.returncode == 3
+    assert str(port) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_run_never_mixes_with_another_ones_history(tmp_path: Path) -> None:
+    (tmp_path / "kept.jsonl").write_text("{}\n")
+    done = integration("run", "churn", "--out", str(tmp_path))
+    assert done.returncode == 3
+    assert "not empty" in done.stderr
+
+
+def test_judge_names_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "history" / "g1").mkdir(parents=True)
+    (tmp_path / "history" / "g1" / "a.jsonl").write_text("")
+    assert "is not a folder" in integration("judge", str(tmp_path / "none")).stderr
+    done = integration("judge", str(tmp_path))
+    assert done.returncode == 3
+    assert "history/g1" in done.stderr
+
+
+@pytest.mark.broker
+@pytest.mark.invented
+def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
+    """One partition of the coordinator's log is doubled: exit 2, it was changed; had it been written so: 1."""
+    out = tmp_path / "out"
+    assert (
+        integration("run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out)).returncode
+        == 0
+    )
+    log = next((out / "history").glob("*.coordlog.jsonl"))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    last = [row for row in lines if row["kind"] == "generation_committed" and len(row["members"]) == 3][-1]
+    one, other = (m for m in last["members"][:2])
+    other["assigned"].append(one["assigned"][0])
+    log.write_text("".join(json.dumps(row) + "\n" for row in lines))
+    done = integration("judge", str(out))
+    assert done.returncode == 2, done.stdout
+    assert f"{log.name}: its lines aren't those that were sealed" in done.stdout
+    seal(log)
+    done = integration("judge", str(out), "--json")
+    assert done.returncode == 1, done.stdout
+    laws = {v["law"] for v in json.loads(done.stdout)["violations"]}
+    assert "O2" in laws
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_up_ends_with_its_broker(how: signal.Signals, started: list[subprocess.Popen[str]]) -> None:
+    process = spawn(started, "up")
+    assert re.search(r"127\.0\.0\.1:\d+", await_line(process, "Ctrl-C"))
+    children = family(process)
+    assert children, "up runs no broker"
+    process.send_signal(how)
+    assert process.wait(30) == 130
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+
+
+@pytest.mark.broker
+def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], tmp_path: Path) -> None:
+    """Ctrl-C while members run: the members and the broker end with it."""
+    process = spawn(started, "demo", "--no-spark", "--out", str(tmp_path / "out"))
+    await_line(process, "generation")
+    children = family(process)
+    assert any(
+        "kafka_assignors.integration.members.clients.kafka_python" in " ".join(c.cmdline())
+        for c in children
+        if c.is_running()
+    )
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
+    """The main job in a pipe, on a secured broker: plain lines, every verdict true, Spark agrees, one self-contained
+    page; all published; no secret is printed or kept.
+    """
+    out = tmp_path / "out"
+    with start_broker(certificates=Certificates()) as broker:
+        assert broker.secured is not None
+        user = broker.secured.admin
+        with user.file() as config:
+            done = subprocess.run(
+                [sys.executable, "-m", "kafka_assignors.integration", "demo", "--out", str(out),
+                 "--config", str(config), "--yes", "--events-topic", "rebalances"],
+                capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+            )  # fmt: skip
+        kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
+        assert not any(secret in done.stdout + done.stderr or secret.encode() in kept for secret in user.secrets)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        lines = [line for path in (out / "history").rglob("*.jsonl") for line in path.read_bytes().splitlines()]
+        assert sorted(r.value for r in read_whole(broker, "rebalances", len(lines))) == sorted(lines)
+    assert f"{len(lines)} events are in topic rebalances" in done.stdout
+    assert "\x1b[" not in done.stdout
+    assert done.stdout.count("verdict true") == 9  # placement, 4 assignors, election, 3 worked examples
+    assert "placement = read-back: true" in done.stdout
+    assert "group_timeline = the checker's intervals: true" in done.stdout
+    page = out / "report.html"
+    assert str(page) in done.stdout
+    html = page.read_text("utf-8")
+    assert html.count("</svg>") >= 15 + 8
+    assert not re.search(r"(src|href)\s*=|<script|@import", html)

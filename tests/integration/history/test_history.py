@@ -1,0 +1,177 @@
+"""Histories are read in order; what is missing from them is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_assignors.history.events import Event, EventWriter
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History, manifest
+from tests.support.histories.story import churn, seal
+
+
+def write(folder: Path, name: str, *kinds: str, start_ns: int = 0) -> Path:
+    path = folder / name
+    with EventWriter(path, "run", "member", member=path.stem) as writer:
+        for i, kind in enumerate(kinds):
+            writer.write(
+                "error", error=kind, fatal=False, message="", mono_ns=start_ns + i * 10, ts_ns=start_ns + i * 10
+            )
+    manifest.seal(folder, "run")
+    return path
+
+
+def names(history: History) -> list[str]:
+    return [e.data.get("error", e.kind) for e in history.events]
+
+
+def test_events_of_all_files_come_in_order_of_the_monotonic_clock(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", "a0", "a1", "a2", start_ns=5)
+    write(tmp_path, "b.jsonl", "b0", "b1", start_ns=0)
+
+    history = History.load(tmp_path)
+
+    assert names(history) == ["b0", "a0", "b1", "a1", "a2"]
+    assert (history.facts, history.problems) == ((), ())
+
+
+def test_events_of_one_instant_keep_a_fixed_order_whatever_order_they_come_in() -> None:
+    events = [Event("k", "run", src, seq, 0, 7) for src in ("coordlog", "harness", "member") for seq in range(3)]
+
+    assert History(reversed(events)).events == History(events).events == tuple(events)
+
+
+def test_the_torn_last_line_of_a_killed_member_is_a_fact_and_no_problem(tmp_path: Path) -> None:
+    path = write(tmp_path, "m.jsonl", "a", "b")
+    path.write_bytes(path.read_bytes()[:-20])
+    with manifest.RunFile(tmp_path / "h.jsonl", "run", "harness") as harness:
+        harness.write("exit", member="m", incarnation=0, code=-9, mono_ns=50, ts_ns=50)
+
+    history = History.load(tmp_path)
+
+    assert names(history) == ["a", "b", "exit"]
+    assert history.problems == ()
+    assert "m.jsonl" in history.facts[0]
+    assert "torn" in history.facts[0]
+
+
+def test_a_missing_line_is_a_problem_that_names_file_and_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "m.jsonl", "a", "b", "c")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[2])
+    seal(path)
+
+    assert History.load(tmp_path).problems == ("m.jsonl:2: seq 2 where 1 was due",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"{", b"\xff\xfe", b"[]", b'{"v":99}', b'{"v":1,"kind":"a"}', b""],
+    ids=["torn", "no utf-8", "no object", "unknown version", "fields missing", "empty"],
+)
+def test_an_unreadable_line_in_the_middle_is_a_problem(tmp_path: Path, line: bytes) -> None:
+    path = write(tmp_path, "m.jsonl", "a", "b", "c")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + line + b"\n" + lines[2])
+    seal(path)
+
+    (problem,) = History.load(tmp_path).problems
+
+    assert problem.startswith("m.jsonl:2: unreadable: ")
+
+
+@pytest.mark.invented
+def test_a_kept_history_gets_the_same_verdict_as_the_events_themselves(tmp_path: Path) -> None:
+    story = churn("sticky")
+    history = story.history
+
+    loaded = History.load(story.write(tmp_path))
+
+    assert loaded.events == history.events
+    assert check(loaded) == check(history)
+    assert check(loaded).value is True
+
+
+def rewritten(old: str, new: str, nth: str = "g.a.member.jsonl") -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        text = (folder / nth).read_text("utf-8")
+        assert old in text
+        (folder / nth).write_text(text.replace(old, new, 1), "utf-8")
+
+    return damage
+
+
+def cut(name: str, lines: int) -> Callable[[Path], None]:
+    """Without its last lines: a whole file by its looks."""
+
+    def damage(folder: Path) -> None:
+        left = (folder / name).read_bytes().splitlines(keepends=True)[:-lines]
+        (folder / name).write_bytes(b"".join(left))
+
+    return damage
+
+
+TAMPERED: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "a value is another": ("the file was changed", rewritten('"partition":0', '"partition":1')),
+    "a time is another": ("the file was changed", rewritten('"mono_ns":', '"mono_ns":1')),
+    "a generation is another": (
+        "the file was changed", rewritten('"generation":1', '"generation":2', "g.coordlog.jsonl")
+    ),
+    "spaces": ("the file was changed", rewritten(",", ", ")),
+    "the member's last lines are gone": ("g.a.member.jsonl: has no end: the file was cut", cut("g.a.member.jsonl", 3)),
+    "the harness was killed": ("g.harness.jsonl: has no end", cut("g.harness.jsonl", 1)),
+    "the end of the coordinator's log is gone": ("g.coordlog.jsonl: has no end", cut("g.coordlog.jsonl", 2)),
+    "the producer's last lines are gone": ("producer.jsonl: has no end", cut("g.producer.jsonl", 5)),
+    "a member's file is gone": (
+        "the history of member 'b' of group 'g' is missing", lambda folder: (folder / "g.b.member.jsonl").unlink()
+    ),
+    "a killed member's file is gone": (
+        "the history of member 'c' of group 'g' is missing", lambda folder: (folder / "g.c.member.jsonl").unlink()
+    ),
+    "the coordinator's log is gone": (
+        "has no generation from the coordinator log", lambda folder: (folder / "g.coordlog.jsonl").unlink()
+    ),
+    "the seal is another's": ("data.sha256", rewritten('"sha256": "', '"sha256": "0')),
+    "lines are there twice": (
+        "seq", lambda folder: (folder / "g.coordlog.jsonl").write_bytes((folder / "g.coordlog.jsonl").read_bytes() * 2)
+    ),
+    "a line is torn in the middle": ("unreadable", rewritten('"kind":"generation"', '"kind":"gene\n')),
+    "two lines changed places": (
+        "where", lambda folder: swap_lines(folder / "g.coordlog.jsonl")
+    ),
+    "another run's file is among them": (
+        "has no end", lambda folder: (folder / "old.jsonl").write_text(churn().events[0].to_json() + "\n")
+    ),
+}  # fmt: skip
+
+
+def swap_lines(path: Path) -> None:
+    first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(second + first + b"".join(rest))
+
+
+@pytest.mark.invented
+@pytest.mark.parametrize(("reason", "damage"), TAMPERED.values(), ids=TAMPERED)
+def test_what_was_torn_or_tampered_with_is_unknown_and_the_reason_is_told(
+    reason: str, damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    churn("sticky").write(tmp_path)
+    assert check(History.load(tmp_path)).value is True
+
+    damage(tmp_path)
+
+    verdict = check(History.load(tmp_path))
+    assert verdict.value is None
+    assert any(reason in said for said in verdict.unknown), verdict.unknown
+    assert any("manifest" in said for said in verdict.unknown), verdict.unknown
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_without_a_history_is_an_error(tmp_path: Path, there: bool) -> None:
+    folder = tmp_path if there else tmp_path / "none"
+
+    with pytest.raises(FileNotFoundError, match=r"no history in .*\.jsonl"):
+        History.load(folder)

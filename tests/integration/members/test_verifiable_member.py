@@ -1,0 +1,292 @@
+"""Our member behind VerifiableConsumer's command line: Java's words, in Java's order, beside Java in one group."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.clients.verifiable import java_command, verifiable_command
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.records import Record, Sender, send
+from kafka_assignors.integration.verifiable_member import Speech, properties
+from tests.integration.members.test_java_members import told
+
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+needs_broker = pytest.mark.broker
+PROGRAM = (sys.executable, "-m", "kafka_assignors.integration.verifiable_member")
+NEEDED = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--group-id", "g")
+
+
+def joined_early(said: dict[str, Any]) -> bool:
+    """kafka-python may join before it knows its topic, and joins again as soon as it does; Java waits for that."""
+    return bool(said["name"] == "partitions_assigned" and not said["partitions"])
+
+
+def rows(*partitions: int) -> list[dict[str, Any]]:
+    return [{"topic": "t", "partition": p} for p in partitions]
+
+
+def spoken(*events: tuple[str, list[int]]) -> list[tuple[str, list[int]]]:
+    """(kind, partitions) of a member's events -> (name, partitions) of what is printed."""
+    speech = Speech()
+    words = [each for kind, partitions in events for each in speech.words(kind, {"partitions": rows(*partitions)})]
+    return [(name, [row["partition"] for row in fields["partitions"]]) for name, fields in words]
+
+
+@pytest.mark.source("apache/kafka ConsumerCoordinator.onJoinComplete: revoked, then assigned, which may be nothing")
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        pytest.param(
+            [("generation", [0, 1]), ("assigned_begin", [0, 1]), ("assigned_end", [0, 1])],
+            [("partitions_assigned", [0, 1])],
+            id="first",
+        ),
+        pytest.param(
+            [("generation", [0, 1]), ("assigned_end", [0, 1]), ("generation", [0, 1])],
+            [("partitions_assigned", [0, 1]), ("partitions_assigned", [])],
+            id="nothing changes",
+        ),
+        pytest.param(
+            [
+                ("generation", [0, 1]),
+                ("assigned_end", [0, 1]),
+                ("generation", [0]),
+                ("revoke_begin", [1]),
+                ("revoke_end", [1]),
+            ],
+            [("partitions_assigned", [0, 1]), ("partitions_revoked", [1]), ("partitions_assigned", [])],
+            id="cooperative, less",
+        ),
+        pytest.param(
+            [
+                ("generation", [0]),
+                ("assigned_end", [0]),
+                ("generation", [1]),
+                ("revoke_end", [0]),
+                ("assigned_end", [1]),
+            ],
+            [("partitions_assigned", [0]), ("partitions_revoked", [0]), ("partitions_assigned", [1])],
+            id="cooperative, another",
+        ),
+        pytest.param(
+            [
+                ("generation", [0]),
+                ("assigned_end", [0]),
+                ("revoke_end", [0]),
+                ("generation", [0]),
+                ("assigned_end", [0]),
+            ],
+            [("partitions_assigned", [0]), ("partitions_revoked", [0]), ("partitions_assigned", [0])],
+            id="eager",
+        ),
+        pytest.param(
+            [
+                ("revoke_end", []),
+                ("generation", []),
+                ("assigned_end", []),
+                ("generation", [3]),
+                ("assigned_end", [3]),
+                ("lost_end", [3]),
+            ],
+            [("partitions_assigned", []), ("partitions_assigned", [3]), ("partitions_revoked", [3])],
+            id="nothing at first, lost at last",
+        ),
+    ],
+)
+def test_each_generation_is_told_once_as_java_tells_it(
+    events: list[tuple[str, list[int]]], said: list[tuple[str, list[int]]]
+) -> None:
+    assert spoken(*events) == said
+
+
+def test_what_it_says_is_what_the_reader_of_java_understands() -> None:
+    """Events -> words -> events: what was consumed and committed comes back."""
+    runs = [
+        {"topic": "t", "partition": 1, "first": 3, "last": 4, "count": 2, "bytes": 6},
+        {"topic": "t", "partition": 1, "first": 6, "last": 6, "count": 1, "bytes": 4},
+    ]
+    commit = [{"topic": "t", "partition": 1, "offset": 7}]
+    speech = Speech()
+    ((consumed, summary),) = speech.words("consume", {"offsets": runs})
+    assert (consumed, summary["count"]) == ("records_consumed", 3)
+    assert summary["partitions"] == [{"topic": "t", "partition": 1, "count": 3, "minOffset": 3, "maxOffset": 6}]
+    words = [
+        *speech.words("commit_fail", {"offsets": commit, "error": "E"}),
+        *speech.words("commit_ok", {"offsets": commit}),
+    ]
+
+    events = told([json.dumps({"timestamp": 1, "name": name, **fields}) for name, fields in words])
+
+    assert [(kind, f["offsets"], f.get("error")) for kind, f in events] == [
+        ("commit_fail", commit, "E"),
+        ("commit_ok", commit, None),
+    ]
+
+
+def test_settings_by_javas_names_become_kafka_pythons(tmp_path: Path) -> None:
+    file = tmp_path / "consumer.properties"
+    file.write_text(
+        "# a comment\n\nmax.poll.records=7\ncheck.crcs = FALSE\nclient.rack=a\n"
+        "group.id=from the options\nreceive.buffer.bytes=1024\nsecurity.protocol=PLAINTEXT\n"
+    )
+
+    assert properties(file) == {
+        "max_poll_records": 7, "check_crcs": False, "client_rack": "a", "receive_buffer_bytes": 1024,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("max.poll.records", "1: max.poll.records: a setting is name=value"),
+        ("max.pol.records=5", "1: max.pol.records: kafka-python has no such setting"),
+        ("max.poll.records=five", "1: max.poll.records=five: a whole number"),
+        ("check.crcs=yes", "1: check.crcs=yes: true or false"),
+        ("selector=x", "1: selector: can't be told in a file"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "consumer.properties"
+    file.write_text(line + "\n")
+
+    with pytest.raises(ConfigError) as caught:
+        properties(file)
+
+    assert f"{file}:{message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--topic", "t"], "the following arguments are required: --bootstrap-server/--broker-list, --group-id"),
+        ([*NEEDED, "--group-protocol", "consumer"], "argument --group-protocol: invalid choice: 'consumer'"),
+        ([*NEEDED, "--max-messages", "0"], "argument --max-messages: 0: at least 1, or -1 for no end"),
+        ([*NEEDED, "--assignment-strategy", "com.acme.Ours"], "unknown assignor 'com.acme.Ours'; known: "),
+        ([*NEEDED, "--command-config", "nowhere"], "No such file or directory: 'nowhere'"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options: list[str], message: str) -> None:
+    done = subprocess.run([*PROGRAM, *options], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+@needs_broker
+def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
+    """The same options, a group each: the same objects in the same order, but for the time."""
+    topic = kafka_topic()
+    records = [Record(topic, b"key-\xc3\xbc"), *(Record(topic) for _ in range(9))]
+    assert send(kafka_broker.bootstrap, tmp_path, "run", "default", records).acked == len(records)
+    said = {}
+    for client in ("java", "verifiable"):
+        config = MemberConfig(
+            bootstrap=kafka_broker.bootstrap, group=f"{topic}-{client}", member=client, topics=(topic,),
+            assignors=("range",), history="", run="",
+        )  # fmt: skip
+        settings = tmp_path / f"{client}.properties"
+        if client == "java":
+            line = java_command(config, settings, tmp_path / "java.log")
+        else:
+            line = verifiable_command(config, settings)
+        done = subprocess.run(
+            [*line, "--max-messages", str(len(records))], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        said[client] = [each for line in done.stdout.splitlines() if not joined_early(each := json.loads(line))]
+        assert all(isinstance(each.pop("timestamp"), int) for each in said[client])
+
+    # Kafka 4's own word as its JVM ends, which kafkatest doesn't read and other clients needn't say.
+    assert said["java"].pop() == {"name": "shutdown_requested"}
+    assert said["verifiable"] == said["java"]
+    assert [each["name"] for each in said["java"]] == [
+        "startup_complete", "partitions_assigned", *["record_data"] * 10, "records_consumed", "offsets_committed",
+        "partitions_revoked", "shutdown_complete",
+    ]  # fmt: skip
+
+
+@needs_broker
+def test_it_ends_after_so_many_records_and_the_next_goes_on_there(
+    kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = kafka_topic()
+    send(kafka_broker.bootstrap, tmp_path, "run", "default", [Record(topic)] * 10)
+    needed = ["--bootstrap-server", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic]
+    for begin, end in ((0, 4), (4, 10)):
+        done = subprocess.run(
+            [*PROGRAM, *needed, "--max-messages", str(end - begin)],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+
+        consumed = [row for each in said if each["name"] == "records_consumed" for row in each["partitions"]]
+        assert (consumed[0]["minOffset"], consumed[-1]["maxOffset"]) == (begin, end - 1)
+        assert sum(row["count"] for row in consumed) == end - begin
+        assert [each["offsets"][0]["offset"] for each in said if each["name"] == "offsets_committed"][-1] == end
+        assert "record_data" not in {each["name"] for each in said}
+
+
+@needs_broker
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_makes_it_leave_its_group(
+    number: signal.Signals, kafka_broker: Broker, kafka_topic: MakeTopic
+) -> None:
+    topic = kafka_topic()
+    needed = ["--broker-list", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic, "--enable-autocommit"]
+    with subprocess.Popen([*PROGRAM, *needed], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert json.loads(program.stdout.readline())["name"] == "startup_complete"
+        assigned = next(each for line in program.stdout if not joined_early(each := json.loads(line)))
+        assert (assigned["name"], assigned["partitions"]) == ("partitions_assigned", [{"topic": topic, "partition": 0}])
+        program.send_signal(number)
+        rest, errors = program.communicate(timeout=20)
+
+    assert program.returncode == 0, errors
+    assert [json.loads(line)["name"] for line in rest.splitlines()] == ["partitions_revoked", "shutdown_complete"]
+
+
+@needs_broker
+@pytest.mark.parametrize(("assignor", "steps"), [("range", 3), ("cooperative-sticky", 5)])
+def test_it_shares_a_group_with_java(
+    assignor: str, steps: int, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """It leads, Java joins; it dies, Java leads; it comes back and leaves; every law that words can answer holds."""
+    topic, group = kafka_topic(partitions=6), unjudged_group()
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 25):
+        seen = []
+        lives = {
+            "v1 leads": lambda: group.start("v1", [topic], [assignor], client="verifiable"),
+            "j1 joins": lambda: group.start("j1", [topic], [assignor], client="java"),
+            "v1 is killed": lambda: group.kill("v1"),
+            "v1 is back": lambda: group.start("v1", [topic], [assignor], client="verifiable"),
+            "v1 leaves": lambda: group.stop("v1"),
+        }
+        for step, act in list(lives.items())[:steps]:
+            group.step(step)
+            act()
+            seen.append(group.wait_stable())
+    group.drain()
+    group.close()
+
+    assert [sorted(s.owned) for s in seen] == [["v1"], ["j1", "v1"], ["j1"], ["j1", "v1"], ["j1"]][:steps]
+    assert [s.leader for s in seen] == ["v1", "v1", "j1", "j1", "j1"][:steps]
+    assert {len(s.owned["v1"][topic]) for s in seen[1::2]} == {3}
+    verdict = check(History.load(tmp_path))
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    judged = {law for law, times in verdict.checked.items() if times}
+    assert judged >= {"O1", "O2", "O3", "G1", "G2", "G3", "R1", "R5", "R6", "C1", "C2", "C3", "C5", "T1", "K1"}

@@ -1,0 +1,174 @@
+"""Scenarios with faults, static members and a change of assignor, played by real members on a real broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.proxy.rules import Cut, Delay, Reset
+from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.scenario import Step, scenario
+from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Pause, Resume
+from kafka_assignors.integration.scenario.play import play
+from tests.integration.members.test_member import DEADLINE_S, GONE_S, gone
+from tests.support.waiting import until
+
+broker = pytest.mark.broker
+
+
+def stands_still(process: psutil.Process) -> None:
+    until(lambda: process.status() == psutil.STATUS_STOPPED, "the member stands still", DEADLINE_S)
+
+
+def played(name: str, kafka_broker: Broker, folder: Path, *assignors: str) -> GroupResult:
+    what = scenario(name)
+    what = replace(what, assignors=assignors or what.assignors)
+    result = play(what, kafka_broker, folder, "run", group=f"{name}-{folder.name}")
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    return result
+
+
+@broker
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_a_paused_member_is_evicted_in_time_and_notices_when_it_goes_on(
+    assignor: str, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    result = played("pause", kafka_broker, tmp_path, assignor)
+
+    joined, without, again = result.steps
+    assert sorted(joined.owned) == sorted(again.owned) == ["m1", "m2", "m3"]
+    assert sorted(without.owned) == ["m1", "m3"]
+    assert result.verdict.checked["T1"] == 1
+    # Its session of 2 s ended while it stood still, so for some time it owned what others had got.
+    assert result.verdict.measures["zombie_ms"] > 1500
+    assert {i.end_kind for i in result.intervals if i.zombie_ms} == {"lost"}
+    assert {i.member for i in result.intervals if i.zombie_ms} == {"m2"}
+
+
+@broker
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_nobody_notices_that_a_static_member_restarts(assignor: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    result = played("static", kafka_broker, tmp_path, assignor)
+
+    before, after = result.steps
+    assert result.verdict.checked["S1"] == 1
+    assert after.generation == before.generation
+    assert after.owned == before.owned
+
+
+@broker
+def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_path: Path) -> None:
+    """The elected name switches with the last member that learns the new one, and never back."""
+    result = played("rolling-assignors", kafka_broker, tmp_path)
+
+    assert [step.protocol for step in result.steps] == ["range"] * 3 + ["sticky"] * 4
+
+
+@broker
+@pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
+@pytest.mark.parametrize("name", ["rolling-cooperative", "rolling-from-java"])
+def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    """No record is lost, none is read twice but where a partition moved, and no partition ever has two owners."""
+    result = played(name, kafka_broker, tmp_path)
+
+    assert [step.protocol for step in result.steps] == ["range"] * 3 + ["cooperative-sticky"] * 4
+    verdict = result.verdict
+    assert min(verdict.checked[law] for law in ("O1", "R2", "R6", "A1", "C3")) > 0
+    assert verdict.measures["overlap_ms"] == {}
+    assert verdict.measures["acked"] == verdict.checked["C3"]
+    moved = {(i.topic, i.partition) for i in result.intervals if i.moved}
+    assert read_twice(History.load(tmp_path)) <= moved
+    # In the second bounce members keep what they have while others come and go: no interval of theirs ends.
+    last = [i for i in result.intervals if i.member == "m1" and i.end_ns > result.steps[-1].mono_ns]
+    assert min(i.start_ns for i in last) < result.steps[-2].mono_ns
+
+
+def read_twice(history: History) -> set[tuple[str, int]]:
+    """Topic-partitions of which an offset was consumed more than once."""
+    seen: set[tuple[str, int, int]] = set()
+    found = set()
+    for event in (e for e in history.events if e.kind == "consume"):
+        for run in event.data["offsets"]:
+            for offset in range(run["first"], run["last"] + 1):
+                place = run["topic"], run["partition"], offset
+                if place in seen:
+                    found.add(place[:2])
+                seen.add(place)
+    return found
+
+
+@broker
+def test_pausing_and_resuming_what_cannot_be(
+    unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    group = unjudged_group()
+    group.start("m1", [kafka_topic()], ["range"])
+    group.wait_stable()
+    with pytest.raises(ConfigError, match=r"'m1' .* isn't paused"):
+        group.resume("m1")
+    group.pause("m1")
+    with pytest.raises(ConfigError, match=r"'m1' .* is paused already"):
+        group.pause("m1")
+    with pytest.raises(ConfigError, match=r"'m1' .* is paused; resume or kill it"):
+        group.stop("m1")
+    with pytest.raises(ConfigError, match="no member 'm9'"):
+        group.pause("m9")
+    (pid,) = {e.pid for e in History.load(tmp_path).events if e.src == "member"}
+    stands_still(psutil.Process(pid))
+
+    group.close()
+
+    assert not psutil.pid_exists(pid)
+    faults = [e for e in History.load(tmp_path).events if e.kind == "fault_begin"]
+    assert [(e.data["fault"], e.member) for e in faults] == [("pause", "m1")]
+
+
+@broker
+def test_no_paused_member_outlives_its_harness(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """The harness gets SIGKILL while a member stands still, which can't notice by itself."""
+    program = textwrap.dedent(f"""
+        import signal
+        from pathlib import Path
+        from kafka_assignors.integration.members.group import MemberGroup
+        with MemberGroup({kafka_broker.bootstrap!r}, "paused-orphan", Path({str(tmp_path)!r}), "run") as group:
+            group.start("m1", [{kafka_topic()!r}], ["range"])
+            group.wait_stable()
+            group.pause("m1")
+            print("paused", flush=True)
+            signal.pause()
+    """)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
+        try:
+            assert harness.stdout is not None
+            assert harness.stdout.readline() == "paused\n"
+            (pid,) = {e.pid for e in History.load(tmp_path).events if e.src == "member"}
+            member = psutil.Process(pid)
+            stands_still(member)
+        finally:
+            harness.kill()
+
+    until(lambda: gone(pid), "the paused member of a dead harness ends", GONE_S)
+
+
+def test_who_is_in_the_group_after_a_step() -> None:
+    before = frozenset({"a", "b"})
+
+    assert Step("", (Kill("a"), Join("a"))).members_after(before) == {"a", "b"}
+    assert Step("", (Pause("a"),)).members_after(before) == {"b"}
+    assert Step("", (Resume("c"), Join("d"))).members_after(before) == {"a", "b", "c", "d"}
+    assert Step("", (Cut("a"), Heal("c"))).members_after(before) == {"b", "c"}
+    assert Step("", (Cut("a", for_ms=500), Delay("a", 10), Reset("b"))).members_after(before) == before

@@ -1,0 +1,88 @@
+"""Each private name of kafka-python that the assignors use, renamed in turn, against a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.kafka_python import consumer as kafka_consumer
+from tests.support.histories.renamed import NEW, SOME
+from tests.support.places import ROOT
+
+NAMES = sorted({name for private in kafka_consumer.PRIVATE for name in private.path.split(".")})
+FOUND_BY = ("_coordinator", "group_protocols")
+"""How an assignor gets to its consumer's coordinator: by hand, and by itself."""
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(scope="module")
+def lives(
+    kafka_broker: Broker, kafka_admin: KafkaAdminClient, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    topics = [f"renamed-{i}-{uuid.uuid4().hex[:6]}" for i in range(2)]
+    kafka_admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1} for topic in topics})
+    kafka_admin.wait_for_topics(topics)
+    names = ["", *FOUND_BY, *NAMES]
+    command = [sys.executable, "-m", "tests.support.histories.renamed", str(tmp_path_factory.mktemp("renamed"))]
+    command += [kafka_broker.bootstrap, json.dumps(names), json.dumps(topics)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=ROOT, env=os.environ)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def well(life: dict[str, Any]) -> bool:
+    """The consumer joined twice, committed and closed, and nothing missed an attribute."""
+    assert life["error"] == ""
+    assert life["attribute_errors"] == []
+    return True
+
+
+def told(life: dict[str, Any]) -> list[str]:
+    """What was said of kafka-python; the cluster and the group have news of their own."""
+    return [each for each in life["warnings"] if "kafka-python" in each]
+
+
+def test_with_every_name_in_its_place_nothing_is_told(lives: dict[str, Any]) -> None:
+    assert well(lives[""])
+    assert told(lives[""]) == []
+    assert [lives[""][each] for each in ("seen", "refused", "attach", "guard")] == [True, "ConfigError", "fine", "fine"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_renamed_name_is_one_warning_that_says_what_is_lost(lives: dict[str, Any], name: str) -> None:
+    life = lives[name]
+    assert life["places"] >= 2, "where it is made, and where it is used"
+    assert well(life)
+    lost = [private.lost for private in kafka_consumer.PRIVATE if name in private.path.split(".")]
+    (warning,) = told(life)
+    assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses; without it: ")
+    assert all(each in warning for each in lost)
+    guarded = name not in {part for private in kafka_consumer.GUARD for part in private.path.split(".")}
+    assert life["guard"] == ("fine" if guarded else "ConfigError")
+    shared = "one assignor instance in two open consumers isn't refused"
+    assert life["refused"] == ("fine" if shared in lost else "ConfigError")
+
+
+@pytest.mark.parametrize("name", FOUND_BY)
+def test_an_assignor_that_finds_its_consumer_one_way_alone(lives: dict[str, Any], name: str) -> None:
+    life = lives[name]
+    assert well(life)
+    by_hand = name == "group_protocols"
+    assert (life["seen"], life["attach"]) == ((False, "fine") if by_hand else (True, "ConfigError"))
+    said = [each.partition(",")[0] for each in told(life)]
+    assert said == []  # as it was attached before the first poll; `test_in_consumer` has it otherwise
+
+
+def test_the_names_are_all_that_is_renamed() -> None:
+    assert {*SOME} <= {*NAMES}
+    assert NEW.format("x") != "x"

@@ -1,0 +1,232 @@
+"""Plans: what they tell is true, they survive JSON, and a replay of the JSON is the same plan."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kafka_assignors
+from kafka_assignors import Group, Member, Plan, TopicPartition, plan
+from kafka_assignors.core import strategies
+from kafka_assignors.core.group.assignment import moves, owners
+from kafka_assignors.core.sticky import cooperative
+from kafka_assignors.core.wire import protocol
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.plans.certificate import check
+from kafka_assignors.plans.plan import plan as pure_plan
+from kafka_assignors.plans.plan import planned
+from tests.support.assignors.golden import previous_owners
+from tests.support.assignors.groups import groups
+
+NAMES = list(strategies.STRATEGIES)
+TABLE = {"r1": {"r2": 0.5, "r3": 2}}
+
+
+def story():
+    """a holds most of t, b left u, c joined; b and c dispute v-0."""
+    return Group(
+        [
+            Member("a", {"t", "u"}, rack="r1", owned=[("t", 0), ("t", 1), ("t", 2), ("u", 0)], generation=3),
+            Member("b", {"t", "v"}, rack="r2", owned=[("u", 1), ("v", 0), ("t", 9)], generation=3),
+            Member("c", {"t", "v"}, owned=[("v", 0)], generation=3),
+        ],
+        {"t": 4, "u": 2, "v": 1},
+        {"t": [["r1"], ["r2"], ["r1", "r2"], []]},
+        {"t": ["r1", None]},
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(group=groups())
+@settings(max_examples=30)
+def test_every_strategy_has_plans_that_replay(name, group):
+    made = pure_plan(group, name)
+    again = Plan.from_json(made.to_json())
+    assert again == made
+    assert again.replay() == made
+    assert again.to_json() == made.to_json()
+    assert made.assignment == strategies.strategy(name).assign(group)
+    assert made.explain()
+
+
+@given(group=groups())
+@settings(max_examples=60)
+def test_what_a_plan_tells_is_true(group):
+    made = pure_plan(group)
+    assert made.target == strategies.strategy("sticky").assign(group)
+    assert made.withheld == cooperative.withheld(group)
+    assert check(group, made.target, made.certificate) == []
+    assert made.optimal
+    assert {m: sum(map(len, topics.values())) for m, topics in made.target.items()} == made.loads
+    left = {move.partition: (move.old, move.new) for move in made.moves if move.old in previous_owners(group).values()}
+    expected = moves(previous_owners(group), owners(made.target))
+    assert {tp: pair for tp, pair in left.items() if tp in previous_owners(group)} == expected
+    assert made.goals[2].value == len(expected)
+    assert {move.partition for move in made.moves} == {
+        tp for tp, m in owners(made.target).items() if previous_owners(group).get(tp) != m
+    }
+
+
+def test_each_move_has_its_reason():
+    found = {move.partition: move for move in plan(story()).moves}
+    assert {tp: move.kind for tp, move in found.items()} == {
+        ("t", 1): "racks",
+        ("t", 3): "unowned",
+        ("u", 1): "unsubscribed",
+        ("v", 0): "disputed",
+        ("t", 2): "balance",
+    }
+    assert found["t", 1].why == "on rack r2 it costs 0 instead of 1 on r1"
+    assert found["t", 2].why == "its owner goes from 4 to 3 partitions, the new one from 0 to 2"
+    assert found["u", 1].old == "b"
+    by_rule = {move.kind for move in plan(story(), "range").moves if move.old == "a"}
+    assert by_rule == {"rule"}
+
+
+def test_goals_in_the_order_of_the_options_and_in_the_units_of_the_matrix():
+    assert [goal.name for goal in plan(story()).goals] == ["balance", "racks", "moves"]
+    far = Group([Member("a", {"t"}, rack="r1"), Member("b", {"t"}, rack="r1")], {"t": 2}, {"t": [["r2"], ["r3", "r2"]]})
+    paid = plan(far, "sticky", racks=TABLE, order=["balance", "moves", "racks"])
+    assert [(goal.name, goal.value, goal.least, goal.reached) for goal in paid.goals] == [
+        ("balance", 2, 2, True),
+        ("moves", 0, 0, True),
+        ("racks", 1, 1, True),
+    ]
+    assert "order=['balance', 'moves', 'racks']" in paid.explain()
+
+
+def test_a_strategy_that_does_not_optimise_is_measured_against_the_best():
+    group = Group([Member(m, {"t", "u"}) for m in "ab"], {"t": 3, "u": 3})
+    made = plan(group, "range")
+    assert not made.optimal
+    assert [(goal.value, goal.least, goal.reached) for goal in made.goals] == [
+        (20, 18, False),
+        (0, 0, False),
+        (0, 0, False),
+    ]
+    assert "not the best assignment there is" in made.explain()
+    assert "balance  20, 2 above the least possible 18" in made.explain()
+
+
+def test_a_small_group_is_told_whole():
+    made = pure_plan(story(), clock=count(0, 0.001).__next__)
+    assert made.explain().splitlines() == [
+        "cooperative-sticky: 7 partitions of 3 topics to 3 members, decided in 1.0 ms",
+        "  the best assignment there is (by balance, then racks, then moves, proven in 1.0 ms):",
+        "    balance  17, the least possible  (sum of squared loads)",
+        "    racks    0, the least possible  (cost of reading from other racks)",
+        "    moves    2, the least possible  (partitions that leave their owner)",
+        "",
+        "  a on r1: 3 partitions, gets 1, gives 2",
+        "    t 0; u 0-1",
+        "  b on r2: 2 partitions, gets 2, gives 1",
+        "    t 1-2",
+        "  c: 2 partitions, gets 2",
+        "    t 3; v 0",
+        "new owners (5)",
+        "  t-1: a -> b  racks: on rack r2 it costs 0 instead of 1 on r1",
+        "  t-2: a -> b  balance: its owner goes from 4 to 3 partitions, the new one from 0 to 2",
+        "  t-3: - -> c  unowned: no member holds it: its owner left, or it is new",
+        "  u-1: b -> a  unsubscribed: b does not subscribe to u any more",
+        "  v-0: - -> c  disputed: b and c claim it with the same generation",
+        "withheld until their owners gave them up (3); a second rebalance hands them out",
+        "  by a: t-1, t-2",
+        "  by b, c: v-0",
+        "facts (3)",
+        "  v-0 is claimed by 'b', 'c' with the same generation; it is nobody's",
+        "  member 'b' claims t-9 that do not exist; ignored",
+        "  member 'b' claims u-1 that are of topics it does not subscribe to; ignored",
+    ]
+
+
+def test_a_large_group_is_summed_up():
+    everything = {f"t{i}": 100 for i in range(50)}
+    members = [
+        Member(
+            f"m{i:02}", everything, owned=[(t, p) for t in everything for p in range(i * 2, i * 2 + 2)], generation=1
+        )
+        for i in range(50)
+    ]
+    text = plan(Group([*members, Member("new", everything)], everything)).explain()
+    assert len(text.splitlines()) < 50
+    assert max(map(len, text.splitlines())) < 300
+    assert "new owners (98)" in text
+    assert "  98 for balance" in text
+    assert "  49 members with 98 partitions" in text
+    assert "  2 members with 99 partitions" in text
+
+
+def test_users_get_times_and_the_core_needs_no_clock():
+    assert pure_plan(story()).seconds is None
+    timed = plan(story())
+    assert timed.seconds is not None
+    assert all(0 <= seconds < 60 for seconds in timed.seconds)
+    assert timed == pure_plan(story())
+    assert "decided in" not in pure_plan(story()).explain()
+
+
+def test_bytes_that_mean_nothing_are_kept_as_facts():
+    sent = [
+        ("good", None, protocol.encode_subscription(protocol.Subscription(("t",), None))),
+        ("bad", None, protocol.encode_subscription(protocol.Subscription(("t",), b"\x7f\xff\xff\xff\0\xff"))),
+    ]
+    decoded = [(m, i, protocol.decode_subscription(data)) for m, i, data in sent]
+    made = planned(strategies.read("sticky", decoded, {"t": 2}), strategies.strategy("sticky"))
+    assert [fact.kind for fact in made.facts] == ["garbage-user-data"]
+    assert Plan.from_json(made.to_json()).replay() == made
+    assert "member 'bad'" in made.explain()
+
+
+def test_java_is_explained_as_java():
+    group = Group([Member("c0", {"t1"}), Member("c1", {"t0", "t1"}), Member("c2", {"t0"})], {"t0": 1, "t1": 2})
+    java = plan(group, "sticky", parity="java")
+    assert (java.goals[0].value, java.goals[0].least) == (5, 3)
+    assert not java.optimal
+    assert Plan.from_json(java.to_json()).replay() == java
+    both = plan(story(), "cooperative-sticky", parity="java")
+    assert Plan.from_json(both.to_json()).replay() == both
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("nonsense", "this is no plan"),
+        ("[]", "this is no plan"),
+        ('{"format": "else"}', "'format'"),
+        ('{"format": "kafka-assignors plan", "version": 2}', "version 2; known: 1"),
+        ('{"format": "kafka-assignors plan", "version": 1}', "damaged: KeyError: 'input'"),
+    ],
+)
+def test_what_is_no_plan_is_refused(text, says):
+    with pytest.raises(ConfigError) as refused:
+        Plan.from_json(text)
+    assert says in str(refused.value)
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_damaged_json_is_refused_or_read_but_never_a_traceback(data):
+    value = json.loads(pure_plan(story()).to_json())
+    part = data.draw(st.sampled_from(sorted(value)))
+    value[part] = data.draw(st.none() | st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3))
+    try:
+        Plan.from_json(json.dumps(value))
+    except (ConfigError, UnknownName):
+        return
+
+
+def test_unknown_names_and_options_say_what_there_is():
+    with pytest.raises(UnknownName, match="cooperative-sticky"):
+        plan(story(), "best")
+    with pytest.raises(ConfigError, match="it has parity, racks, order"):
+        plan(story(), rack="r1")
+
+
+def test_first_names():
+    assert kafka_assignors.plan is plan
+    assert {"plan", "Plan", "Group", "Member", "TopicPartition"} <= set(dir(kafka_assignors))
+    assert TopicPartition("t", 0) == ("t", 0)
