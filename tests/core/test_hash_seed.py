@@ -15,7 +15,7 @@ SEEDS = ("0", "1", "2", "42", "1234", "4294967295")
 DIGEST = """
 import hashlib, itertools, json, random, sys
 from kafka_assignors.core import strategies
-from tests.assignors import fuzz, golden
+from tests.support.assignors import fuzz, golden
 
 order, every = random.Random(sys.argv[1]), int(sys.argv[2])
 digest, rounds = hashlib.sha256(), 0

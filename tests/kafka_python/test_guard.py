@@ -1,4 +1,4 @@
-"""The guard of real KafkaConsumers that never reach a broker; `tests/integration/scenario/test_faults.py` shows it live."""
+"""The guard of real KafkaConsumers that never reach a broker; see `scenario/test_faults.py` for a live one."""
 
 from __future__ import annotations
 

@@ -428,7 +428,7 @@ def test_without_a_consumer_it_claims_what_it_got_of_topics_it_still_subscribes_
     [("need_rejoin", kafka_consumer.must_rejoin), ("poll", lambda made: kafka_consumer.rebalance(made, 0.0))],
 )
 def test_what_the_bridge_drives_says_what_is_missing(consumer, monkeypatch, name, use):
-    """It can't do without, so it is an error; what is in `PRIVATE` is a warning (`tests/kafka_python/test_renamed.py`)."""
+    """It can't do without, so it is an error; what is in `PRIVATE` is a warning (`test_renamed.py`)."""
     made = consumer(RangeAssignor)
     made.subscribe(["t"])
     use(made)

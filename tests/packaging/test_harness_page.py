@@ -68,7 +68,7 @@ def test_every_scenario_that_the_readme_names_is_there() -> None:
 
 
 def test_every_test_that_the_page_names_is_there() -> None:
-    named = re.findall(r"`((?:\w+/)?\w+\.py)(?:::(\w+))?`", PAGE.partition("## What is promised")[2])
+    named = re.findall(r"`((?:\w+/)*\w+\.py)(?:::(\w+))?`", PAGE.partition("## What is promised")[2])
     assert len(named) > 20
     for file, test in named:
         path = ROOT / "tests" / file

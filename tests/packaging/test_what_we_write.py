@@ -30,7 +30,7 @@ def test_every_command_that_reaches_a_cluster_is_on_the_page(program: str, app: 
 
 def test_every_test_that_the_page_names_is_there() -> None:
     named, file = 0, ""
-    for name, test in re.findall(r"`((?:[a-z_]+/[a-z_]+\.py)?)::(test_\w+)`", PAGE):
+    for name, test in re.findall(r"`((?:[a-z_]+(?:/[a-z_]+)+\.py)?)::(test_\w+)`", PAGE):
         file = name or file  # without a file: in the one that was named last
         assert f"def {test}(" in (ROOT / "tests" / file).read_text("utf-8"), f"{file}::{test}"
         named += 1

@@ -1,6 +1,7 @@
 """Each damaged history breaks exactly these laws, with exactly these witnesses: no more, and no fewer.
 
-``python -m tests.integration.checker.judge.test_exact`` writes `exact.json` anew; what changes in it is to be read line by line.
+``python -m tests.integration.checker.judge.test_exact`` writes `exact.json` anew. Read each changed
+line of it.
 """
 
 from __future__ import annotations
