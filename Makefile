@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-IN_PARALLEL = $(if $(WORKERS),--numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder)
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help
 .PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench clean help
 
+##@ set up
 setup: $(READY)  ## make .venv with everything the project needs
 
 $(READY): pyproject.toml constraints.txt
@@ -20,46 +20,51 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m kafka_assignors.jvm fetch
 	@touch $(READY)
 
-demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
-	$(BIN)/python -m kafka_assignors.integration demo $(ARGS)
-
-test-fast: $(READY)  ## all tests that need no broker, Java, Spark or Docker
-	$(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" $(IN_PARALLEL) $(ARGS)
-
-test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
-	$(BIN)/python -m pytest $(IN_PARALLEL) $(ARGS)
-
-test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and the next one if it can be had
-	.ci/newest
-
-test-long: $(READY)  ## the tests that take minutes: long matrices, soaks
-	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
-
-soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
-	$(BIN)/python -m kafka_assignors.integration run soak $(ARGS)
-
-mutate: $(READY)  ## change the judge in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
-	$(BIN)/python -m tests.mutation $(ARGS)
-
-lint: $(READY)  ## formatting, linting, strict types, import contracts
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-
-rooms: $(READY)  ## the figures of the house: modules per folder, floors, circles of imports, long functions
-	$(BIN)/python -m tests.structure
-
-format: $(READY)  ## format and mend what can be mended
-	$(BIN)/ruff format .
-	$(BIN)/ruff check --fix .
-
-bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
-	$(BIN)/python -m benchmarks all $(or $(ARGS),--quick)
-
 clean:  ## remove .venv, caches and runs
 	rm -rf $(VENV) runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "%s%s\n", groups++ ? "\n" : "", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ run
+demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
+	$(BIN)/python -m kafka_assignors.integration demo $(ARGS)
+
+soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
+	$(BIN)/python -m kafka_assignors.integration run soak $(ARGS)
+
+##@ check
+format: $(READY)  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(READY)  ## formatting, linting, strict types, names in the tests, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
+	$(BIN)/lint-imports
+
+test-fast: $(READY)  ## the tests that need no broker, Java, Spark or Docker, on all cores
+	$(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" --numprocesses auto --dist worksteal $(ARGS)
+
+test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
+	$(BIN)/python -m pytest $(if $(WORKERS),--numprocesses $(WORKERS) --dist worksteal) $(ARGS)
+
+test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and the next one if it can be had
+	.ci/newest
+
+test-long: $(READY)  ## the tests that take minutes: big fuzzes and matrices, soaks, defects of other clients
+	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
+
+rooms: $(READY)  ## the figures of the house: modules per folder, floors, circles of imports, long functions
+	$(BIN)/python -m tests.structure
+
+##@ measure
+bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
+	$(BIN)/python -m benchmarks all $(or $(ARGS),--quick)
+
+mutate: $(READY)  ## change the judge in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
+	$(BIN)/python -m tests.mutation $(ARGS)

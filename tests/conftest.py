@@ -9,13 +9,14 @@ import signal
 import pytest
 from hypothesis import settings
 
+from tests.support.examples import PROFILE
 from tests.support.replayed import INVENTED, Replayed, replay_all
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
 settings.register_profile("dev", deadline=None, max_examples=25)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(PROFILE)
 
 pytest_plugins = ["kafka_assignors.pytest_plugin"]
 

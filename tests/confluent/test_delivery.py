@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kafka_assignors.confluent.delivery import Delivery
 from kafka_assignors.core.group import TopicPartition
+from tests.support.examples import examples
 
 PARTITIONS = [TopicPartition("orders", each) for each in range(3)]
 
@@ -201,5 +202,5 @@ class Bridge(RuleBasedStateMachine):
         assert 0 <= self.delivery.returned <= len(self.delivery.messages)
 
 
-Bridge.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+Bridge.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
 TestNothingUnfinishedIsCommitted = Bridge.TestCase

@@ -271,7 +271,11 @@ def spark_log(tmp_path: Path) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("what", "options"), [("run --group", by_file), ("stream", by_settings)])
+@pytest.mark.parametrize(
+    ("what", "options"),
+    # The demo's test runs the job by a file on a secured broker as well, and looks for secrets.
+    [pytest.param("run --group", by_file, marks=pytest.mark.long), ("stream", by_settings)],
+)
 def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(
     what: str, options: Options, secured: Secured, orders: str, watched: str, spark_log: Path, tmp_path: Path
 ):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_assignors.connection import NAMES, NOT_OURS, Connection, jaas, properties
 from kafka_assignors.integration.broker.java import LiveJava
+from tests.support.examples import examples
 
 TEXT = st.text(st.sampled_from("ab =:#!\\\n\r\t\f\"u0041é€𝄞;'"), max_size=30)
 pytestmark = pytest.mark.broker
@@ -39,7 +40,7 @@ def told(settings: Iterable[tuple[str, ...]]) -> dict[str, str]:
 
 @pytest.mark.source("java.util.Properties.load")
 def test_a_file_says_the_same_to_java(java):
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300), deadline=None)
     @given(TEXT)
     def same(text: str) -> None:
         try:
@@ -52,7 +53,7 @@ def test_a_file_says_the_same_to_java(java):
 
 
 def test_java_reads_back_what_we_write(java):
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.dictionaries(TEXT, TEXT, max_size=3))
     def same(said: dict[str, str]) -> None:
         text = properties.render(said)
@@ -66,7 +67,7 @@ def test_java_logs_in_as_the_user_that_we_write(java):
     password = java.classes.org.apache.kafka.common.config.types.Password
     context = java.classes.org.apache.kafka.common.security.JaasContext
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.text(st.sampled_from("ab\"'\\;=# \t/*é1€"), min_size=1, max_size=12))
     def same(secret: str) -> None:
         text = Connection("b:1", "SASL_SSL", "PLAIN", "alice", secret).java()["sasl.jaas.config"]

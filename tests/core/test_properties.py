@@ -20,6 +20,7 @@ from kafka_assignors.core.wire import protocol
 from tests.support.assignors.golden import Score, kip54_unbalanced, previous_owners
 from tests.support.assignors.groups import groups, reordered
 from tests.support.assignors.oracle import cost, foreign
+from tests.support.examples import examples
 
 NAMES = list(strategies.STRATEGIES)
 
@@ -77,7 +78,7 @@ def optimum(group):
     return Score(total // step // step, total // step % step, total % step)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(group=groups())
 def test_sticky_is_optimal(group):
     """Balance, then racks, then moves, against a solver that shares nothing with it."""
@@ -87,7 +88,7 @@ def test_sticky_is_optimal(group):
     assert kip54_unbalanced(group, assignment) == []
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(group=groups(max_members=7, max_partitions=12))
 def test_sticky_is_optimal_in_larger_groups(group):
     assert cost(group, sticky.assign(group)) == optimum(group)

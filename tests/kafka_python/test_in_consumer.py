@@ -49,7 +49,7 @@ def consumer():
         )
         return made[-1]
 
-    make.made = made
+    make.made = made  # type: ignore[attr-defined]
     yield make
     for each in made:
         each.close(autocommit=False)

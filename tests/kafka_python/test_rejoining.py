@@ -87,6 +87,7 @@ def test_our_leader_that_learns_of_a_topic_stays_in_its_group(meeting: Callable[
 
 
 @pytest.mark.broker
+@pytest.mark.long
 @pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py join_group_async, consumer.py need_rejoin")
 def test_a_leader_of_kafka_python_does_not(meeting: Callable[[Slow], Any]) -> None:
     """The defect that ours work around. A heartbeat at the right time hides it, on a busy machine; hence the tries."""

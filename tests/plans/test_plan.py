@@ -21,6 +21,7 @@ from kafka_assignors.plans.plan import plan as pure_plan
 from kafka_assignors.plans.plan import planned
 from tests.support.assignors.golden import previous_owners
 from tests.support.assignors.groups import groups
+from tests.support.examples import examples
 
 NAMES = list(strategies.STRATEGIES)
 TABLE = {"r1": {"r2": 0.5, "r3": 2}}
@@ -42,7 +43,7 @@ def story():
 
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_every_strategy_has_plans_that_replay(name, group):
     made = pure_plan(group, name)
     again = Plan.from_json(made.to_json())
@@ -54,7 +55,7 @@ def test_every_strategy_has_plans_that_replay(name, group):
 
 
 @given(group=groups())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_a_plan_tells_is_true(group):
     made = pure_plan(group)
     assert made.target == strategies.strategy("sticky").assign(group)
@@ -208,7 +209,7 @@ def test_what_is_no_plan_is_refused(text, says):
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_damaged_json_is_refused_or_read_but_never_a_traceback(data):
     value = json.loads(pure_plan(story()).to_json())
     part = data.draw(st.sampled_from(sorted(value)))

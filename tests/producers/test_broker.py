@@ -37,8 +37,15 @@ def producer(broker, partitioner, **settings):
 
 
 @pytest.mark.source("KAFKA-9965")
-@pytest.mark.parametrize("linger_ms", [0, 5])
-@pytest.mark.parametrize("wait_for_each", [True, False], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("wait_for_each", "linger_ms"),
+    [
+        pytest.param(True, 0, id="sync-0"),
+        pytest.param(False, 5, id="async-5"),
+        pytest.param(True, 5, id="sync-5", marks=pytest.mark.long),
+        pytest.param(False, 0, id="async-0", marks=pytest.mark.long),
+    ],
+)
 def test_300_records_on_6_partitions_are_50_each_and_a_naive_round_robin_is_not(
     kafka_broker, kafka_topic, linger_ms, wait_for_each
 ):

@@ -150,6 +150,7 @@ def test_groups_that_were_not_assigned_as_java_assigns_them(seed, leader):
 DEFECTS = {"J4": "endless", "J5": "thrown", "J6": "unsound", "J7": "thrown", "J8": "unsound", "J9": "unsound"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [*golden.steps("java_defects")], ids=lambda step: step.name)
 @pytest.mark.source("apache/kafka 4.3.0, live")
 def test_java_still_has_its_defects(step, leader):

@@ -18,6 +18,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import ASSIGNORS
 from tests.support.assignors import family
 from tests.support.assignors.groups import MEMBER_IDS, RACKS, TOPICS, groups
+from tests.support.examples import examples
 
 STATELESS = [name for name, each in STRATEGIES.items() if each.claim is None]
 RINGS = [("metaq-consistent-hash", {}), ("rocketmq-consistent-hash", {}), ("consistent-hash", {"epsilon": None})]
@@ -57,7 +58,7 @@ def test_names_are_hashed_as_java_writes_them():
     assert numbered("é\ud800-", [0, 11]) == [b"\xc3\xa9?-0", b"\xc3\xa9?-11"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups(racks=False))
 def test_averages_are_rocketmqs(group):
     assert rocketmq.average(group) == family.per_topic(group, family.average)
@@ -71,7 +72,7 @@ def test_metaqs_default_is_metaqs(names, partitions):
     assert metaq.default(group) == family.per_topic(group, family.metaq)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     group=groups(racks=False),
     broker=st.sampled_from(["kafka", "b", "", "é"]),
@@ -83,7 +84,7 @@ def test_rocketmqs_consistent_hash_is_rocketmqs(group, broker, virtual_nodes):
     assert placed == family.per_topic(group, family.rocketmq_hash(virtual_nodes, broker))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(group=groups(racks=False), broker_id=st.sampled_from([0, 7, 12345]))
 def test_metaqs_consistent_hash_is_metaqs(group, broker_id):
     assert metaq.consistent_hash(group, broker_id=broker_id) == family.per_topic(group, family.metaq_hash(broker_id))
@@ -105,7 +106,7 @@ def test_all_rules_in_a_group_of_a_real_size():
         assert strategy(name).assign(group) == family.per_topic(group, rule), name
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups(), data=st.data())
 def test_rooms_are_shared_as_rocketmq_shares_them(group, data):
     racks = st.none() | st.sampled_from(RACKS)
@@ -121,7 +122,7 @@ def test_rooms_are_shared_as_rocketmq_shares_them(group, data):
         assert placed == family.per_topic(group, family.nearby(group, rule)), inner
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups(racks=False))
 def test_averages_and_metaqs_default_give_as_many_as_range(group):
     for static in (True, False):  # range puts static members first, which these do not
@@ -151,7 +152,7 @@ def test_metaq_sorts_partitions_as_strings():
     assert placed["b"]["t"] == [*range(2, 10), 19, 20]  # 0-19, 0-2, 0-20, 0-3 …
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups())
 def test_claims_play_no_part(group):
     fresh = Group(
@@ -162,7 +163,7 @@ def test_claims_play_no_part(group):
         assert strategy(name).assign(group) == strategy(name).assign(fresh), name
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups())
 def test_static_members_have_the_same_after_a_full_restart(group):
     """Members get new member ids, and join in another order."""
@@ -174,7 +175,7 @@ def test_static_members_have_the_same_after_a_full_restart(group):
         assert {m.instance_id: after[m.member_id] for m in again} == before, name
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups(racks=False), data=st.data())
 def test_when_a_member_leaves_only_its_partitions_move(group, data):
     gone = data.draw(st.sampled_from(group.members))
@@ -188,7 +189,7 @@ def test_when_a_member_leaves_only_its_partitions_move(group, data):
                 assert set(partitions) <= set(after[member.member_id][topic]), name
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(group=groups())
 def test_the_answer_in_bytes_is_the_answer(group):
     for name in STATELESS:

@@ -15,6 +15,7 @@ from kafka_assignors.core.stateless import fixed, roundrobin
 from kafka_assignors.core.strategies import reading, replay, strategy
 from kafka_assignors.errors import AssignmentError, ConfigError
 from tests.support.assignors.groups import TOPICS, groups
+from tests.support.examples import examples
 
 TABLE = {"billing-1": {"orders": [0, 3], "audit": [0]}, "billing-2": {"orders": [1, 2]}}
 
@@ -105,7 +106,7 @@ def test_an_empty_table_leaves_all_to_the_strategy_and_says_so():
     assert placed(group) == (roundrobin.assign(group), ["the table is empty"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     group=groups(),
     table=st.dictionaries(

@@ -160,4 +160,4 @@ def test_many_members_claims_are_one_members_claims():
         each._replace(owned=Partitions.of(each.owned).among(names[:30])) for each in map(userdata.decode_sticky, data)
     ]
     assert known == alone
-    assert [each.owned.strange for each in found[:100]] == [1 + max(0, min(m % 50, 40) - 30) for m in range(100)]
+    assert [each.owned.strange for each in found[:100]] == [1 + max(0, min(m % 50, 40) - 30) for m in range(100)]  # type: ignore[attr-defined]

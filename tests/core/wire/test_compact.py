@@ -121,7 +121,7 @@ def test_claims_are_cut_at_the_partition_count():
     said = compact.decode(compact.encode(owned, 3), {"t": 6, "u": 0, "w": 9})
 
     assert said.owned == (("t", 0), ("t", 1), ("t", 3), ("t", 5))
-    assert (said.owned.beyond, said.owned.strange) == (4, 1)
+    assert (said.owned.beyond, said.owned.strange) == (4, 1)  # type: ignore[attr-defined]
 
 
 def test_claims_that_no_broker_would_store_are_left_out():

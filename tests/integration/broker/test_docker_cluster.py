@@ -40,7 +40,7 @@ def containers(cluster: Cluster) -> list[str]:
     import docker
 
     with closing(docker.from_env()) as client:
-        found = client.containers.list(all=True, filters={"network": cluster.nodes[0]._place._containers.network.name})
+        found = client.containers.list(all=True, filters={"network": cluster.nodes[0]._place._containers.network.name})  # type: ignore[attr-defined]
         return [container.id for container in found]
 
 

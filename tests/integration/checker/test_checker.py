@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.integration.checker import Verdict, check
 from kafka_assignors.integration.history import History
+from tests.support.examples import examples
 from tests.support.histories.story import Story, churn, given_up
 from tests.support.work import lines
 
@@ -45,7 +46,7 @@ def test_a_lawful_run_is_true_and_every_law_was_judged(protocol: str) -> None:
     counts=st.lists(st.integers(1, 5), min_size=1, max_size=3),
     turns=st.lists(st.tuples(st.sampled_from(["join", "stop", "kill"]), st.integers(0, 9)), max_size=6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_lawful_run_is_true(protocol: str, counts: list[int], turns: list[tuple[str, int]]) -> None:
     """Whatever members come, go and die, a run by the rules has no false alarm."""
     story = Story(protocol, {f"t{i}": n for i, n in enumerate(counts)}).start("m0", "m1").round().records(7)

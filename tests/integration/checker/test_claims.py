@@ -79,6 +79,7 @@ def test_a_fenced_member_claims_nothing_and_nothing_is_stranded(
     assert len(lost) == TIMES * PARTITIONS // 2
 
 
+@pytest.mark.long
 @pytest.mark.source("kafka-python 3.0.12: claims come from what was last assigned, and lost doesn't clear them")
 def test_kafka_pythons_own_assignor_claims_what_it_lost(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

@@ -63,6 +63,7 @@ def test_a_zombie_is_fenced_and_each_record_has_one_output(client: str, kafka_br
 
 
 @pytest.mark.broker
+@pytest.mark.long
 @pytest.mark.source("aiokafka#844")
 def test_aiokafkas_zombie_is_not_fenced_and_both_laws_find_it(kafka_broker: Broker, tmp_path: Path) -> None:
     """aiokafka sends offsets under a group id alone: the broker can't know whose they are."""

@@ -25,6 +25,8 @@ from tests.integration.scenario.test_scenarios import read_twice
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 TOGETHER = 5
+SHORT = ("range", "sticky", "cooperative-sticky", "compact-sticky", "consistent-hash")
+"""One of each kind: without history, with that of others' user data, cooperative, with our own user data, a ring."""
 COURSE = {
     "m1 joins": "m1",
     "m2 joins": "m1 m2",
@@ -82,7 +84,8 @@ def live(bootstrap: str, folder: Path, assignors: list[str]) -> dict[str, Life]:
     return lives
 
 
-BATCHES = [[*ASSIGNORS][first : first + TOGETHER] for first in range(0, len(ASSIGNORS), TOGETHER)]
+OTHERS = [name for name in ASSIGNORS if name not in SHORT]
+BATCHES = [[*SHORT], *(OTHERS[first : first + TOGETHER] for first in range(0, len(OTHERS), TOGETHER))]
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +102,7 @@ def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Cal
     return of
 
 
-@pytest.mark.parametrize(
-    "assignor",
-    ASSIGNORS,
-)
+@pytest.mark.parametrize("assignor", [*SHORT, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
 def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: Callable[[str], Life]) -> None:
     life = lives(assignor)
     everything = sorted(TopicPartition(topic, p) for topic, count in life.topics.items() for p in range(count))

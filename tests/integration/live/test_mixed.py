@@ -69,15 +69,28 @@ def live(lives: Sequence[Life], first: str, then: str) -> None:
             life.seen.append(life.group.wait_stable(timeout_s=60))
 
 
-@pytest.fixture(scope="module", params=["java", "kafka-python"])
+STICKY, STATELESS = ("sticky", "cooperative-sticky"), ("range", "roundrobin")
+LIVES = [
+    *((("java", STICKY), assignor, ()) for assignor in STICKY),
+    *((("kafka-python", STATELESS), assignor, ()) for assignor in STATELESS),
+    *((("kafka-python", STICKY), assignor, pytest.mark.long) for assignor in STICKY),
+    *((("java", STATELESS), assignor, pytest.mark.long) for assignor in STATELESS),
+]
+"""Who leads first, the assignors of the groups that live at the same time, and which of them is looked at.
+
+In each life both lead, so the short form has each assignor once, under one of the two who begin.
+"""
+
+
+@pytest.fixture(scope="module")
 def lived(
     request: pytest.FixtureRequest, kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Life]:
     """Per assignor a group that lived, with this client as its first leader."""
-    first, base = request.param, tmp_path_factory.mktemp("mixed")
+    (first, assignors), base = request.param, tmp_path_factory.mktemp("mixed")
     lives = {}
     with ExitStack() as stack:
-        for assignor in ("range", "roundrobin", "sticky", "cooperative-sticky"):
+        for assignor in assignors:
             topic, folder = f"{assignor}-{first}-{base.name}", base / assignor
             create_topics(kafka_broker.bootstrap, {topic: PARTITIONS})
             group = stack.enter_context(MemberGroup(kafka_broker.bootstrap, f"g-{topic}", folder, "run"))
@@ -125,7 +138,11 @@ def judged(folder: Path, topic: str, sticky: bool) -> Verdict:
     return verdict
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    ("lived", "assignor"),
+    [pytest.param(*life, marks=marks, id=f"{life[0][0]}-first-{life[1]}") for *life, marks in LIVES],
+    indirect=["lived"],
+)
 def test_whoever_leads_places_as_predicted_and_moves_the_fewest(assignor: str, lived: dict[str, Life]) -> None:
     """Java's leader reads what our members hold, ours what Java's hold, and each what the other had decided before."""
     life = lived[assignor]
@@ -143,7 +160,9 @@ def test_whoever_leads_places_as_predicted_and_moves_the_fewest(assignor: str, l
         assert [len(s.moves) for s in seen] == list(FEWEST.values())
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    "assignor", [*(pytest.param(name, marks=pytest.mark.long) for name in STATELESS), "cooperative-sticky"]
+)
 def test_librdkafka_java_and_ours_share_a_group(
     assignor: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -177,6 +196,7 @@ def test_librdkafka_java_and_ours_share_a_group(
         assert told(record) == {b"", AS_JAVA.encode()}
 
 
+@pytest.mark.long
 @pytest.mark.source("kafka-python 3.0.12: sticky user data with a version prefix, which Java can't read")
 def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic

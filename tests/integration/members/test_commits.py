@@ -88,8 +88,10 @@ def test_ours_commits_what_it_keeps_through_every_rebalance(kafka_broker: Broker
 
 
 @pytest.mark.broker
+@pytest.mark.long
+@pytest.mark.timeout(1200)
 @pytest.mark.source("getsentry/arroyo#168")
-@pytest.mark.parametrize("times", [4, pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize("times", [4, 50])
 def test_kafka_pythons_own_is_refused_them(kafka_broker: Broker, tmp_path: Path, times: int) -> None:
     """What ours is for: where this fails, a newer kafka-python no longer needs it."""
     history, verdict = churn(kafka_broker, tmp_path, "kafka-python:cooperative-sticky", times)

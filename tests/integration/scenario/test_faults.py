@@ -170,6 +170,7 @@ def test_our_fenced_static_member_stops(kafka_broker: Broker, tmp_path: Path) ->
     assert result.verdict.measures["zombie_ms"] < 2 * HEARTBEAT_MS + 1000
 
 
+@pytest.mark.long
 def test_kafka_pythons_fenced_static_member_goes_on(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -243,6 +244,7 @@ def test_a_leader_stalls_and_another_dies_as_it_assigns(assignor: str, kafka_bro
         assert {i.end_kind for i in result.intervals if i.member == "m1" and i.zombie_ms} == {"lost"}
 
 
+@pytest.mark.long
 @pytest.mark.source("kafka-python 3.0.12: revoked in place of lost, stale claims")
 def test_kafka_pythons_leader_is_told_to_revoke_what_it_lost(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

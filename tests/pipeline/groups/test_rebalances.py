@@ -59,7 +59,7 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
         assert [row["members"] for row in recorded] == [3, 4, 3, 2]
         # apart from the code under test: the last committed generation of each membership
         committed = [e.data for e in story.history.events if e.kind == "generation_committed"]
-        last = {tuple(sorted(m["member_id"] for m in data["members"])): data for data in committed}
+        last = {tuple(sorted(m["member_id"] for m in data["members"])): data for data in committed}  # type: ignore[attr-defined]
         owners = [
             {(tp["topic"], tp["partition"]): m["member_id"] for m in data["members"] for tp in m["assigned"]}
             for data in last.values()

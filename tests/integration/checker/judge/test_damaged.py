@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
+from tests.support.examples import examples
 from tests.support.histories.damages import Damage, Plan, damaged, damages, plans, played
 from tests.support.histories.model import unsound
 
@@ -25,7 +26,7 @@ DRAWN = settings(
 
 @pytest.mark.timeout(900)
 @given(plan=plans())
-@settings(DRAWN, max_examples=100)
+@settings(DRAWN, max_examples=examples(100))
 def test_drawn_histories_are_sound_to_both(plan: Plan) -> None:
     story = played(plan)
 
@@ -55,7 +56,7 @@ TRIES = st.lists(st.lists(damages(), min_size=1, max_size=2), min_size=PER_STORY
     plan=Plan("range", True, (2, 4), (("grow", 0), ("restart", 0))),
     tries=[[Damage("drop", 1546, 0, 1), Damage("double", 105, 0, 1)]],
 )
-@settings(DRAWN, max_examples=250)
+@settings(DRAWN, max_examples=examples(250))
 def test_a_thousand_damaged_histories_are_never_true(plan: Plan, tries: list[list[Damage]]) -> None:
     never_true(plan, tries)
 
