@@ -121,7 +121,10 @@ class ExplicitPartitioner(FallbackPartitioner):
         pause = threading.Event()  # never set: between two questions that were answered at once
         while True:
             answered = threading.Event()
-            future = refresh()
+            try:
+                future = refresh()
+            except AttributeError:  # aiokafka's: it asks its own future, still pending, for a name of kafka-python's
+                raise unknown from None
             if not hasattr(future, "add_both"):
                 raise unknown  # an event loop's future: waiting here would stop the loop; its wrapper asks again
             future.add_both(lambda *_, answered=answered: answered.set())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.protocol.metadata import MetadataResponse_v1
 from kafka.partitioner import Partitioner
 from kafka.partitioner import StickyPartitioner as KafkaPythonSticky
 
@@ -18,6 +21,7 @@ from kafka_assignors.producers import (
     ExplicitPartitioner,
     InvalidPartition,
     UnknownName,
+    UnknownPartition,
 )
 from tests.support.producers.clusters import cluster
 from tests.support.producers.sending import Sender
@@ -134,6 +138,24 @@ def test_a_fallback_that_answers_wrongly_is_caught():
 
     with pytest.raises(InvalidPartition, match="answered 6"):
         Sender(ExplicitPartitioner(fallback=Broken()), cluster({"t": [0] * 6})).send("t")
+
+
+@pytest.mark.source("aiokafka 0.14.0 cluster.py: request_update calls is_done of an asyncio future")
+def test_aiokafkas_metadata_may_be_asked_for_while_it_is():
+    """Its second question raises AttributeError; whoever sends through it is told of the partition, and asks again."""
+
+    async def twice():
+        metadata = ClusterMetadata()
+        nodes, partitions = [(1, "h", 9092, None)], [(0, p, 1, [1], [1]) for p in range(2)]
+        metadata.update_metadata(
+            MetadataResponse_v1(brokers=nodes, controller_id=1, topics=[(0, "t", False, partitions)])
+        )
+        sender = Sender(ExplicitPartitioner(lambda *_: 4, policy="refresh"), metadata)
+        for _ in range(2):
+            with pytest.raises(UnknownPartition, match="answered 4"):
+                sender.send("t")
+
+    asyncio.run(twice())
 
 
 def test_arguments_are_checked():
