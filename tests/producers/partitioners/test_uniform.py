@@ -89,9 +89,11 @@ def test_replays_java_inside_its_accumulator(case):
             if before:
                 assert [zero[:2] for zero in before] == [[0, True]] * len(before)
                 chosen = rule.choose_again(topic, size, chosen)
+            uniform = rule.rule
+            assert isinstance(uniform, Uniform)
             if boundary:  # the record fills its batch to the last byte: kafka-python tells that with the next record
-                rule.rule.boundary(chosen)
-            rule.rule.current(topic)  # draws as soon as a stay is over, as Java does
+                uniform.boundary(chosen)
+            uniform.current(topic)  # draws as soon as a stay is over, as Java does
             assert (chosen, draws.used) == (row["p"], row["draws"])
             placed += 1
     assert next(trace, None) is None
