@@ -68,9 +68,9 @@ def test_a_commit_as_a_real_broker_wrote_it() -> None:
     assert decode(OFFSET_KEY, value) == OffsetCommitted("golden", "orders", 0, 1, -1, 1795266283243)
 
 
-VECTORS = [json.loads(line) for line in (VECTORS / "coordlog.jsonl").read_text("utf-8").splitlines()]
-CONSUMER = [row for row in VECTORS if row["key_version"] in (3, 5, 6, 7, 8)]
-OTHERS = [row for row in VECTORS if row not in CONSUMER]
+RECORDS = [json.loads(line) for line in (VECTORS / "coordlog.jsonl").read_text("utf-8").splitlines()]
+CONSUMER = [row for row in RECORDS if row["key_version"] in (3, 5, 6, 7, 8)]
+OTHERS = [row for row in RECORDS if row not in CONSUMER]
 
 
 def named(row: dict[str, Any]) -> str:
@@ -107,7 +107,7 @@ def test_records_of_other_groups_are_known_by_name(row: dict[str, Any]) -> None:
 
 
 def test_the_vectors_have_every_kind_of_kafka_4_3() -> None:
-    assert {row["key_version"] for row in VECTORS} == set(range(3, 24)) - {9, 18}, "gone since 4.0 and 4.1"
+    assert {row["key_version"] for row in RECORDS} == set(range(3, 24)) - {9, 18}, "gone since 4.0 and 4.1"
 
 
 @given(st.sampled_from([row for row in CONSUMER if row["value"]]), st.data())
