@@ -290,7 +290,7 @@ class Demo:
 
     def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self.console.print(line, markup=False, highlight=False)
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a command in it is copied
 
 
 def _record(partitioner: str, topic: str, partitions: int, rng: random.Random) -> Record:

@@ -25,6 +25,7 @@ from kafka_assignors.aiokafka import RangeAssignor as AioRange
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
+from kafka_assignors.integration import demo
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.cli import app as harness
 from kafka_assignors.integration.watch import GroupWatcher
@@ -256,3 +257,31 @@ def test_what_some_runs_need_beside(
             external_run(lesser, tmp_path, *words, scenario=scenario)
         print(f"{name}, without {each}: {refused.value}")
     external_run(user(*NEEDED[name]), tmp_path, *words, scenario=scenario)
+
+
+REMOVES = tuple(right for right in NEEDED["demo"] if right.operation == "Delete")
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        # Those that take some seconds until they are missed: when groups join, and when all is removed, as by `run`.
+        pytest.param(right, marks=pytest.mark.long) if right.kind == "Group" or right in REMOVES else right
+        for right in NEEDED["demo"]
+    ],
+    ids=str,
+)
+def test_the_demo_names_the_right_that_is_missing(
+    missing: Right, user: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Of a demo of fewer records and groups. `test_cli.py` has the whole one, with exactly its rights."""
+    monkeypatch.setattr(demo, "RECORDS_PER_TOPIC", 1)
+    monkeypatch.setattr(demo, "ASSIGNORS", demo.ASSIGNORS[:1])
+    monkeypatch.setattr(demo, "KIP_54", ())
+    lesser = user(*(right for right in NEEDED["demo"] if right != missing))
+    with lesser.file() as config:
+        words = ["demo", "--no-spark", "--yes", "--out", str(tmp_path / "out"), "--config", str(config)]
+        done = CliRunner().invoke(harness, words)
+    assert f"user {lesser.username!r} lacks the right {missing.operation} on {missing.kind} " in done.output
+    assert "; an administrator gives it by" in done.output
+    assert (done.exit_code == 0) == (missing in REMOVES)  # what is made is left, and named

@@ -18,6 +18,7 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.broker.secured import Certificates
+from tests.support.connection.least import NEEDED
 from tests.support.histories.story import seal
 from tests.support.places import ROOT
 from tests.support.producers.reading import read_whole
@@ -171,25 +172,26 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
-    """The main job in a pipe, on a secured broker: plain lines, every verdict true, Spark agrees, one self-contained
-    page; all published; no secret is printed or kept.
+    """The main job in a pipe, on a secured broker, with exactly its rights: plain lines, every verdict true, Spark
+    agrees, one self-contained page; all published; nothing is left; no secret is printed or kept.
     """
     out = tmp_path / "out"
     with start_broker(certificates=Certificates()) as broker:
         assert broker.secured is not None
-        user = broker.secured.admin
+        user = broker.secured.user("player", NEEDED["demo --events-topic"])
         with user.file() as config:
             done = subprocess.run(
                 [sys.executable, "-m", "kafka_assignors.integration", "demo", "--out", str(out),
-                 "--config", str(config), "--yes", "--events-topic", "rebalances"],
+                 "--config", str(config), "--yes", "--events-topic", "events"],
                 capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip
         kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
         assert not any(secret in done.stdout + done.stderr or secret.encode() in kept for secret in user.secrets)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        assert "left at" not in done.stderr
         lines = [line for path in (out / "history").rglob("*.jsonl") for line in path.read_bytes().splitlines()]
-        assert sorted(r.value for r in read_whole(broker, "rebalances", len(lines))) == sorted(lines)
-    assert f"{len(lines)} events are in topic rebalances" in done.stdout
+        assert sorted(r.value for r in read_whole(broker, "events", len(lines))) == sorted(lines)
+    assert f"{len(lines)} events are in topic events" in done.stdout
     assert "\x1b[" not in done.stdout
     assert done.stdout.count("verdict true") == 9  # placement, 4 assignors, election, 3 worked examples
     assert "placement = read-back: true" in done.stdout

@@ -1,7 +1,7 @@
 """The least rights of everything that reaches a cluster; `docs/secured-clusters.md` has the same table.
 
 `test_rights.py` and, where Spark starts, `test_commands.py` prove each line: with these rights it works, and without
-any one of them an error names that one.
+any one of them an error names that one. The demo, with its rights, is in `tests/integration/commands/test_cli.py`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ NEEDED: dict[str, tuple[Right, ...]] = {
     "run --events-topic": (*PLAYED, MAKE_EVENTS, WRITE_EVENTS),
     "run of a scenario that adds partitions": (*PLAYED, GROW),
     "run of a scenario with transactions": (*PLAYED, TRANSACT),
+    "demo": PLAYED,
+    "demo --events-topic": (*PLAYED, MAKE_EVENTS, WRITE_EVENTS),
     "pipeline run": (READ_TOPIC,),
     "pipeline run --group": (READ_TOPIC, READ_LOG, SEE_GROUPS),
     "pipeline stream": (READ_TOPIC,),
