@@ -13,8 +13,11 @@ from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailed
 
 from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.wire.protocol import decode_subscription
+from kafka_assignors.errors import WireError
 from kafka_assignors.history.coordinator_log import (
     COORDINATOR_TOPIC,
+    CommittedMember,
     Decoded,
     GroupCommitted,
     OffsetCommitted,
@@ -37,12 +40,15 @@ class Joined(NamedTuple):
 
     Args:
         gone: A newer one was committed by then without it.
+        owns: It said as it joined that it owns something: it rebalances incrementally (KIP-429). An eager client gives
+            up everything before it joins.
     """
 
     generation: int
     protocol: str
     member_id: str
     gone: bool
+    owns: bool
 
 
 class CoordinatorLog:
@@ -102,7 +108,8 @@ class CoordinatorLog:
             for member in generation.members:
                 if member.client_id == client_id:
                     gone = committed[-1] is not generation
-                    return Joined(generation.generation, generation.protocol or "", member.member_id, gone)
+                    protocol = generation.protocol or ""
+                    return Joined(generation.generation, protocol, member.member_id, gone, _owns(member))
         return None
 
     def mono_ns(self, ts_ns: int) -> int:
@@ -233,6 +240,12 @@ def _require_seen(user: Connection) -> None:
     ):
         if admin.describe_topics([COORDINATOR_TOPIC])[0]["error_code"] == TopicAuthorizationFailedError.errno:
             raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
+
+
+def _owns(member: CommittedMember) -> bool:
+    with suppress(WireError):
+        return bool(decode_subscription(member.subscription).owned)
+    return False
 
 
 def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:

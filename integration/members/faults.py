@@ -93,6 +93,32 @@ class MemberFaults(ABC):
             timeout_s,
         )
 
+    def overwork(self, name: str, timeout_s: float = 15) -> None:
+        """Wait while a member works longer than its poll interval; its heartbeats go on, and it is out meanwhile.
+
+        Its ``app_work_ms`` must be longer than its ``max_poll_interval_ms``. It is told as a stall, from when it
+        is met at work until its commit was accepted or refused.
+
+        Raises:
+            ConfigError: No such member is running.
+            NotStable: It wasn't met at work, or its commit wasn't answered, by the deadline.
+            MemberDied: A member ended by itself.
+        """
+        process = self._running(name)
+        self._until(
+            lambda: process.at_work,
+            lambda: f"member {name!r} of group {self.group!r} wasn't met at work within {timeout_s:g} s; send records",
+            timeout_s,
+        )
+        self._count_from_here()
+        begun = self.write("fault_begin", **process.named("stall"))
+        self._until(
+            lambda: process.answered_ns > begun.mono_ns,
+            lambda: f"member {name!r} of group {self.group!r} committed nothing within {timeout_s:g} s",
+            timeout_s,
+        )
+        self.write("fault_end", **process.named("stall"))
+
     def stall(self, name: str, timeout_s: float = 15) -> None:
         """Make a member stop polling, its heartbeats go on: it is out once its ``max_poll_interval_ms`` is over.
 

@@ -39,6 +39,7 @@ class MemberProcess(ABC):
         position: Per topic-partition that it holds and has consumed of, the offset that it consumes next.
         view: Generation that it last assigned as leader, and the partition counts it saw then.
         committed_ns: When a commit of its was last accepted.
+        answered_ns: When one was last accepted or refused.
         paused: Whether it was paused and not resumed.
         stalled: Whether it has stopped polling, or stands still as it assigns.
         at_work: Whether it has consumed what it hasn't begun to commit.
@@ -56,6 +57,7 @@ class MemberProcess(ABC):
     position: dict[TopicPartition, int] = field(default_factory=dict)
     view: tuple[int, Mapping[str, int]] | None = None
     committed_ns: int = 0
+    answered_ns: int = 0
     last_error: str = ""
     paused: bool = False
     stalled: bool = False
@@ -149,6 +151,8 @@ class MemberProcess(ABC):
         """Remember what an event of its history tells."""
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
         self.member_id = event.member_id or self.member_id
+        if event.kind in ("commit_ok", "commit_fail"):
+            self.answered_ns = event.mono_ns
         if event.kind == "generation":
             self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
         elif event.kind == "assign_begin":

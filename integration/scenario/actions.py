@@ -14,9 +14,9 @@ from ..proxy.rules import Cut, Delay, Drop, NetworkFault, Reset
 
 __all__ = [
     "ACTIONS", "COORDINATOR", "NEED_RECORDS", "OF_NODES", "Action", "AddPartitions", "CreateTopic", "Cut", "Delay",
-    "DeleteTopic", "Drop", "Heal", "Join", "Kill", "KillNode", "Leave", "NetworkFault", "Pause", "PauseAtWork",
-    "PauseNode", "Reset", "RestartNodes", "RestoreNodes", "Resume", "Stall", "StallAssign", "StopNode", "Subscribe",
-    "UncleanElection", "WaitEnd", "WaitStalled", "brings",
+    "DeleteTopic", "Drop", "Heal", "Join", "Kill", "KillNode", "Leave", "NetworkFault", "Overwork", "Pause",
+    "PauseAtWork", "PauseNode", "Reset", "RestartNodes", "RestoreNodes", "Resume", "Stall", "StallAssign", "StopNode",
+    "Subscribe", "UncleanElection", "WaitEnd", "WaitStalled", "brings",
 ]  # fmt: skip
 
 COORDINATOR = "coordinator"
@@ -72,6 +72,16 @@ class Pause:
 @dataclass(frozen=True)
 class PauseAtWork:
     """As `Pause`, while the member works on what it has consumed and hasn't begun to commit it: a zombie in waiting."""
+
+    member: str
+
+
+@dataclass(frozen=True)
+class Overwork:
+    """A member works longer than its poll interval on what it has consumed, its heartbeats go on: it is out meanwhile.
+
+    Its ``app_work_ms`` must be longer than its ``max_poll_interval_ms``; the play goes on when its commit was answered.
+    """
 
     member: str
 
@@ -194,13 +204,14 @@ class UncleanElection:
 
 
 Action = (
-    Join | Leave | Kill | Pause | PauseAtWork | Stall | Resume | StallAssign | WaitStalled | WaitEnd | Subscribe
-    | CreateTopic | AddPartitions | DeleteTopic | KillNode | StopNode | PauseNode | RestoreNodes | RestartNodes
-    | UncleanElection | Heal | Cut | Delay | Drop | Reset
+    Join | Leave | Kill | Pause | PauseAtWork | Overwork | Stall | Resume | StallAssign | WaitStalled | WaitEnd
+    | Subscribe | CreateTopic | AddPartitions | DeleteTopic | KillNode | StopNode | PauseNode | RestoreNodes
+    | RestartNodes | UncleanElection | Heal | Cut | Delay | Drop | Reset
 )  # fmt: skip
 ACTIONS: Mapping[str, type[Any]] = {
-    "join": Join, "leave": Leave, "kill": Kill, "pause": Pause, "pause_at_work": PauseAtWork, "stall": Stall,
-    "resume": Resume, "stall_assign": StallAssign, "wait_stalled": WaitStalled, "wait_end": WaitEnd,
+    "join": Join, "leave": Leave, "kill": Kill, "pause": Pause, "pause_at_work": PauseAtWork,
+    "overwork": Overwork, "stall": Stall, "resume": Resume, "stall_assign": StallAssign, "wait_stalled": WaitStalled,
+    "wait_end": WaitEnd,
     "subscribe": Subscribe, "create_topic": CreateTopic, "add_partitions": AddPartitions, "delete_topic": DeleteTopic,
     "kill_node": KillNode, "stop_node": StopNode, "pause_node": PauseNode, "restore_nodes": RestoreNodes,
     "restart_nodes": RestartNodes, "unclean_election": UncleanElection, "heal": Heal, "cut": Cut, "delay": Delay,
@@ -209,7 +220,7 @@ ACTIONS: Mapping[str, type[Any]] = {
 """Name in a scenario file -> action."""
 OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes, UncleanElection)
 """What happens to brokers, and needs a cluster of them."""
-NEED_RECORDS = (*OF_NODES, PauseAtWork, Stall, Subscribe, WaitEnd)
+NEED_RECORDS = (*OF_NODES, PauseAtWork, Overwork, Stall, Subscribe, WaitEnd)
 """What is only seen between two polls, or by commits."""
 _BACK = (Join, Resume, Heal)
 _OUT = (Leave, Kill, Pause, PauseAtWork, Stall, WaitStalled, WaitEnd)

@@ -22,6 +22,7 @@ from .actions import (
     KillNode,
     Leave,
     NetworkFault,
+    Overwork,
     Pause,
     PauseAtWork,
     Reset,
@@ -118,6 +119,8 @@ CHURN = (
     Step("m2 leaves", (Leave("m2"),)),
     Step("m3 is killed", (Kill("m3"),)),
 )
+
+_SLOW = Join("m4", consumer={"app_work_ms": 6000, "max_poll_interval_ms": 2500})
 
 _ROLLED = ("m1", "m2", "m3")
 
@@ -311,13 +314,14 @@ _SCENARIOS = (
     Scenario(
         "exactly-once",
         "Members consume, transform and produce in transactions: one joins, one dies at work, one stands still at work "
-        "beyond its session and goes on: nobody may read what it has left to commit.",
+        "beyond its session and goes on, one works beyond its poll interval: nobody may read what they then commit.",
         (
             Step("two members join", (Join("m1"), Join("m2"))),
             Step("m3 joins", (Join("m3"),)),
             Step("m3 dies at work", (PauseAtWork("m3"), Kill("m3"))),
             Step("m2 stands still at work", (PauseAtWork("m2"),)),
             Step("m2 goes on", (Resume("m2"),)),
+            Step("m4 works beyond its poll interval, and dies", (_SLOW, Overwork("m4"), Kill("m4"))),
         ),
         topics={"orders": 6},  # Java's member takes one topic
         consumer={"app_work_ms": 200},

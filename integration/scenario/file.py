@@ -165,6 +165,9 @@ class _Stage:
             if name in self.still:
                 yield f"member {name!r} stands still already"
             self.still.add(name)
+        elif isinstance(action, do.Overwork):
+            if name in self.still:
+                yield f"member {name!r} stands still already"
         elif isinstance(action, do.StallAssign):
             self.armed.add(name)
         elif isinstance(action, do.WaitStalled):

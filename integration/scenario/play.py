@@ -220,6 +220,7 @@ _ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
     do.Kill: lambda on, a: on.members.kill(a.member),
     do.Pause: lambda on, a: on.members.pause(a.member),
     do.PauseAtWork: lambda on, a: on.members.pause_at_work(a.member, on.timeout_s),
+    do.Overwork: lambda on, a: on.members.overwork(a.member, on.timeout_s),
     do.Stall: lambda on, a: on.members.stall(a.member, on.timeout_s),
     do.Resume: lambda on, a: on.members.resume(a.member),
     do.StallAssign: lambda on, a: on.members.stall_assign(a.member),

@@ -28,7 +28,7 @@ from ...broker import KAFKA_VERSION
 from ...broker.settings import LOGGER_FLAGS
 from ...errors import NotSupported
 from ...history.coordinator import CoordinatorLog, Joined
-from ...names import COOPERATIVE, JAVA_ASSIGNORS
+from ...names import JAVA_ASSIGNORS, assignor_named
 from ...processes.watched import Watched
 from ..process import MemberProcess, python
 from ..transformers import java as transformer
@@ -75,6 +75,13 @@ def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
     Its assignors are any of `names.assignor_named`; those that Java has are named as Java names them.
     """
     return python("kafka_assignors.integration.verifiable_member", *_options(config, properties))
+
+
+def _offered(config: MemberConfig) -> list[str]:
+    """The protocol names of its assignors: those of classes tell their own."""
+    if config.client != VERIFIABLE:
+        return list(config.assignors)
+    return [str(assignor_named(name).name) for name in config.assignors]
 
 
 def _options(config: MemberConfig, properties: Path) -> list[str]:
@@ -149,12 +156,11 @@ class Telling:
 
     Args:
         client_id: Its own, by which the coordinator log knows it.
-        cooperative: It only offers cooperative assignors.
         log: Where generations are looked up.
     """
 
-    def __init__(self, client_id: str, cooperative: bool, log: Lookup) -> None:
-        self._client_id, self._cooperative, self._log = client_id, cooperative, log
+    def __init__(self, client_id: str, log: Lookup) -> None:
+        self._client_id, self._log = client_id, log
         self._held: set[TopicPartition] = set()
         self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
         self._generation, self._last_ns = -1, 0
@@ -187,8 +193,9 @@ class Telling:
         elif name in ("partitions_revoked", "partitions_lost"):
             joined = self._log.joined(self._client_id, at_ms)
             lost = name == "partitions_lost" or (joined is not None and joined.gone)
-            if joined is not None and self._cooperative:
-                # An eager member revokes before it joins, a cooperative one when it learns its new assignment.
+            if joined is not None and joined.owns:
+                # An eager member revokes before it joins, a cooperative one when it learns its new assignment, of a
+                # generation that it joined with what it has.
                 self._generation = joined.generation
             self._held -= partitions
             kind = "lost" if lost else "revoke"
@@ -255,7 +262,7 @@ class VerifiableProcess(MemberProcess):
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
         self._program = Watched(line, self._said)
-        self._telling = Telling(config.member, set(config.assignors) == {COOPERATIVE}, log)
+        self._telling = Telling(config.member, log)
         pid = self._program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None
@@ -338,7 +345,7 @@ class VerifiableProcess(MemberProcess):
                 if kind == "start":
                     config = self.config
                     given = [f"{config.client}:{name}" for name in config.assignors]
-                    fields |= config.start(config.assignors, given)
+                    fields |= config.start(_offered(config), given)
                 self._member_id = fields.setdefault("member_id", self._member_id)
                 self.take(self._writer.write(kind, **fields))
 

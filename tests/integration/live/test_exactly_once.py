@@ -25,6 +25,7 @@ from kafka_assignors.integration.scenario.play import play
 from kafka_assignors.integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.jvm import java
 
+COMMITTED = ("commit_ok", "commit_fail")
 EXACTLY_ONCE = scenario("exactly-once")
 ZOMBIE = replace(
     EXACTLY_ONCE,
@@ -106,6 +107,14 @@ def test_the_whole_of_it_by_the_command_line(name: str, client: str, tmp_path: P
 
     said = json.loads(done.stdout)
     assert min(said["laws"][law] for law in ("X1", "X2", "C3")) > 0
+    if name == "exactly-once":
+        events = History.load(tmp_path / "run" / "history").events
+        faults = [e for e in events if e.kind == "fault_begin" and e.data["fault"] in ("pause", "stall")]
+        begun = {e.member: e.mono_ns for e in faults}
+        assert sorted(begun) == ["m2", "m3", "m4"]  # m3 dies as it stands still
+        answered = [e for e in events if e.kind in COMMITTED and e.mono_ns > begun.get(e.member, e.mono_ns)]
+        answers = {e.member: e.kind for e in reversed(answered)}
+        assert client == "aiokafka" or answers == {"m2": "commit_fail", "m4": "commit_fail"}
     # only where a member stands still is there a zombie
     expected = client != "aiokafka" or name != "exactly-once"
     assert said["value"] is expected, done.stdout + done.stderr

@@ -261,6 +261,28 @@ def test_a_signal_makes_it_leave_its_group(
 
 
 @needs_broker
+def test_whoever_keeps_what_it_has_is_cooperative_whatever_its_assignor_is_called(
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """What v1 gives up as v2 joins it gives up in the generation that takes it."""
+    topic, group = kafka_topic(partitions=4), unjudged_group()
+    for name in ("v1", "v2"):
+        group.start(name, [topic], ["tests.support.histories.planted:Incremental"], client="verifiable")
+        group.wait_stable()
+    group.close()
+
+    history = History.load(tmp_path)
+    verdict = check(history)
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    assert min(verdict.checked[law] for law in ("R2", "R3", "R5", "R6", "R8")) > 0
+    first = next(e for e in history.events if e.kind == "revoke_begin" and e.member == "v1")
+    committed = [e for e in history.events if e.kind == "generation_committed"]
+    (taking,) = [e for e in committed if e.data["generation"] == first.data["generation"]]
+    assert {row["client_id"] for row in taking.data["members"]} == {"v1", "v2"}
+    assert [len(row["owned"]) for row in taking.data["members"] if row["client_id"] == "v1"] == [4]
+
+
+@needs_broker
 @pytest.mark.parametrize(("assignor", "steps"), [("range", 3), ("cooperative-sticky", 5)])
 def test_it_shares_a_group_with_java(
     assignor: str, steps: int, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

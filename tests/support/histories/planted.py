@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from kafka_assignors.kafka_python import RangeAssignor
+from kafka_assignors.kafka_python import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.producers.kafka_python import DefaultPartitioner
 
 
@@ -93,3 +93,9 @@ class Elsewhere(DefaultPartitioner):
     def partition(self, topic: str, *rest: Any) -> int:
         said = super().partition(topic, *rest)
         return (said + 1) % len(rest[-1].partitions_for_topic(topic))
+
+
+class Incremental(CooperativeStickyAssignor):
+    """No fault: a team's own cooperative assignor, which nobody knows by its name."""
+
+    name = "of-a-team"
