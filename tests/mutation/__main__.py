@@ -31,9 +31,12 @@ from tests.support.places import ROOT
 
 PACKAGE = ROOT / "kafka_assignors"
 """Where modules are imported from: code knows its file by that path, though its folder is a link."""
-SUBJECTS = ("checker", "history/clocks", "history/manifest", "history/read", "history/schema")
+SUBJECTS = (
+    *("checker/changes", "checker/laws", "checker/ledger", "checker/timeline", "checker/verdict", "checker/zombies"),
+    *("history/clocks", "history/manifest", "history/read", "history/schema"),
+)
 """What is mutated, below ``integration/``: modules of the judge, and folders of modules. What reads the coordinator log
-needs a broker."""
+needs a broker; on what steps cost (``checker/costs``) no verdict depends."""
 
 TESTS = (
     "integration/checker/judge/test_accepted.py",

@@ -267,6 +267,15 @@ def test_a_read_back_tells_of_its_own_side_alone() -> None:
     assert len(blamed(check(story.history), "K1")) == 1
 
 
+def test_what_an_earlier_read_back_cannot_tell_a_later_one_tells() -> None:
+    story = read_back(truncate(read_back(before())).records(6).drain())
+    story.drop("read_back", topic="t", partition=0, offset=11)
+
+    assert blamed(check(story.history), "K1")[1:] == [
+        "1 record(s) of t sent through 'default' were acknowledged, and are missing from the read-back"
+    ]
+
+
 def test_a_record_of_either_side_that_is_missing_is_told_apart() -> None:
     story = unclean()
     story.drop("read_back", topic="t", partition=0, offset=11)
