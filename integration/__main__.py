@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from .cli import main
+    from .commands.cli import main
 except ModuleNotFoundError as error:
     sys.exit(f"error: python -m kafka_assignors.integration needs {error.name}: pip install 'kafka-assignors[harness]'")
 

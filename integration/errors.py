@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from kafka_assignors.errors import KafkaAssignorsError, MachineError
 
-from .causes import cause_of
-
 
 class HarnessError(KafkaAssignorsError):
     """A run that cannot be done."""
@@ -50,13 +48,13 @@ class BrokerNotReady(BrokerError):
 
     Args:
         message: What happened, and where.
-        log_tail: The end of the broker's log; part of the message too, and the cause that it names before it.
+        log_tail: The end of the broker's log; part of the message too.
+        cause: What that log names as the cause, with its remedy (`broker.causes`); stands before the log's end.
     """
 
-    def __init__(self, message: str, log_tail: str = "") -> None:
-        self.log_tail = log_tail
-        self.cause = cause_of(log_tail)
-        told = f"{message}; {self.cause}" if self.cause else message
+    def __init__(self, message: str, log_tail: str = "", cause: str | None = None) -> None:
+        self.log_tail, self.cause = log_tail, cause
+        told = f"{message}; {cause}" if cause else message
         super().__init__(f"{told}; the end of its log:\n{log_tail}" if log_tail else told)
 
 

@@ -18,12 +18,10 @@ Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableCons
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,8 +34,10 @@ from kafka_assignors.connection.properties import parse
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 from kafka_assignors.history.events import partitions_json
 
-from .members.clients.kafka_python import Member, MemberConfig, Stop
-from .members.orders import Orders
+from .members.clients.json_lines import say, text
+from .members.clients.kafka_python import Member, Stop
+from .members.config import MemberConfig
+from .members.control import Control
 from .names import JAVA_ASSIGNORS
 
 _OURS = {java: name for name, java in JAVA_ASSIGNORS.items()}
@@ -47,16 +47,6 @@ _OPTIONS_WIN = {
     "bootstrap_servers", "group_id", "session_timeout_ms", "partition_assignment_strategy", "auto_offset_reset",
     "enable_auto_commit", "key_deserializer", "value_deserializer",
 }  # fmt: skip
-
-
-def say(name: str, **fields: Any) -> None:
-    """One line, out whole and before anything is done about it."""
-    print(json.dumps({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}) + "\n", end="", flush=True)
-
-
-def text(data: bytes | None) -> str | None:
-    """A key or a value as Java's StringDeserializer reads it."""
-    return None if data is None else data.decode(errors="replace")
 
 
 class Speech:
@@ -125,7 +115,7 @@ class VerifiableMember(Member):
     """
 
     def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
-        super().__init__(config, Speech(), Orders())
+        super().__init__(config, Speech(), Control())
         self._verbose, self._commits, self._left = verbose, commits, most
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:

@@ -36,7 +36,7 @@ NOT_RUN = "docker: "
 
 @functools.cache
 def docker_problem() -> str | None:
-    from kafka_assignors.integration.broker.docker import backend_problem
+    from kafka_assignors.integration.broker.nodes.docker import backend_problem
 
     return backend_problem()
 

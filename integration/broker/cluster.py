@@ -19,13 +19,13 @@ from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import BrokerNotReady, BrokerUnreachable
-from . import KAFKA_VERSION
+from .causes import not_ready
 from .nodes.node import NodeProcess
 from .nodes.place import Place
 from .ports import free_ports, hold
 from .ready import await_ready
 from .secured import Certificates, Secured, with_secured
-from .settings import Route, broker_settings, uuid_base64
+from .settings import KAFKA_VERSION, Route, broker_settings, uuid_base64
 
 BACKENDS = ("jvm", "shared", "docker")
 
@@ -71,7 +71,7 @@ class Node:
         """
         self.paused = False
         if not self._place.stop(_STOP_TIMEOUT_S):
-            raise BrokerNotReady(
+            raise not_ready(
                 f"node {self.node_id} at {self.bootstrap} did not stop within {_STOP_TIMEOUT_S} s and was killed",
                 self.log_tail(),
             )
@@ -213,7 +213,7 @@ class Cluster:
             try:
                 await_ready(node.bootstrap, max(1, deadline - time.monotonic()), check_alive, brokers=len(live))
             except BrokerUnreachable as error:
-                raise BrokerNotReady(f"{node}: {error}", node.log_tail()) from error
+                raise not_ready(f"{node}: {error}", node.log_tail()) from error
 
     def restore(self) -> None:
         """Bring back every node that was stopped, killed, paused or cut off, and wait until all serve.
@@ -290,7 +290,7 @@ class Cluster:
         return f"<{self.backend} cluster of {len(self.nodes)} brokers {self.version} at {self.bootstrap}>"
 
 
-def start_cluster(
+def start_cluster(  # options of one cluster, given by name
     nodes: int = 3,
     racks: Sequence[str] = ("a", "b", "c"),
     *,

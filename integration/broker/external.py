@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_assignors.connection import Connection
 
 from ..errors import NotSupported
-from . import Broker
+from .broker import Broker
 from .ready import await_ready
 
 

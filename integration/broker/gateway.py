@@ -17,7 +17,7 @@ from typing import Any
 from kafka_assignors.jvm import java, kafka_jars
 
 from ..errors import HarnessError
-from ..processes.watched import Watched
+from ..processes.child import ChildProgram
 
 try:
     from py4j import protocol
@@ -56,7 +56,7 @@ class Gateway:
         self.directory = Path(self._folder.name)
         # Port and token come on its standard output, and go to a file that only this user can read.
         into = ["sh", "-c", 'exec "$@" > "$0"', str(self.directory / _GREETING), *command]
-        self._jvm = Watched(into, self.log_path, folder=self.directory, remove=True)
+        self._jvm = ChildProgram(into, self.log_path, folder=self.directory, remove=True)
         try:
             port, token = self._greeting(timeout_s)
             parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from . import KAFKA_VERSION
-from .settings import LOGGER_FLAGS
+from .settings import KAFKA_VERSION, LOGGER_FLAGS
 
 _FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *LOGGER_FLAGS)
 

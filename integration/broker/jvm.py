@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import BrokerNotReady, BrokerUnreachable, NotSupported
+from .causes import not_ready
 from .nodes.node import NodeProcess
 from .nodes.place import PlacedBroker
 from .nodes.shared import SharedJvm, SharedNode
@@ -77,4 +78,4 @@ class JvmBroker(PlacedBroker):
         tail = self.log_tail()
         with contextlib.suppress(NotSupported):
             self.kill()
-        return BrokerNotReady(f"{error} ({self._node.java}, log {self.log_path})", tail)
+        return not_ready(f"{error} ({self._node.java}, log {self.log_path})", tail)

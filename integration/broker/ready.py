@@ -11,7 +11,7 @@ from kafka_assignors.errors import AccessRefused
 
 from ..errors import BrokerUnreachable
 
-__all__ = ["Node", "addresses", "await_ready", "nodes"]
+__all__ = ["Node", "addresses", "await_ready", "nodes", "require_broker"]
 
 
 def await_ready(
@@ -50,3 +50,21 @@ def await_ready(
         if time.monotonic() >= deadline:
             raise BrokerUnreachable(f"no Kafka broker at {connection} within {timeout_s:g} s (last: {last})")
         time.sleep(0.05)
+
+
+def require_broker(where: str | Connection, timeout_s: float = 5) -> None:
+    """Return when one of the addresses answers; asked before a client is made.
+
+    kafka-python's constructors wait half a minute for a broker that isn't there, and leave a thread and sockets behind
+    when they give up.
+
+    Args:
+        where: ``host:port``, several with commas; or a connection.
+        timeout_s: When to give up; a broker may be about to come back.
+
+    Raises:
+        BrokerUnreachable: None answers in time; says what each try met.
+        ConfigError: An address that is none.
+        AccessRefused: The broker doesn't let this user in.
+    """
+    await_ready(where, timeout_s)

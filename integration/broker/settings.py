@@ -6,6 +6,8 @@ import base64
 import uuid
 from typing import NamedTuple
 
+KAFKA_VERSION = "4.3.0"
+"""The version that is started unless another is named; its jars are pinned."""
 JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """A node that lives for seconds: the first compiler only, the collector with the least start-up."""
 
@@ -31,7 +33,7 @@ class Route(NamedTuple):
     behind: int
 
 
-def broker_settings(
+def broker_settings(  # each is a property of its own in the file that this makes
     *,
     port: int,
     controller_port: int,

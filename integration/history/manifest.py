@@ -4,47 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from kafka_assignors.history.events import Event, EventWriter
+from kafka_assignors.history.events import Event
 
 NAME = "manifest.json"
 VERSION = 1
-_SEALING = threading.Lock()
-
-
-class RunFile(EventWriter):
-    """A file of the harness in a run's folder: opening it names the run in the manifest, closing it seals that."""
-
-    def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
-        super().__init__(path, run, src, **common)
-        self._folder = path.parent
-        with _SEALING:
-            _write(self._folder, _with_run(_read(self._folder), run))
-
-    def close(self) -> None:
-        """Seal and close the file, and then the folder. May be called twice."""
-        done = self._file.closed
-        super().close()
-        if not done:
-            seal(self._folder, self._run)
-
-
-def seal(folder: Path, run: str) -> None:
-    """Write down what a run's folder holds now: each file with the SHA-256 of its bytes.
-
-    Called whenever the harness has ended something that wrote into it, so the last call sees every file whole. A file
-    that was there before and is gone stays listed. A second run in the same folder is listed too, and refused when
-    the folder is judged.
-    """
-    with _SEALING:
-        known = _with_run(_read(folder), run)
-        known["files"] |= {path.name: _digest(path) for path in sorted(folder.glob("*.jsonl"))}
-        _write(folder, known)
 
 
 def problems(folder: Path, events: Iterable[Event]) -> Iterator[str]:
@@ -66,7 +32,7 @@ def problems(folder: Path, events: Iterable[Event]) -> Iterator[str]:
     for name, path in there.items():
         if name not in files:
             yield f"{name}: isn't in the manifest: it came later, or the harness ended before it could seal the run"
-        elif _digest(path) != files[name]:
+        elif digest_of(path) != files[name]:
             yield f"{name}: its bytes aren't those that the manifest lists: the file was cut off or changed"
     if len(runs) != 1:
         yield f"{len(runs)} runs wrote into this folder: {', '.join(map(repr, runs)) or 'none'}; each needs its own"
@@ -74,26 +40,8 @@ def problems(folder: Path, events: Iterable[Event]) -> Iterator[str]:
         yield f"events of run {run!r}, which the manifest doesn't list"
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        known = json.loads((folder / NAME).read_text("utf-8"))
-        return {"v": VERSION, "runs": list(known["runs"]), "files": dict(known["files"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {"v": VERSION, "runs": [], "files": {}}
-
-
-def _with_run(known: dict[str, Any], run: str) -> dict[str, Any]:
-    return {**known, "runs": [*known["runs"], *([] if run in known["runs"] else [run])]}
-
-
-def _write(folder: Path, known: Mapping[str, Any]) -> None:
-    """At once: whoever reads it meets the old one or the new one."""
-    new = folder / f".{NAME}.{os.getpid()}"
-    new.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
-    new.replace(folder / NAME)
-
-
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):

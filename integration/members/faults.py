@@ -151,7 +151,7 @@ class MemberFaults(ABC):
         """
         process = self._running(name)
         self._count_from_here()
-        process.order("stall-assign")
+        process.command("stall-assign")
 
     def wait_stalled(self, name: str, timeout_s: float = 15) -> None:
         """Wait until a member stands still in its assign.
@@ -198,7 +198,7 @@ class MemberFaults(ABC):
         wanted = {"pattern": pattern} if pattern else {"topics": sorted(topics)}
         named = {"member": name, "incarnation": process.config.incarnation, "target": name}
         self.write("admin_change", change="subscribe", **named, subscription=wanted)
-        process.order(f"subscribe {json.dumps(wanted)}")
+        process.command(f"subscribe {json.dumps(wanted)}")
         process.topics, process.pattern = tuple(sorted(topics)), pattern
 
     def wait_end(self, name: str, timeout_s: float = 15) -> str:

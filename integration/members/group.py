@@ -18,37 +18,34 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.history.coordinator_log import GroupCommitted
-from kafka_assignors.history.events import Event, EventWriter, file_stem
+from kafka_assignors.history.events import Event, file_stem
+from kafka_assignors.history.writer import EventWriter
 
 from ..errors import HarnessError, MemberDied, NotDrained, NotStable
-from ..history.coordinator import CoordinatorLog
-from ..history.manifest import RunFile
 from ..proxy import FaultProxy
+from ..recording import RunFile
 from ..topics import Topics
-from .clients.kafka_python import AIOKAFKA, BRIDGE, CLIENT, MemberConfig
-from .clients.verifiable import CONFLUENT, JAVA, VERIFIABLE, VerifiableProcess
+from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, TRANSFORMING, MemberConfig
+from .coordinator_log import CoordinatorLog
 from .faults import STOP_S, MemberFaults
 from .process import MemberProcess, PythonProcess
-from .rest import Stable, assigned_to, due, names_of, seen
+from .stability import Stable, assigned_to, due, names_of, seen
 from .topic_changes import TopicChanges
+from .verifiable_process import VerifiableProcess
 
-__all__ = ["CLIENTS", "MemberGroup", "Stable"]
+__all__ = ["MemberGroup", "Stable"]
 
-CLIENTS = (CLIENT, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE)
-"""What members may run."""
 _PROGRAMS = {
-    CLIENT: ("kafka_assignors.integration.members.clients.kafka_python", "kafka"),
+    KAFKA_PYTHON: ("kafka_assignors.integration.members.clients.kafka_python", "kafka"),
     AIOKAFKA: ("kafka_assignors.integration.members.clients.aiokafka", "aiokafka"),
     BRIDGE: ("kafka_assignors.integration.members.clients.bridge", "confluent_kafka"),
 }
 """Client -> the module of members that write their history, and the package that it needs."""
 _TRANSFORMERS = {
-    CLIENT: ("kafka_assignors.integration.members.transformers.kafka_python", "kafka"),
+    KAFKA_PYTHON: ("kafka_assignors.integration.members.transformers.kafka_python", "kafka"),
     AIOKAFKA: ("kafka_assignors.integration.members.transformers.aiokafka", "aiokafka"),
 }
 """The same, of members that transform."""
-TRANSFORMING = (*_TRANSFORMERS, CONFLUENT, JAVA)
-"""What members may run that have an output topic."""
 _TICK_S = 0.02
 
 
@@ -125,13 +122,13 @@ class MemberGroup(MemberFaults, TopicChanges):
         """Write an event of the harness into the group's history."""
         return self._writer.write(kind, **data)
 
-    def start(
+    def start(  # what a member may be, given by name
         self,
         name: str,
         topics: Collection[str],
         assignors: Sequence[str],
         *,
-        client: str = CLIENT,
+        client: str = KAFKA_PYTHON,
         instance_id: str | None = None,
         rack: str | None = None,
         pattern: str | None = None,
@@ -169,8 +166,10 @@ class MemberGroup(MemberFaults, TopicChanges):
             )
         if isinstance(topics, str) or isinstance(assignors, str) or not assignors or not (topics or pattern):
             raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
-        if pattern is not None and (topics or client != CLIENT):
-            raise ConfigError(f"member {name!r} has the pattern {pattern!r}: give it no topics, and client {CLIENT!r}")
+        if pattern is not None and (topics or client != KAFKA_PYTHON):
+            raise ConfigError(
+                f"member {name!r} has the pattern {pattern!r}: give it no topics, and client {KAFKA_PYTHON!r}"
+            )
         if client not in CLIENTS:
             raise UnknownName("client", client, CLIENTS)
         if output is not None and client not in TRANSFORMING:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
-import sys
-import sysconfig
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -18,8 +15,9 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 from ..errors import NotSupported
+from ..processes.python import python_command
 from ..proxy import FaultProxy
-from .clients.kafka_python import BRIDGE, MemberConfig
+from .config import BRIDGE, MemberConfig
 
 
 @dataclass
@@ -118,8 +116,8 @@ class MemberProcess(ABC):
         """
 
     @abstractmethod
-    def order(self, what: str) -> None:
-        """Tell it something else of `orders`.
+    def command(self, what: str) -> None:
+        """Tell it something else of `control`.
 
         Raises:
             NotSupported: Its client can't be told to.
@@ -197,7 +195,7 @@ class PythonProcess(MemberProcess):
         path.write_text(config.to_json(), "utf-8")
         with output.open("wb") as file:
             self._popen = subprocess.Popen(
-                python(module, str(path)),
+                python_command(module, str(path)),
                 stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, bufsize=0,
                 # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
                 start_new_session=True,
@@ -233,9 +231,9 @@ class PythonProcess(MemberProcess):
 
     def stall(self) -> None:
         """By a line on its standard input."""
-        self.order("stall")
+        self.command("stall")
 
-    def order(self, what: str) -> None:
+    def command(self, what: str) -> None:
         """By a line on its standard input."""
         assert self._popen.stdin is not None
         if self._popen.stdin.closed:
@@ -249,7 +247,7 @@ class PythonProcess(MemberProcess):
             self._waker.communicate()
             self._waker, self.paused = None, False
         elif self.stalled:
-            self.order("go")
+            self.command("go")
 
     def end(self, timeout_s: float) -> None:
         """As every member."""
@@ -272,28 +270,6 @@ class PythonProcess(MemberProcess):
                     break
                 self._read += len(line)
                 self.take(Event.from_json(line.decode()))
-
-
-_RUN = """\
-import sys
-sys.path[:] = filter(None, sys.path)
-import json, runpy
-sys.path[:], sys.argv[:] = json.loads(sys.argv[1]), sys.argv[2:]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
-
-
-def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module where all can be imported that can be here, and in the working directory.
-
-    Planted assignors are named as module:Class. The standard library comes first, as a program does not expect a
-    ``random.py`` in the working directory to take the place of its own.
-    """
-    paths = sysconfig.get_paths()
-    standard = {paths["stdlib"], paths["platstdlib"], str(Path(paths["platstdlib"]) / "lib-dynload")}
-    first = [path for path in sys.path if path in standard or path.endswith(".zip")]
-    rest = [path for path in dict.fromkeys([*filter(None, sys.path), str(Path.cwd())]) if path not in first]
-    return [sys.executable, "-c", _RUN, json.dumps([*first, *rest]), module, *arguments]
 
 
 def brief(partitions: Collection[TopicPartition]) -> str:

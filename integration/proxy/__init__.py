@@ -22,7 +22,8 @@ from kafka_assignors.errors import ConfigError
 
 from ..broker.settings import Route
 from ..errors import HarnessError, NotOver, PortTaken
-from ..history.manifest import seal
+from ..processes.python import python_command
+from ..recording import seal
 from .rules import FAULTS, Cut, Delay, Drop, NetworkFault, Reset, fault_of
 
 __all__ = ["FAULTS", "Applied", "Cut", "Delay", "Drop", "FaultProxy", "NetworkFault", "Reset", "fault_of"]
@@ -99,8 +100,6 @@ class FaultProxy:
     """
 
     def __init__(self, routes: Sequence[Route], folder: Path, run: str) -> None:
-        from ..members.process import python  # not at the top: the proxy's own process needs no Kafka client
-
         folder.mkdir(parents=True, exist_ok=True)
         self.bootstrap = ",".join(f"127.0.0.1:{route.advertised}" for route in routes)
         self._folder, self._run = folder, run
@@ -119,7 +118,7 @@ class FaultProxy:
         arguments = [str(folder / f"proxy-{count}.jsonl"), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
         with self._output.open("wb") as log:
             self._process = subprocess.Popen(
-                python(f"{__package__}.relay", *arguments),
+                python_command(f"{__package__}.relay", *arguments),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 start_new_session=True,  # a Ctrl-C at the terminal is the harness's to handle
             )  # fmt: skip

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.history.events import EventWriter
+from kafka_assignors.history.writer import EventWriter
 
 from .frames import FrameError, Frames, InFlight, request_of
 from .rules import ANSWER, REQUEST, Cut, Delay, Drop, NetworkFault, Reset, fault_of

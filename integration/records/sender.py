@@ -25,15 +25,16 @@ from kafka.partitioner import Partitioner
 
 from kafka_assignors.connection import Connection, Right, denied, needing
 from kafka_assignors.errors import AccessRefused, ConfigError
-from kafka_assignors.history.events import EventWriter
+from kafka_assignors.history.writer import EventWriter
+from kafka_assignors.kafka_python.consumer import forbid_topic_creation
 
+from ..broker.ready import require_broker
 from ..errors import HarnessError, NotDrained
-from ..history.manifest import RunFile
-from ..members.transformers import AUTHOR
-from ..names import partitioner_named, settings_of_partitioner
+from ..history.author import AUTHOR
+from ..recording import RunFile
+from ..registry import partitioner_named, settings_of_partitioner
 from ..topics import Topics
-from ..topics.reach import make_no_topics, require_broker
-from .promise import promised_name, promised_partition
+from .placement_rules import promised_name, promised_partition
 
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
@@ -91,7 +92,7 @@ class ReadBack:
     counts: dict[str, Counts] = field(default_factory=dict)
 
 
-def send(
+def send(  # what a sender may be, given by name
     bootstrap: str | Connection,
     folder: Path,
     run: str,
@@ -476,7 +477,7 @@ def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:
         max_poll_records=5000,
         isolation_level="read_committed" if committed else "read_uncommitted",
     )
-    make_no_topics(consumer)
+    forbid_topic_creation(consumer)
     return consumer
 
 

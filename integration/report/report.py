@@ -18,8 +18,8 @@ from ..checker import LAWS, Interval, Verdict, laws
 from ..checker.costs import STATES
 from ..checker.laws.told import told
 from ..history import History
-from .draw import colours, svg
-from .picture import Picture, pictures
+from .timeline_svg import colours, svg
+from .timeline_view import Picture, pictures
 
 BAR_PX = 34
 

@@ -1,4 +1,4 @@
-"""What may happen in a step of a scenario, as values. Nothing here runs; `play` makes it happen.
+"""What may happen in a step of a scenario, as values. Nothing here runs; `runner` makes it happen.
 
 In a scenario file an action is an object with its name and what it is about, and its other fields: ``{"kill": "m1"}``,
 ``{"join": "m4", "static": true}``.
@@ -109,14 +109,14 @@ class StallAssign:
 
 @dataclass(frozen=True)
 class WaitStalled:
-    """The play goes on when that member stands still in its assign; it is out when its session ends."""
+    """The run goes on when that member stands still in its assign; it is out when its session ends."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class WaitEnd:
-    """The play goes on when that member has ended by itself, as one that was fenced must."""
+    """The run goes on when that member has ended by itself, as one that was fenced must."""
 
     member: str
 

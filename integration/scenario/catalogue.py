@@ -153,7 +153,10 @@ _SCENARIOS = (
             Step(
                 "three members vote",
                 (
-                    Join("c1", ("range", "roundrobin", "kafka_assignors.integration.examples:CustomAssignor")),
+                    Join(
+                        "c1",
+                        ("range", "roundrobin", "kafka_assignors.integration.scenario.custom_assignor:CustomAssignor"),
+                    ),
                     Join("c2", ("range", "roundrobin", "sticky")),
                     Join("c3", ("roundrobin", "range", "sticky")),
                 ),

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 from kafka_assignors.errors import ConfigError, UnknownName
 
-from ..members.clients.kafka_python import AIOKAFKA
-from ..members.clients.verifiable import CONFLUENT, JAVA
-from ..members.group import CLIENTS
+from ..members.config import AIOKAFKA, CLIENTS, CONFLUENT, JAVA
 from ..names import COOPERATIVE
 from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
 from .catalogue import SCENARIOS, Scenario, Step, scenario

@@ -25,9 +25,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from ..checker.laws import LAWS
-from ..members.clients.kafka_python import CLIENT
-from ..members.group import CLIENTS, TRANSFORMING
-from ..names import assignor_named
+from ..members.config import CLIENTS, KAFKA_PYTHON, TRANSFORMING
+from ..registry import assignor_named
 from . import actions as do
 from .catalogue import Scenario, Step
 
@@ -133,7 +132,7 @@ class _Stage:
             yield f"client {action.client!r} is unknown; known: {', '.join(CLIENTS)}"
         elif self.scenario.output is not None and action.client not in TRANSFORMING:
             yield f"client {action.client!r} fills no output topic; these do: {', '.join(TRANSFORMING)}"
-        if action.client == CLIENT:
+        if action.client == KAFKA_PYTHON:
             yield from _unknown_assignors("assignors", action.assignors)
         yield from self._subscription(action.topics, action.pattern, needed=False)
         self.running.add(action.member)

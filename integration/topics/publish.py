@@ -11,9 +11,9 @@ from kafka.errors import KafkaError
 
 from kafka_assignors.connection import Connection
 
+from ..broker.ready import require_broker
 from ..errors import HarnessError
 from . import Topics
-from .reach import require_broker
 
 _TIMEOUT_S = 60
 

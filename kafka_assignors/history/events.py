@@ -65,16 +65,11 @@ Source: the fields follow Kafka's VerifiableConsumer events (apache/kafka tests/
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 from ..core.wire.protocol import decode_subscription
@@ -154,54 +149,6 @@ class Event:
 def file_stem(*names: object) -> str:
     """A file's name, without its ending, of a group, a member, …: each as it is but for what a path can't hold."""
     return ".".join(quote(str(name), safe=" ") for name in names)
-
-
-class EventWriter:
-    """Append events of one source to a JSON lines file: one unbuffered write per line, so a killed process tears at
-    most its last line. `close` seals the file by a last event, ``end``, with the SHA-256 of all lines before it.
-
-    Args:
-        path: The file; made together with its folder, appended to when it exists.
-        run: Id of the run, on every line.
-        src: Source, on every line.
-        common: group, member, incarnation, client, instance_id: fields of every line.
-    """
-
-    def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] = path.open("ab", buffering=0)
-        self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
-        self._seq, self._digest = 0, hashlib.sha256()
-
-    def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
-        """Write one event now and return it. group, member, incarnation, pid, … given here override the writer's."""
-        common = {**self._common, **{k: data.pop(k) for k in tuple(data) if k in COMMON}}
-        event = Event(
-            kind=kind, run=self._run, src=self._src, seq=self._seq, data=data,
-            ts_ns=time.time_ns() if ts_ns is None else ts_ns,
-            mono_ns=time.monotonic_ns() if mono_ns is None else mono_ns, **common,
-        )  # fmt: skip
-        line = event.to_json().encode() + b"\n"
-        self._file.write(line)
-        self._digest.update(line)
-        self._seq += 1
-        return event
-
-    def close(self) -> None:
-        """Seal and close the file; writing after that raises ValueError. May be called twice."""
-        if not self._file.closed:
-            self.write("end", sha256=self._digest.hexdigest())
-            self._file.close()
-
-    def abandon(self) -> None:
-        """Close the file without a seal: its writer knows that something is missing. May be called twice."""
-        self._file.close()
-
-    def __enter__(self) -> EventWriter:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.close()
 
 
 def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:

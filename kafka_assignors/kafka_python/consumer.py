@@ -488,3 +488,11 @@ def lose_in_join(coordinator: Any) -> None:
             coordinator.rejoining = False  # so that the next try prepares its join anew, which tells what is lost
         else:
             coordinator._subscription.assign_from_subscribed([])
+
+
+def forbid_topic_creation(consumer: Any) -> None:
+    """Keep a new ``KafkaConsumer`` from creating topics by asking for them, on brokers that auto-create topics.
+
+    kafka-python 3.0.12 takes ``allow_auto_create_topics=False`` and never passes it on to what asks.
+    """
+    consumer._client.cluster.config["allow_auto_create_topics"] = False

@@ -24,8 +24,9 @@ from kafka_assignors.connection import Connection, Right, brokers, read_connecti
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.cluster import start_cluster
 from kafka_assignors.integration.broker.secured import Certificates, Secured
-from kafka_assignors.integration.cli import app as harness
-from kafka_assignors.integration.members.group import CLIENTS, MemberGroup
+from kafka_assignors.integration.commands.cli import app as harness
+from kafka_assignors.integration.members.config import CLIENTS
+from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics, create_topics
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers

@@ -17,7 +17,7 @@ from kafka_assignors.connection import Connection, brokers
 from kafka_assignors.errors import AccessRefused
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.secured import Certificates, Secured
-from kafka_assignors.integration.cli import app as harness
+from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
 from tests.support.connection.authority import Authority

@@ -27,8 +27,8 @@ from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
 from kafka_assignors.integration import demo
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.cli import app as harness
-from kafka_assignors.integration.watch import GroupWatcher
+from kafka_assignors.integration.commands.cli import app as harness
+from kafka_assignors.integration.commands.watch import GroupWatcher
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.__main__ import app as producers
 from tests.connection.test_commands import short_scenario

@@ -7,7 +7,7 @@ import re
 import pytest
 import typer
 
-from kafka_assignors.integration.cli import app as integration
+from kafka_assignors.integration.commands.cli import app as integration
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
 from tests.support.places import ROOT

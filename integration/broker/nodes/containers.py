@@ -19,9 +19,10 @@ from typing import Any
 from kafka_assignors.connection.properties import render
 
 from ...errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, NotSupported
-from ..docker import docker_problem, image_name, require_image
+from ..causes import not_ready
 from ..ports import free_ports, require_free
 from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, uuid_base64
+from .docker import docker_problem, image_name, require_image
 from .place import PlacedBroker
 
 _LABEL = "kafka-assignors.run"
@@ -186,7 +187,7 @@ class ContainerNode:
         """
         state = self._state()
         if state.get("Status") in ("exited", "dead", None):
-            raise BrokerNotReady(
+            raise not_ready(
                 f"the container of the broker at {self._address} ended with exit code {state.get('ExitCode')}",
                 self.log_tail() if state else "",
             )
@@ -280,7 +281,7 @@ class DockerBroker(PlacedBroker):
             raise
 
     def _silent(self, error: BrokerUnreachable) -> BrokerNotReady:
-        return BrokerNotReady(f"{error} (container {self._node.id[:12]})", self.log_tail())
+        return not_ready(f"{error} (container {self._node.id[:12]})", self.log_tail())
 
 
 def _container(containers: Containers, name: str, ports: Iterable[int], properties: str, cluster_id: str) -> Any:

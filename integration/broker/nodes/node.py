@@ -14,8 +14,9 @@ from kafka_assignors.connection.properties import render
 from kafka_assignors.errors import NotEnoughSpace
 from kafka_assignors.jvm import java, kafka_jars
 
-from ...errors import BrokerNotReady, NotSupported
-from ...processes.watched import Watched
+from ...errors import NotSupported
+from ...processes.child import ChildProgram
+from ..causes import not_ready
 from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
 from .prepared import class_data, formatted_storage, storage
 
@@ -98,7 +99,7 @@ class NodeProcess(LocalNode):
         require_space(Path(tempfile.gettempdir()) if directory is None else directory)
         folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
         super().__init__(folder, folder / "broker.log", checkpoint)
-        self._jvm: Watched | None = None
+        self._jvm: ChildProgram | None = None
 
     @property
     def runs(self) -> bool:
@@ -118,7 +119,10 @@ class NodeProcess(LocalNode):
         self._address = address
         command = [*self._command, str(self.directory / "server.properties")]
         # the next watchdog first: at no time is the folder left by itself
-        before, self._jvm = self._jvm, Watched(command, self.log_path, folder=self.directory, remove=self._temporary)
+        before, self._jvm = (
+            self._jvm,
+            ChildProgram(command, self.log_path, folder=self.directory, remove=self._temporary),
+        )
         if before is not None:
             before.release()
 
@@ -132,7 +136,7 @@ class NodeProcess(LocalNode):
             said = self.log_tail()
             if shutil.disk_usage(self.directory).free < _FULL_BYTES:
                 said += f"\nNo space left on device: {self.directory}"  # which its log may have no room to say
-            raise BrokerNotReady(
+            raise not_ready(
                 f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})", said
             )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ...errors import BrokerNotReady, BrokerUnreachable
-from .. import Broker
+from ..broker import Broker
 from ..ports import hold
 from ..ready import await_ready
 from ..settings import Route

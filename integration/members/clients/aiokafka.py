@@ -26,11 +26,13 @@ from aiokafka.errors import KafkaError
 
 from kafka_assignors.aiokafka import Assignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
-from kafka_assignors.history.events import EventWriter, partitions_json
+from kafka_assignors.history.events import partitions_json
+from kafka_assignors.history.writer import EventWriter
 
 from ...names import is_ours, options_of
-from ..orders import Orders
-from .kafka_python import CLOSE_MS, MemberConfig, Writing, record_size, runs
+from ..config import MemberConfig
+from ..control import Control
+from .kafka_python import CLOSE_MS, Writing, record_size, runs
 
 PEER = "aiokafka"
 _PEER_ASSIGNORS = {
@@ -92,14 +94,14 @@ class AioMember(ConsumerRebalanceListener):
     Args:
         config: What to do.
         writer: Where events go; not closed here.
-        orders: What it is told while it runs.
+        control: What it is told while it runs.
 
     Raises:
         UnknownName, ConfigError: As `aiokafka_assignor`.
     """
 
-    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
-        self._config, self._writer, self._orders = config, writer, orders
+    def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
+        self._config, self._writer, self._control = config, writer, control
         self._generation, self._member_id = -1, ""
         self._ending = False
         self._consumer: Any = None
@@ -149,10 +151,10 @@ class AioMember(ConsumerRebalanceListener):
 
     def in_assign(self) -> None:
         """This member is in the middle of assigning, where it may be told to stand still, its heartbeats with it."""
-        if self._orders.stalls_assign:
+        if self._control.stalls_assign:
             named = {"fault": "assign_stall", "target": self._config.member}
             self.write("fault_begin", **named)
-            while not self._orders.wait_to_assign(_TICK_S):
+            while not self._control.wait_to_assign(_TICK_S):
                 pass
             self.write("fault_end", **named)
 
@@ -191,10 +193,10 @@ class AioMember(ConsumerRebalanceListener):
 
     async def _consume(self) -> None:
         while not self._ending:
-            if self._orders.stalls:
+            if self._control.stalls:
                 await self._stand_still()
                 continue
-            if (wanted := self._orders.subscription()) is not None:
+            if (wanted := self._control.subscription()) is not None:
                 self._consumer.subscribe(wanted.get("topics", ()), wanted.get("pattern"), self)
             polled = await self._consumer.getmany(timeout_ms=_POLL_MS)
             async with self._busy:
@@ -204,7 +206,7 @@ class AioMember(ConsumerRebalanceListener):
     async def _stand_still(self) -> None:
         named = {"fault": "stall", "target": self._config.member}
         self.write("fault_begin", **named)
-        while self._orders.stalls and not self._ending:
+        while self._control.stalls and not self._ending:
             await asyncio.sleep(_TICK_S)
         self.write("fault_end", **named)
 
@@ -240,11 +242,11 @@ def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:
         print("usage: python -m kafka_assignors.integration.members.clients.aiokafka CONFIG.json", file=sys.stderr)
         return 2
     config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
-    orders = Orders()
-    orders.listen()
+    control = Control()
+    control.listen()
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            asyncio.run(make(config, writer, orders).run())
+            asyncio.run(make(config, writer, control).run())
         except Exception as error:
             logging.exception("member %s ends", config.member)
             writer.write("error", error=type(error).__name__, fatal=True, message=f"{type(error).__name__}: {error}")

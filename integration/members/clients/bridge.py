@@ -31,13 +31,15 @@ from typing import Any
 from kafka.errors import KafkaError
 
 from kafka_assignors.confluent import BridgedConsumer
-from kafka_assignors.history.events import EventWriter, partitions_json
+from kafka_assignors.history.events import partitions_json
+from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.kafka_python.consumer import keep_rejoining
 
-from ...names import assignor_named
-from ..orders import Orders
-from .kafka_python import MemberConfig, runs
-from .tap import AssignorTap
+from ...registry import assignor_named
+from ..config import MemberConfig
+from ..control import Control
+from .kafka_python import runs
+from .observed_assignor import ObservedAssignor
 
 _POLL_S, _TICK_S = 0.2, 0.02
 _DEFAULTS = {"app_batch": 20, "app_work_ms": 0, "app_commits": "auto", "app_interrupt": "ends", "app_fails_at": 0}
@@ -78,14 +80,14 @@ class BridgeMember:
     Args:
         config: What to do.
         writer: Where events go; not closed here.
-        orders: What it is told while it runs.
+        control: What it is told while it runs.
 
     Raises:
         UnknownName: An assignor that nobody has.
     """
 
-    def __init__(self, config: MemberConfig, writer: EventWriter, orders: Orders) -> None:
-        self._config, self._writer, self._orders = config, writer, orders
+    def __init__(self, config: MemberConfig, writer: EventWriter, control: Control) -> None:
+        self._config, self._writer, self._control = config, writer, control
         given = dict(config.consumer)
         self._app: dict[str, Any] = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
         self._settings = {name.replace("_", "."): value for name, value in given.items()}
@@ -95,7 +97,7 @@ class BridgeMember:
         self._lock = threading.Lock()  # the client calls back on a thread of its own
         self._interrupts = _Interrupts()
         signal.signal(signal.SIGTERM, self._end)
-        self._taps = [AssignorTap(assignor_named(name, config.rack), self) for name in config.assignors]
+        self._taps = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
         """Work until SIGTERM, an interrupt or a failure, then leave the group.
@@ -115,8 +117,8 @@ class BridgeMember:
                     tap.attach(self._bridge._control)
             self._bridge.subscribe(list(config.topics), *map(self._callback, ("assigned", "revoke", "lost")))
             while not self._ending:
-                if self._orders.stalls:
-                    self._stand_still("stall", self._orders.wait_to_poll)
+                if self._control.stalls:
+                    self._stand_still("stall", self._control.wait_to_poll)
                 elif batch := self._receive():
                     self._work_on(batch)
 
@@ -129,22 +131,22 @@ class BridgeMember:
             self._writer.write(kind, member_id=self._member_id or None, **data)
 
     def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """As `AssignorTap` tells it."""
+        """As `ObservedAssignor` tells it."""
         self._generation = generation
         self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
 
     def joined_generation(self) -> int:
-        """As `AssignorTap` asks for it."""
+        """As `ObservedAssignor` asks for it."""
         return int(self._bridge._control.group_metadata().generation_id)
 
     def assigning(self) -> None:
-        """As `AssignorTap` tells it."""
+        """As `ObservedAssignor` tells it."""
         keep_rejoining(self._bridge._control)
 
     def in_assign(self) -> None:
-        """As `AssignorTap` tells it: where it may be told to stand still."""
-        if self._orders.stalls_assign:
-            self._stand_still("assign_stall", self._orders.wait_to_assign)
+        """As `ObservedAssignor` tells it: where it may be told to stand still."""
+        if self._control.stalls_assign:
+            self._stand_still("assign_stall", self._control.wait_to_assign)
 
     def _callback(self, name: str) -> Callable[[Any, Iterable[Any]], None]:
         def tell(_bridge: Any, partitions: Iterable[Any]) -> None:
@@ -227,7 +229,7 @@ class BridgeMember:
         self.write("fault_begin", **named)
         while not told_to_go_on(_TICK_S) and not self._ending:
             pass  # told to go on, or to end
-        self._orders.go()
+        self._control.go()
         self.write("fault_end", **named)
 
     def _end(self, *_: object) -> None:
@@ -245,11 +247,11 @@ def main(argv: Sequence[str]) -> int:
     except (OSError, ValueError, TypeError) as error:
         print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
         return 2
-    orders = Orders()
-    orders.listen()
+    control = Control()
+    control.listen()
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            BridgeMember(config, writer, orders).run()
+            BridgeMember(config, writer, control).run()
         except (KeyboardInterrupt, Failure) as end:
             writer.write("stop", reason=f"{type(end).__name__}: {end}")
         except Exception as error:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...verifiable_member import say, text
-from .kafka_python import MemberConfig
+from ..config import MemberConfig
+from .json_lines import say, text
 
 _BATCH, _POLL_S = 500, 0.1
 
@@ -132,12 +132,12 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
     say("shutdown_complete")
 
 
-def main(argv: Sequence[str], play: Callable[[MemberConfig, threading.Event], None] = run) -> int:
+def main(argv: Sequence[str], consume_until: Callable[[MemberConfig, threading.Event], None] = run) -> int:
     """Run one member; see the module for the exit codes.
 
     Args:
         argv: The path of its configuration.
-        play: What it does until it is told to stop.
+        consume_until: What it does until it is told to stop.
     """
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.confluent CONFIG.json", file=sys.stderr)
@@ -151,7 +151,7 @@ def main(argv: Sequence[str], play: Callable[[MemberConfig, threading.Event], No
         print("error: confluent-kafka is missing; run: pip install 'kafka-assignors[confluent]'", file=sys.stderr)
         return 2
     try:
-        play(config, stop)
+        consume_until(config, stop)
     except KafkaException as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

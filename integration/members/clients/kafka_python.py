@@ -11,21 +11,19 @@ throws away a join that completes between two polls, and sends another or even f
 (`kafka_assignors.kafka_python.consumer.keep_rejoining`).
 
 The process ends when its standard input closes: the harness holds the other end, so no member outlives it. What it may
-be told there, see `orders`.
+be told there, see `control`.
 
 Exit codes: 0 after SIGTERM, 1 after an error (told by its ``error`` event), 2 when the configuration can't be read.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -34,110 +32,21 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
 from kafka.errors import InconsistentGroupProtocolError, KafkaError
 from kafka.structs import MemberState
 
-from kafka_assignors.connection import Connection, Right, denied, from_file
-from kafka_assignors.history.events import EventWriter, partitions_json
-from kafka_assignors.kafka_python.consumer import coordinator_of, keep_rejoining
+from kafka_assignors.connection import Right, denied
+from kafka_assignors.history.events import partitions_json
+from kafka_assignors.history.writer import EventWriter
+from kafka_assignors.kafka_python.consumer import coordinator_of, forbid_topic_creation, keep_rejoining
 from kafka_assignors.kafka_python.guard import guard
 
-from ...names import assignor_named
-from ...topics.reach import make_no_topics
-from ..orders import Orders
-from .tap import AssignorTap
+from ...registry import assignor_named
+from ..config import MemberConfig
+from ..control import Control
+from .observed_assignor import ObservedAssignor
 
-CLIENT, AIOKAFKA, BRIDGE = "kafka-python", "aiokafka", "bridge"
-MAX_POLL_INTERVAL_MS = 300_000
-"""Kafka's default, in every client."""
-METADATA_MAX_AGE_MS = 300_000
-"""Kafka's default: how long a client believes what it knows of topics."""
 POLL_MS = 30_000
 CLOSE_MS = 5000
 JOIN_S = 8
 _RECHECK_S = 0.02
-
-
-@dataclass(frozen=True)
-class MemberConfig:
-    """Everything a member process needs to know.
-
-    Args:
-        member: Its name in the run; also its client id, by which the coordinator log tells members apart.
-        assignors: Names, most wanted first; see `names.assignor_named`.
-        history: The file it writes.
-        incarnation: 0 for the first process of that name, then counted up.
-        client: Which client it runs; every client has its own process, and all take this configuration.
-        pattern: It subscribes to the topics whose name matches this regular expression, instead of `topics`.
-        guarded: `kafka_assignors.guard` its consumer, also where no assignor of ours does that by itself.
-        output: It transforms: this topic gets an output for each record, in transactions; see `members.transformers`.
-        consumer: Further settings, passed to the client as they are.
-        access: A ``client.properties`` that says how to get in; None: in plain text. It holds secrets, this doesn't.
-    """
-
-    bootstrap: str
-    group: str
-    member: str
-    topics: tuple[str, ...]
-    assignors: tuple[str, ...]
-    history: str
-    run: str
-    incarnation: int = 0
-    instance_id: str | None = None
-    rack: str | None = None
-    session_timeout_ms: int = 2000
-    heartbeat_interval_ms: int = 300
-    client: str = CLIENT
-    pattern: str | None = None
-    guarded: bool = False
-    output: str | None = None
-    consumer: Mapping[str, Any] = field(default_factory=dict)
-    access: str | None = None
-
-    def to_json(self) -> str:
-        """The configuration as the file that a member process reads."""
-        return json.dumps(asdict(self))
-
-    def connection(self) -> Connection:
-        """How its clients reach the cluster.
-
-        Raises:
-            ConfigError: `access` can't be read.
-        """
-        return Connection(self.bootstrap) if self.access is None else from_file(Path(self.access), self.bootstrap)
-
-    def private(self, path: Path) -> Path:
-        """Where a file goes that may hold secrets: beside `access`, which ends with the group; else `path`."""
-        return path if self.access is None else Path(self.access).with_name(path.name)
-
-    @property
-    def common(self) -> dict[str, Any]:
-        """Fields of every event of this member."""
-        names = ("group", "member", "incarnation", "instance_id", "client")
-        return {name: getattr(self, name) for name in names}
-
-    def start(self, offered: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
-        """Fields of its ``start`` event: the protocol names that it offers, and what stands for each."""
-        config = {
-            "assignors": list(given),
-            "session_timeout_ms": self.session_timeout_ms,
-            "heartbeat_interval_ms": self.heartbeat_interval_ms,
-            "max_poll_interval_ms": self.consumer.get("max_poll_interval_ms", MAX_POLL_INTERVAL_MS),
-            "metadata_max_age_ms": self.consumer.get("metadata_max_age_ms", METADATA_MAX_AGE_MS),
-            **({} if self.pattern is None else {"pattern": self.pattern}),
-            **({} if self.output is None else {"output": self.output}),
-        }
-        return {"assignors": list(offered), "topics": list(self.topics), "config": config}
-
-    @classmethod
-    def from_json(cls, text: str) -> MemberConfig:
-        """Read a configuration.
-
-        Raises:
-            ValueError: Not a JSON object.
-            TypeError: A missing or unknown setting.
-        """
-        row = json.loads(text)
-        if not isinstance(row, dict):
-            raise ValueError(f"a member's configuration is a JSON object, not {type(row).__name__}")
-        return cls(**{**row, "topics": tuple(row.get("topics", ())), "assignors": tuple(row.get("assignors", ()))})
 
 
 class Writing(Protocol):
@@ -173,14 +82,14 @@ class Member:
     Args:
         config: What to do.
         writer: Where events go; not closed here.
-        orders: What it is told while it runs.
+        control: What it is told while it runs.
 
     Raises:
         UnknownName: An assignor that nobody has.
     """
 
-    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
-        self._config, self._writer, self._orders = config, writer, orders
+    def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
+        self._config, self._writer, self._control = config, writer, control
         self._generation, self._member_id = -1, ""
         self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
         self._polling = False
@@ -192,7 +101,7 @@ class Member:
         self._consumer_settings = given
         self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, and not committed yet
         self._committed_s = 0.0
-        self._taps = [AssignorTap(assignor_named(name, config.rack), self) for name in config.assignors]
+        self._taps = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
         """Consume until SIGTERM, then leave the group.
@@ -205,7 +114,7 @@ class Member:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)
         self._consumer = KafkaConsumer(**self._consumer_config())
-        make_no_topics(self._consumer)
+        forbid_topic_creation(self._consumer)
         for tap in self._taps:
             # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
             if hasattr(tap, "attach"):
@@ -250,8 +159,8 @@ class Member:
 
     def in_assign(self) -> None:
         """This member is in the middle of assigning, where it may be told to stand still."""
-        if self._orders.stalls_assign:
-            self._stand_still("assign_stall", self._orders.wait_to_assign)
+        if self._control.stalls_assign:
+            self._stand_still("assign_stall", self._control.wait_to_assign)
 
     def _subscribe(self, to: Mapping[str, Any]) -> None:
         topics = to.get("topics", ())
@@ -281,10 +190,10 @@ class Member:
     def _consume(self) -> None:
         try:
             while not self._may_stop():
-                if self._orders.stalls:
-                    self._stand_still("stall", self._orders.wait_to_poll)
+                if self._control.stalls:
+                    self._stand_still("stall", self._control.wait_to_poll)
                     continue
-                if (wanted := self._orders.subscription()) is not None:
+                if (wanted := self._control.subscription()) is not None:
                     self._subscribe(wanted)
                 self._polling = True
                 polled = self._consumer.poll(timeout_ms=self._poll_ms)
@@ -301,7 +210,7 @@ class Member:
         self.write("fault_begin", **named)
         while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
             pass  # told to go on, or to end
-        self._orders.go()
+        self._control.go()
         self.write("fault_end", **named)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
@@ -390,9 +299,7 @@ def _message(error: Exception, config: MemberConfig) -> str:
         )
     rights = [Right("Read", "Group", config.group), *(Right("Read", "Topic", topic) for topic in config.topics)]
     if config.output is not None:
-        from ..transformers import transactional_id
-
-        rights += [Right("Write", "Topic", config.output), Right("Write", "TransactionalId", transactional_id(config))]
+        rights += [Right("Write", "Topic", config.output), Right("Write", "TransactionalId", config.transactional_id)]
     refused = denied(config.connection(), error, *rights)
     return f"{type(error).__name__}: {error}" if refused is None else str(refused)
 
@@ -413,11 +320,11 @@ def main(argv: Sequence[str], make: type[Member] = Member) -> int:
     except (OSError, ValueError, TypeError) as error:
         print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
         return 2
-    orders = Orders()
-    orders.listen()
+    control = Control()
+    control.listen()
     with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
         try:
-            make(config, writer, orders).run()
+            make(config, writer, control).run()
         except Stop:
             writer.write("stop")
         except Exception as error:

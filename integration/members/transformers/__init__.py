@@ -15,17 +15,11 @@ from __future__ import annotations
 
 import json
 
-from ..clients.kafka_python import MemberConfig
+from ..config import MemberConfig
 
-AUTHOR = "author"
 WORK_MS = "app_work_ms"
 TRANSACTION_TIMEOUT_MS = 20_000
 """More than a session: a zombie must be fenced, not timed out."""
-
-
-def transactional_id(config: MemberConfig) -> str:
-    """One per member, so that a new process of its name ends what the old one left open."""
-    return f"{config.group}.{config.member}"
 
 
 def author(config: MemberConfig, transaction: int) -> bytes:

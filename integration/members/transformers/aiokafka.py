@@ -16,10 +16,12 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from ...history.author import AUTHOR
 from ..clients.aiokafka import AioMember, main
-from ..clients.kafka_python import MemberConfig, Writing
-from ..orders import Orders
-from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+from ..clients.kafka_python import Writing
+from ..config import MemberConfig
+from ..control import Control
+from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 
 class TransformingAioMember(AioMember):
@@ -27,16 +29,16 @@ class TransformingAioMember(AioMember):
 
     Args:
         config: What to do, with an output topic.
-        writer, orders: As `AioMember`.
+        writer, control: As `AioMember`.
 
     Raises:
         UnknownName, ConfigError: As `AioMember`.
     """
 
-    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+    def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
         given = dict(config.consumer)
         self._work_s = given.pop(WORK_MS, 0) / 1000
-        super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, orders)
+        super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, control)
         self._numbers = count(1)
         self._producer: Any = None
 
@@ -45,7 +47,7 @@ class TransformingAioMember(AioMember):
         self._producer = AIOKafkaProducer(
             **self._config.connection().aiokafka(),
             client_id=self._config.member,
-            transactional_id=transactional_id(self._config),
+            transactional_id=self._config.transactional_id,
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
         )
         await self._producer.start()

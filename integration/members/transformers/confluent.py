@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from ...verifiable_member import say, text
+from ...history.author import AUTHOR
 from ..clients.confluent import consume, main, settings
-from ..clients.kafka_python import MemberConfig
-from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+from ..clients.json_lines import say, text
+from ..config import MemberConfig
+from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 _TIMEOUT_S = 15.0
 
@@ -99,7 +100,7 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
         {
             **config.connection().librdkafka(),
             "client.id": config.member,
-            "transactional.id": transactional_id(config),
+            "transactional.id": config.transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         }
     )

@@ -15,8 +15,9 @@ from kafka_assignors.connection.properties import render
 from kafka_assignors.errors import JavaNotFound, MachineError
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 
-from ..clients.kafka_python import MemberConfig
-from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+from ...history.author import AUTHOR
+from ..config import MemberConfig
+from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 _SOURCE = Path(__file__).with_name("Transformer.java")
 _BYTES = "org.apache.kafka.common.serialization.ByteArray"
@@ -87,7 +88,7 @@ def _of_producer(config: MemberConfig) -> dict[str, Any]:
     return {
         **config.connection().java(),
         "client.id": config.member,
-        "transactional.id": transactional_id(config),
+        "transactional.id": config.transactional_id,
         "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         "key.serializer": f"{_BYTES}Serializer",
         "value.serializer": f"{_BYTES}Serializer",

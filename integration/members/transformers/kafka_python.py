@@ -13,9 +13,11 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from ..clients.kafka_python import Member, MemberConfig, Writing, main
-from ..orders import Orders
-from . import AUTHOR, TRANSACTION_TIMEOUT_MS, WORK_MS, author, transactional_id
+from ...history.author import AUTHOR
+from ..clients.kafka_python import Member, Writing, main
+from ..config import MemberConfig
+from ..control import Control
+from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 
 class TransformingMember(Member):
@@ -23,16 +25,16 @@ class TransformingMember(Member):
 
     Args:
         config: What to do, with an output topic.
-        writer, orders: As `Member`.
+        writer, control: As `Member`.
 
     Raises:
         UnknownName: As `Member`.
     """
 
-    def __init__(self, config: MemberConfig, writer: Writing, orders: Orders) -> None:
+    def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
         given = dict(config.consumer)
         self._work_s = given.pop(WORK_MS, 0) / 1000
-        super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, orders)
+        super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, control)
         self._numbers = count(1)
         self._producer: Any = None
 
@@ -56,7 +58,7 @@ class TransformingMember(Member):
         self._producer = KafkaProducer(
             **self._config.connection().kafka_python(),
             client_id=self._config.member,
-            transactional_id=transactional_id(self._config),
+            transactional_id=self._config.transactional_id,
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
             allow_auto_create_topics=False,
             metrics_enabled=False,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kafka_assignors.integration.broker import KAFKA_VERSION
-from kafka_assignors.integration.broker.docker import IMAGE_ENV, image_name
+from kafka_assignors.integration.broker.nodes.docker import IMAGE_ENV, image_name
 from kafka_assignors.integration.broker.ready import await_ready, nodes
 from kafka_assignors.integration.errors import BrokerUnreachable
 from tests.support.places import ROOT

@@ -14,6 +14,7 @@ import pytest
 
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.integration.broker.causes import not_ready
 from kafka_assignors.integration.broker.nodes.place import PlacedBroker
 from kafka_assignors.integration.broker.ready import addresses, await_ready, nodes
 from kafka_assignors.integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
@@ -153,10 +154,10 @@ def test_a_broker_that_dies_while_starting_shows_its_log(nothing_left):
     ],
 )
 def test_the_cause_that_a_log_names_goes_before_the_log(line, cause):
-    said = str(BrokerNotReady("it ended", f"INFO starting\n{line}\nINFO shutting down: Address already in use"))
+    said = str(not_ready("it ended", f"INFO starting\n{line}\nINFO shutting down: Address already in use"))
 
     assert cause in said.partition("; the end of its log:\n")[0]
-    assert str(BrokerNotReady("it ended", "INFO starting")) == "it ended; the end of its log:\nINFO starting"
+    assert str(not_ready("it ended", "INFO starting")) == "it ended; the end of its log:\nINFO starting"
 
 
 @pytest.mark.parametrize("backend", ["jvm", "shared"])

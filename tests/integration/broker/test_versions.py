@@ -8,9 +8,10 @@ import pytest
 
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
-from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.scenario.runner import run_scenario
 
 pytestmark = pytest.mark.broker
 
@@ -24,21 +25,21 @@ def older() -> Iterator[Broker]:
         yield broker
 
 
-def judged(what: Scenario, broker: Broker, folder) -> None:
-    result = play(what, broker, folder, "run", group=f"{what.name}-{OLDER}")
+def passes(what: Scenario, broker: Broker, folder) -> None:
+    result = judged(run_scenario(what, broker, folder, "run", group=f"{what.name}-{OLDER}"))
     assert result.verdict.value is True, "\n".join(verdict_lines(result.verdict))
 
 
 def test_a_group_on_an_older_broker_is_judged_true(older, kafka_history):
     """Joins, a leave and a kill; the coordinator's log of that version is read too."""
     assert (older.version, "Kafka version: 3.9.1" in older.log_tail(400)) == (OLDER, True)
-    judged(scenario("churn"), older, kafka_history)
+    passes(scenario("churn"), older, kafka_history)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ALONE)
 def test_every_scenario_of_one_node_on_an_older_broker(older, kafka_history, name):
-    judged(scenario(name), older, kafka_history)
+    passes(scenario(name), older, kafka_history)
 
 
 @pytest.mark.parametrize("backend", ["jvm", "shared"])

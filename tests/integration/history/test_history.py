@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka_assignors.history.events import Event, EventWriter
+from kafka_assignors.history.events import Event
+from kafka_assignors.history.writer import EventWriter
+from kafka_assignors.integration import recording
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.history import History, manifest
+from kafka_assignors.integration.history import History
 from tests.support.histories.story import churn, seal
 
 
@@ -20,7 +22,7 @@ def write(folder: Path, name: str, *kinds: str, start_ns: int = 0) -> Path:
             writer.write(
                 "error", error=kind, fatal=False, message="", mono_ns=start_ns + i * 10, ts_ns=start_ns + i * 10
             )
-    manifest.seal(folder, "run")
+    recording.seal(folder, "run")
     return path
 
 
@@ -47,7 +49,7 @@ def test_events_of_one_instant_keep_a_fixed_order_whatever_order_they_come_in() 
 def test_the_torn_last_line_of_a_killed_member_is_a_fact_and_no_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "m.jsonl", "a", "b")
     path.write_bytes(path.read_bytes()[:-20])
-    with manifest.RunFile(tmp_path / "h.jsonl", "run", "harness") as harness:
+    with recording.RunFile(tmp_path / "h.jsonl", "run", "harness") as harness:
         harness.write("exit", member="m", incarnation=0, code=-9, mono_ns=50, ts_ns=50)
 
     history = History.load(tmp_path)

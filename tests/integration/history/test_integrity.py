@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_assignors.history.events import Event, EventWriter
+from kafka_assignors.history.events import Event
+from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History, manifest
 from kafka_assignors.integration.history.schema import fault_of
+from kafka_assignors.integration.recording import RunFile
 from tests.integration.history.test_schema import VALIDATOR
 from tests.support.histories.story import MS, Story, churn, seal
 
@@ -83,7 +85,7 @@ def test_the_coordinator_log_there_twice_makes_it_unknown(tmp_path: Path) -> Non
 def test_two_runs_in_one_folder_make_it_unknown(tmp_path: Path) -> None:
     """Even if each was sealed by its harness."""
     kept(tmp_path)
-    with manifest.RunFile(tmp_path / "another.jsonl", "another", "harness", group="h") as writer:
+    with RunFile(tmp_path / "another.jsonl", "another", "harness", group="h") as writer:
         writer.write("step", name="it begins")
 
     assert any("2 runs wrote into this folder: 'run', 'another'" in problem for problem in unknown(tmp_path))
@@ -119,7 +121,7 @@ def test_a_file_that_was_changed_and_sealed_anew_makes_it_unknown(name: str, tmp
 
 def test_a_run_whose_harness_was_killed_is_unknown(tmp_path: Path) -> None:
     """It had no chance to write down what its files are."""
-    writer = manifest.RunFile(tmp_path / "g.harness.jsonl", "run", "harness", group="g")
+    writer = RunFile(tmp_path / "g.harness.jsonl", "run", "harness", group="g")
     writer.write("step", name="it begins")
 
     assert any("isn't in the manifest" in problem for problem in unknown(tmp_path))
@@ -265,7 +267,7 @@ def test_what_is_late_in_truth_stays_late_whatever_the_clock_did(tmp_path: Path)
 
 def test_a_writer_that_gave_up_leaves_no_seal(tmp_path: Path) -> None:
     """23: what it would have written is missing, and its end must not say otherwise."""
-    with manifest.RunFile(tmp_path / "g.harness.jsonl", "run", "harness", group="g") as harness:
+    with RunFile(tmp_path / "g.harness.jsonl", "run", "harness", group="g") as harness:
         writer = EventWriter(tmp_path / "g.coordlog.jsonl", "run", "coordlog", group="g")
         writer.write("unread", reason="something")
         writer.abandon()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors.history.events import EventWriter
-from kafka_assignors.integration.history import coordinator as coordreader
-from kafka_assignors.integration.history.coordinator import CoordinatorLog
+from kafka_assignors.history.writer import EventWriter
+from kafka_assignors.integration.members import coordinator_log as coordreader
+from kafka_assignors.integration.members.coordinator_log import CoordinatorLog
 
 
 class Broker:

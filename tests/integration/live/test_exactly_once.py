@@ -13,15 +13,15 @@ import pytest
 
 from kafka_assignors.errors import JavaNotFound
 from kafka_assignors.integration.broker import KAFKA_VERSION, Broker
+from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
-from kafka_assignors.integration.members.group import CLIENTS, TRANSFORMING
+from kafka_assignors.integration.members.config import CLIENTS, TRANSFORMING, MemberConfig
 from kafka_assignors.integration.members.transformers import java as transformer
 from kafka_assignors.integration.report.report import GroupResult, verdict_lines
 from kafka_assignors.integration.scenario import scenario
 from kafka_assignors.integration.scenario.actions import PauseAtWork, Resume
 from kafka_assignors.integration.scenario.chaos import of_client
-from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.jvm import java
 
@@ -43,7 +43,7 @@ def played(client: str, broker: Broker, folder: Path) -> GroupResult:
     what = of_client(ZOMBIE, client)
     try:
         with Sandbox(broker.connection, new_prefix()) as sandbox:
-            return play(what, broker, folder, f"run-{client}", sandbox=sandbox, group=what.name)
+            return judged(run_scenario(what, broker, folder, f"run-{client}", sandbox=sandbox, group=what.name))
     except JavaNotFound as error:  # the Java that is fetched here is a runtime, without a compiler
         if os.environ.get("REQUIRE_JDK") == "1":
             raise

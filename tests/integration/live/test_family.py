@@ -17,7 +17,7 @@ from kafka_assignors.integration.checker.ledger import RunRecord
 from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
-from kafka_assignors.integration.names import assignor_named
+from kafka_assignors.integration.registry import assignor_named
 from tests.integration.live.test_racks import PLACED, RACK_OF_NODE, one_leaves
 
 pytestmark = pytest.mark.broker

@@ -20,9 +20,9 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.history.coordinator import Joined
-from kafka_assignors.integration.members.clients.verifiable import Telling
+from kafka_assignors.integration.members.coordinator_log import Joined
 from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.members.verifiable_process import Telling
 from kafka_assignors.integration.records import Sender
 from tests.integration.members.test_member import GONE_S, gone
 from tests.support.histories.story import seal

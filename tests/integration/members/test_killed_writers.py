@@ -17,8 +17,8 @@ import pytest
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.history.manifest import RunFile
 from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.recording import RunFile
 from kafka_assignors.integration.records import Sender
 from tests.integration.members.test_member import DEADLINE_S
 from tests.support.places import ROOT
@@ -35,7 +35,7 @@ MILESTONES = ("start", "generation", "assigned_begin", "assigned_end", "consume"
 PROGRAM = f"""
 import os, sys
 from pathlib import Path
-from kafka_assignors.history.events import EventWriter
+from kafka_assignors.history.writer import EventWriter
 folder = Path(sys.argv[1])
 ROW = dict(topic="t", partition=0, last=0, count=1, bytes=0)
 for i in range({WRITERS}):

@@ -20,10 +20,10 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.errors import BrokerUnreachable, HarnessError, MemberDied, NotDrained, NotStable
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
-from kafka_assignors.integration.names import assignor_named, partitioner_named
 from kafka_assignors.integration.records import Record, Sender, read_back, send
+from kafka_assignors.integration.registry import assignor_named, partitioner_named
 from kafka_assignors.integration.topics.publish import publish
 from tests.support.waiting import finished, until
 

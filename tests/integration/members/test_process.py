@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_assignors.integration.members.process import python
-from kafka_assignors.integration.processes.watched import Watched
+from kafka_assignors.integration.processes.child import ChildProgram
+from kafka_assignors.integration.processes.python import python_command
 
 
 def test_the_standard_library_is_not_shadowed_by_the_working_directory(
@@ -21,7 +21,7 @@ def test_the_standard_library_is_not_shadowed_by_the_working_directory(
     (tmp_path / "mine.py").write_text("import random, sys; print(random.randrange(1), sys.argv[1:])")
     monkeypatch.chdir(tmp_path)
 
-    done = subprocess.run(python("mine", "a", "b c"), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(python_command("mine", "a", "b c"), capture_output=True, text=True, timeout=60, check=False)
 
     assert (done.stdout, done.returncode) == ("0 ['a', 'b c']\n", 0), done.stderr
 
@@ -35,7 +35,7 @@ def test_a_process_is_waited_for_beyond_a_thousand_descriptors(tmp_path: Path) -
         with ExitStack() as stack:
             for _ in range(1100):
                 stack.enter_context(Path("/dev/null").open("rb"))
-            program = Watched([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "output")
+            program = ChildProgram([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "output")
             stack.callback(program.close)
             program.wait(30)
             assert program.returncode == 3

@@ -16,9 +16,9 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
-from kafka_assignors.integration.members.clients.verifiable import java_command, verifiable_command
+from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.members.verifiable_process import java_command, verifiable_command
 from kafka_assignors.integration.records import Record, Sender, send
 from kafka_assignors.integration.verifiable_member import Speech, properties
 from tests.integration.members.test_java_members import told

@@ -16,6 +16,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.errors import HarnessError, NotSupported, PortTaken
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
@@ -23,7 +24,7 @@ from kafka_assignors.integration.proxy import Cut, FaultProxy, Reset
 from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
-from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.integration.members.test_member import DEADLINE_S, gone
 from tests.support.places import ROOT
 from tests.support.waiting import until
@@ -37,7 +38,7 @@ def played(broker: Broker, folder: Path, assignor: str, resets: int) -> GroupRes
     faults = what.steps[-1]
     longer = Step(faults.name, (replace(faults.actions[0], times=resets),))  # type: ignore[type-var]
     what = replace(what, assignors=(assignor,), steps=(*what.steps[:-1], longer))
-    return play(what, broker, folder, "run", group=f"proxy-{folder.name}")
+    return judged(run_scenario(what, broker, folder, "run", group=f"proxy-{folder.name}"))
 
 
 def faults_of(folder: Path) -> list[tuple[str, str, str, int]]:

@@ -17,13 +17,14 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import Verdict, check
 from kafka_assignors.integration.checker.zombies import FENCED_MS
+from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.errors import MemberDied, NotStable, NotSupported
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import scenario
-from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -36,7 +37,7 @@ LATE_MS = 3000  # a busy machine's; 2.0 to 2.3 s on a quiet one
 def played(name: str, broker: Broker, folder: Path, *assignors: str, **topics: int) -> GroupResult:
     what = scenario(name)
     what = replace(what, assignors=assignors or what.assignors, topics=topics or what.topics)
-    result = play(what, broker, folder, "run", group=f"{name}-{folder.name}")
+    result = judged(run_scenario(what, broker, folder, "run", group=f"{name}-{folder.name}"))
     assert (result.verdict.violations, result.verdict.unknown, result.verdict.value) == ((), (), True)
     return result
 
@@ -57,8 +58,10 @@ def test_topics_grow_come_and_go_while_a_group_runs(assignor: str, kafka_broker:
     """Each change is picked up once metadata is a second old; what nothing happened to stays where it is (R4, T3)."""
     what = scenario("topics")
     own = {topic: f"{topic}-{tmp_path.name}" for topic in (*what.topics, "coming-a")}
-    result = play(
-        renamed(what, own, assignor), kafka_broker, tmp_path, "run", group=f"topics-{assignor}-{tmp_path.name}"
+    result = judged(
+        run_scenario(
+            renamed(what, own, assignor), kafka_broker, tmp_path, "run", group=f"topics-{assignor}-{tmp_path.name}"
+        )
     )
 
     verdict = result.verdict

@@ -14,6 +14,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.errors import NotSupported
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
@@ -21,7 +22,7 @@ from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.scenario import Scenario, scenario
 from kafka_assignors.integration.scenario.actions import UncleanElection
 from kafka_assignors.integration.scenario.outages import MISSED, Outages
-from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.scenario.runner import run_scenario
 
 pytestmark = pytest.mark.broker
 
@@ -43,7 +44,7 @@ def test_a_group_outlives_its_brokers(cluster: Cluster, tmp_path: Path) -> None:
     what = own(scenario("nodes"), tmp_path)
     what = replace(what, steps=what.steps[:-1])  # the fixture brings the last node back
 
-    result = play(what, cluster, tmp_path, "run", group=f"nodes-{tmp_path.name}", timeout_s=120)
+    result = judged(run_scenario(what, cluster, tmp_path, "run", group=f"nodes-{tmp_path.name}", timeout_s=120))
 
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
@@ -73,7 +74,7 @@ def test_an_eager_group_with_a_short_session_outlives_them_too(cluster: Cluster,
     """A session of 2 s is over before a killed node is missed (3 s), but the next coordinator gives a whole one."""
     what = replace(own(scenario("nodes"), tmp_path), session_timeout_ms=2000, assignors=("sticky",))
 
-    result = play(what, cluster, tmp_path, "run", group=f"short-{tmp_path.name}", timeout_s=120)
+    result = judged(run_scenario(what, cluster, tmp_path, "run", group=f"short-{tmp_path.name}", timeout_s=120))
 
     assert (result.verdict.violations, result.verdict.unknown, result.verdict.value) == ((), (), True)
     assert result.verdict.checked["C3"] == result.verdict.measures["acked"] > 0
@@ -87,7 +88,7 @@ def test_who_loses_acknowledged_records_is_named(cluster: Cluster, tmp_path: Pat
     elected = replace(elected, actions=(UncleanElection(topic),))
     what = replace(what, topics={topic: 2}, lossy=(topic,), steps=(joined, elected, back))
 
-    result = play(what, cluster, tmp_path, "run", group=f"unclean-{tmp_path.name}", timeout_s=120)
+    result = judged(run_scenario(what, cluster, tmp_path, "run", group=f"unclean-{tmp_path.name}", timeout_s=120))
 
     verdict, events = result.verdict, History.load(tmp_path).events
     (event,) = [e for e in events if e.kind == "truncated"]
@@ -140,4 +141,4 @@ def test_nodes_that_can_not_be_hit(cluster: Cluster, kafka_cluster_topic: Callab
 
 def test_a_single_broker_has_no_nodes_to_hit(kafka_broker: Broker, tmp_path: Path) -> None:
     with pytest.raises(NotSupported, match=r"scenario 'nodes' needs a cluster of 3 nodes, not <"):
-        play(scenario("nodes"), kafka_broker, tmp_path, "run")
+        run_scenario(scenario("nodes"), kafka_broker, tmp_path, "run")

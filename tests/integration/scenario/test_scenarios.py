@@ -14,13 +14,14 @@ import pytest
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.proxy.rules import Cut, Delay, Reset
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
 from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Pause, Resume
-from kafka_assignors.integration.scenario.play import play
+from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.integration.members.test_member import DEADLINE_S, GONE_S, gone
 from tests.support.waiting import until
 
@@ -34,7 +35,7 @@ def stands_still(process: psutil.Process) -> None:
 def played(name: str, kafka_broker: Broker, folder: Path, *assignors: str) -> GroupResult:
     what = scenario(name)
     what = replace(what, assignors=assignors or what.assignors)
-    result = play(what, kafka_broker, folder, "run", group=f"{name}-{folder.name}")
+    result = judged(run_scenario(what, kafka_broker, folder, "run", group=f"{name}-{folder.name}"))
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
     return result

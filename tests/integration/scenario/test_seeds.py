@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.cli import COULD_NOT_RUN, app
+from kafka_assignors.integration.commands.cli import COULD_NOT_RUN, app
+from kafka_assignors.integration.commands.seeds import Row, drawn, play_seeds, seeds_of, summary, together
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.history.manifest import NAME
 from kafka_assignors.integration.scenario import Scenario, Step
 from kafka_assignors.integration.scenario.actions import Join
-from kafka_assignors.integration.seeds import Row, drawn, play_seeds, seeds_of, summary, together
 from kafka_assignors.integration.topics.sandbox import new_prefix
 
 ONE = Scenario("one", "One member joins.", (Step("m1 joins", (Join("m1"),)),), topics={"orders": 2}, rate_per_s=0)

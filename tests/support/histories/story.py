@@ -13,7 +13,8 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.history.events import Event, partitions_json
-from kafka_assignors.integration.history import History, manifest
+from kafka_assignors.integration import recording
+from kafka_assignors.integration.history import History
 
 MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS, POLL_MS = 1000, 100, 3000
@@ -30,7 +31,7 @@ def seal(path: Path) -> None:
     end |= {"kind": "end", "seq": last["seq"] + 1, "ts_ns": last["ts_ns"], "mono_ns": last["mono_ns"]}
     end["sha256"] = hashlib.sha256(b"".join(lines)).hexdigest()
     path.write_bytes(b"".join(lines) + json.dumps(end).encode() + b"\n")
-    manifest.seal(path.parent, end["run"])
+    recording.seal(path.parent, end["run"])
 
 
 class Story:

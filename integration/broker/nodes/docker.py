@@ -6,8 +6,8 @@ import os
 import sys
 from typing import Any
 
-from ..errors import DockerUnavailable
-from . import KAFKA_VERSION
+from ...errors import DockerUnavailable
+from ..settings import KAFKA_VERSION
 
 IMAGE_ENV = "KAFKA_ASSIGNORS_IMAGE"
 """Any image with ``java`` and ``sh`` on its path and Kafka's jars in ``/opt/kafka/libs``."""
@@ -71,6 +71,6 @@ def require_image(client: Any, image: str) -> None:
         client.images.pull(image)
     except (DockerException, OSError) as error:
         raise DockerUnavailable(
-            f"image {image} is not on this machine and cannot be pulled ({error}); build one by "
-            f"'python -m kafka_assignors.integration.broker.image NAME' and name it by {IMAGE_ENV}"
+            f"image {image} is not on this machine and cannot be pulled ({error}); build one in a "
+            f"checkout of kafka-assignors by 'python .ci/broker_image.py NAME', and name it by {IMAGE_ENV}"
         ) from error

@@ -10,9 +10,9 @@ import pytest
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.history.coordinator_log import CommittedMember, GroupCommitted
 from kafka_assignors.history.events import Event
-from kafka_assignors.integration.members.clients.kafka_python import MemberConfig
+from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.process import MemberProcess
-from kafka_assignors.integration.members.rest import due
+from kafka_assignors.integration.members.stability import due
 from tests.support.histories.stories import renamed
 from tests.support.histories.story import Story
 

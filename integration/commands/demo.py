@@ -23,28 +23,29 @@ from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.election import elect
 
-from .broker import Broker
-from .checker import check
-from .errors import HarnessError
-from .history import History
-from .names import assignor_named
-from .records import Record, read_back, send
-from .report.report import (
+from ..broker import Broker
+from ..checker import check
+from ..errors import HarnessError
+from ..history import History
+from ..members.group import Stable
+from ..records import Record, read_back, send
+from ..registry import assignor_named
+from ..report.report import (
     GroupResult,
     PlacementRow,
     Report,
     SparkResult,
-    StepRow,
     placement_table,
     render_html,
     step_table,
     verdict_lines,
 )
-from .scenario import DEMO_TOPICS, Scenario, scenario
-from .scenario.actions import Join
-from .scenario.play import play
-from .scenario.prefix import prefixed
-from .topics.sandbox import Sandbox
+from ..scenario import DEMO_TOPICS, Scenario, scenario
+from ..scenario.actions import Join
+from ..scenario.prefix import prefixed
+from ..scenario.runner import run_scenario
+from ..topics.sandbox import Sandbox
+from .judged import judged, step_row
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 PARTITIONERS = ("default", "roundrobin", "sticky", "random", "explicit")
@@ -172,7 +173,8 @@ class Demo:
     def _play(self, what: Scenario, name: str, note: Callable[[GroupResult], str] | None = None) -> GroupResult:
         self.console.print(f"[bold]{name}[/]: {what.about}")
 
-        def on_step(step: StepRow) -> None:
+        def on_step(step_name: str, stable: Stable) -> None:
+            step = step_row(step_name, stable)
             self.console.print(
                 f"  {step.name}: generation {step.generation}, elected {step.protocol}, "
                 f"{step.moves} moved, stable in {step.seconds:.2f} s"
@@ -180,9 +182,10 @@ class Demo:
             self.console.print(step_table(step))
 
         with self._doing(name):
-            result = play(
+            ran = run_scenario(
                 what, self.broker, self.history / name, self.run_id, sandbox=self.sandbox, group=name, on_step=on_step
             )
+            result = judged(ran)
         if result.gave_up:
             self._say([f"  not played to its end: {result.gave_up}"])
         result = replace(result, title=name, note=note(result) if note and not result.gave_up else "")

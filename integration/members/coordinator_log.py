@@ -26,10 +26,11 @@ from kafka_assignors.history.coordinator_log import (
     decode,
     partition_of,
 )
-from kafka_assignors.history.events import EventWriter, committed
+from kafka_assignors.history.events import committed
+from kafka_assignors.history.writer import EventWriter
 
+from ..broker.ready import require_broker
 from ..errors import BrokerUnreachable
-from ..topics.reach import require_broker
 
 _CLOSE_S = 10
 """For what is in the log already."""

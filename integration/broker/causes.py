@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..errors import BrokerNotReady
+
 _CAUSES = (
     (
         r"No space left on device|Disk quota exceeded",
@@ -39,6 +41,11 @@ _CAUSES = (
     ),
 )
 _REFUSED = re.compile(r"ConfigException: (?P<words>.+)")
+
+
+def not_ready(message: str, log_tail: str = "") -> BrokerNotReady:
+    """The error of a broker that died or didn't answer in time, with the cause that the end of its log names."""
+    return BrokerNotReady(message, log_tail, cause_of(log_tail))
 
 
 def cause_of(log: str) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kafka_assignors.producers import partition_for_key
 
-from ..names import PEER, is_ours, partitioner_class
+from ..names import PEER, is_ours
+from ..registry import partitioner_class
 
 _KEYED_LIKE_JAVA = ("default", f"{PEER}:default", f"{PEER}:sticky")
 

@@ -16,7 +16,7 @@ from typing import IO
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
-class Watched:
+class ChildProgram:
     """A program under a `watchdog` of its own, which ends it when this process is gone.
 
     Args:

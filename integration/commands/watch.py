@@ -14,8 +14,8 @@ from kafka.errors import KafkaError
 from kafka_assignors.connection import Connection, Right, denied, needing
 from kafka_assignors.core.group import Group, Member
 
-from .errors import HarnessError
-from .topics import Topics
+from ..errors import HarnessError
+from ..topics import Topics
 
 
 class GroupUnknown(HarnessError):

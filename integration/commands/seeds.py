@@ -14,14 +14,15 @@ from pathlib import Path
 
 from kafka_assignors.errors import ConfigError
 
-from .broker import Broker
-from .broker.cluster import Cluster
-from .history.manifest import NAME as MANIFEST
-from .report.report import GroupResult, Report, render_html
-from .scenario import Scenario
-from .scenario.chaos import named, of_client
-from .scenario.play import STEP_S, play
-from .topics.sandbox import Sandbox
+from ..broker import Broker
+from ..broker.cluster import Cluster
+from ..history.manifest import NAME as MANIFEST
+from ..report.report import GroupResult, Report, render_html
+from ..scenario import Scenario
+from ..scenario.chaos import named, of_client
+from ..scenario.runner import STEP_S, run_scenario
+from ..topics.sandbox import Sandbox
+from .judged import judged
 
 VERDICT = "verdict.json"
 _SPAN = re.compile(r"(\d+)\.\.(\d+)")
@@ -79,7 +80,7 @@ def drawn(name: str, seed: int, client: str | None, assignors: Sequence[str], re
     return replace(what, assignors=tuple(assignors) or what.assignors, require=(*what.require, *require))
 
 
-def play_seeds(
+def play_seeds(  # as `run_scenario`
     scenarios: Mapping[int, Scenario],
     broker: Broker | Cluster,
     out: Path,
@@ -97,7 +98,7 @@ def play_seeds(
         out: Gets a folder per seed. One whose run was judged, and is as it was, isn't played again.
         on_row: Called after each, and whether it was there already.
         prefix: Of all their topics and groups.
-        timeout_s: As `play`.
+        timeout_s: As `run_scenario`.
         until: No seed begins after this time (`time.monotonic`); None: all are played.
 
     Returns:
@@ -153,7 +154,8 @@ def _played(
     began = time.monotonic()
     run = uuid.uuid4().hex
     with sandbox:
-        result = play(what, broker, folder / "history", run, sandbox=sandbox, group=what.name, timeout_s=timeout_s)
+        ran = run_scenario(what, broker, folder / "history", run, sandbox=sandbox, group=what.name, timeout_s=timeout_s)
+        result = judged(ran)
     row = _row(seed, what, result, folder, time.monotonic() - began)
     report = Report(f"{what.name}, seed {seed}", str(folder), row.value, (), groups=(result,))
     (folder / "report.html").write_text(render_html(report), "utf-8")

@@ -23,8 +23,8 @@ _GRACE_S = 13
 """For a clean close once the harness is gone; it may never come."""
 
 
-class Orders:
-    """The orders that a member has got, read by its own threads; without `listen` there are none."""
+class Control:
+    """The commands that a member has been sent, read by its own threads; without `listen` there are none."""
 
     def __init__(self) -> None:
         self._may_poll, self._may_assign = threading.Event(), threading.Event()
@@ -60,7 +60,7 @@ class Orders:
         return taken
 
     def listen(self) -> None:
-        """Take orders in the background; end this process when the harness is gone: it alone holds the other end."""
+        """Take commands in the background; end this process when the harness is gone: it alone holds the other end."""
         threading.Thread(target=self._listen, name="parent-watch", daemon=True).start()
 
     def _listen(self) -> None:
@@ -71,7 +71,7 @@ class Orders:
                 try:
                     self._obey(line.decode())
                 except ValueError as error:  # this thread also ends the process with its harness
-                    print(f"not an order: {line!r}: {error}", file=sys.stderr, flush=True)
+                    print(f"not a command: {line!r}: {error}", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_GRACE_S)
         os._exit(3)

@@ -29,26 +29,28 @@ from rich.table import Table
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
-from .broker import KAFKA_VERSION, Broker, start_broker
-from .broker.cluster import Cluster, start_cluster
-from .broker.secured import Certificates
-from .checker import Verdict, check, known_laws
+from ..broker import KAFKA_VERSION, Broker, start_broker
+from ..broker.cluster import Cluster, start_cluster
+from ..broker.secured import Certificates
+from ..checker import Verdict, check, known_laws
+from ..history import History
+from ..members.config import CLIENTS
+from ..members.group import Stable
+from ..registry import assignor_named
+from ..report import timeline_svg
+from ..report.report import GroupResult, Report, render_html, step_table, told_groups, verdict_lines
+from ..scenario import DEMO_TOPICS, SCENARIOS, Scenario
+from ..scenario.chaos import DRAWN, named, of_client
+from ..scenario.file import read_scenario
+from ..scenario.prefix import prefixed
+from ..scenario.runner import STEP_S, require_fit, run_scenario
+from ..topics import Topics
+from ..topics.consent import Intent
+from ..topics.publish import publish
+from ..topics.sandbox import Sandbox, make_new, new_prefix
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
-from .history import History
-from .members.group import CLIENTS
-from .names import assignor_named
-from .report import draw
-from .report.report import GroupResult, Report, StepRow, render_html, step_table, told_groups, verdict_lines
-from .scenario import DEMO_TOPICS, SCENARIOS, Scenario
-from .scenario.chaos import DRAWN, named, of_client
-from .scenario.file import read_scenario
-from .scenario.play import STEP_S, play, require_fit
-from .scenario.prefix import prefixed
+from .judged import judged, step_row
 from .seeds import Row, drawn, play_seeds, seeds_of, summary, together
-from .topics import Topics
-from .topics.consent import Intent
-from .topics.publish import publish
-from .topics.sandbox import Sandbox, make_new, new_prefix
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
@@ -169,7 +171,7 @@ def _folder(out: Path | None) -> Path:
 
 
 @app.command()
-def demo(
+def demo(  # a parameter per option of the command line
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
     config: Config = None,
@@ -211,7 +213,7 @@ def demo(
 
 
 @app.command()
-def run(
+def run(  # a parameter per option of the command line, and the steps of one run in order
     name: Annotated[
         str,
         typer.Argument(metavar="SCENARIO", help=f"{', '.join((*SCENARIOS, *DRAWN))}; or a scenario file, NAME.json."),
@@ -277,7 +279,8 @@ def run(
         console.print(f"{what.name}: {what.about}")
         memory_mb: list[float] = []
 
-        def on_step(step: StepRow) -> None:
+        def on_step(name: str, stable: Stable) -> None:
+            step = step_row(name, stable)
             memory_mb.append(psutil.Process().memory_info().rss / 1e6)
             console.print(
                 f"{step.name}: generation {step.generation}, elected {step.protocol}, "
@@ -297,12 +300,13 @@ def run(
                 )
                 require_fit(what, broker)
                 _require_consent(broker, intent, yes)
-                result = play(
+                ran = run_scenario(
                     what, broker, folder / "history", uuid.uuid4().hex,
                     sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
                 )  # fmt: skip
-            if result.gave_up:
-                print(f"not played to its end: {result.gave_up}", file=sys.stderr)
+            if ran.gave_up:
+                print(f"not played to its end: {ran.gave_up}", file=sys.stderr)
+            result = judged(ran)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
             _publish(console, broker.connection, events_topic, [folder / "history"])
@@ -313,7 +317,7 @@ def run(
         _tell(result.verdict, folder, as_json, told)
 
 
-def _run_seeds(
+def _run_seeds(  # options of the command line
     what: Mapping[int, Scenario],
     broker: Broker | Cluster,
     out: Path | None,
@@ -374,7 +378,7 @@ def judge(
 
 
 @app.command()
-def watch(
+def watch(  # a parameter per option of the command line
     group: Annotated[str, typer.Argument(help="Group id.")],
     bootstrap: Bootstrap = None,
     config: Config = None,
@@ -495,7 +499,7 @@ def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     if drawn is None or drawn.picture is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
     word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(drawn.verdict.value)]
-    draw.png(drawn.picture, file, f"{drawn.title}: verdict {word}")
+    timeline_svg.png(drawn.picture, file, f"{drawn.title}: verdict {word}")
 
 
 def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.report.draw import png, svg
-from kafka_assignors.integration.report.picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Picture, pictures
 from kafka_assignors.integration.report.report import Report, law_rows, render_html, told_groups
+from kafka_assignors.integration.report.timeline_svg import png, svg
+from kafka_assignors.integration.report.timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Picture, pictures
 from tests.support.histories.story import Story, churn
 from tests.support.wellformed import Wellformed
 

@@ -1,4 +1,4 @@
-"""Play a scenario on a broker: real members, one step after the other, then the verdict over the kept history."""
+"""Runs a scenario on a broker with real members, one step after the other. What was run is judged elsewhere."""
 
 from __future__ import annotations
 
@@ -14,27 +14,43 @@ from kafka_assignors.errors import ConfigError
 
 from ..broker import Broker
 from ..broker.cluster import Cluster
-from ..checker import check
 from ..errors import HarnessError, NotSupported
-from ..history import History
-from ..members.group import MemberGroup
+from ..members.group import MemberGroup, Stable
 from ..proxy import Applied, FaultProxy
 from ..records import Sender, read_back
 from ..records.sender import ALL, LEADER
-from ..report.picture import pictures
-from ..report.report import GroupResult, StepRow
 from ..topics.sandbox import Sandbox
 from . import actions as do
 from .catalogue import Scenario, Step
 from .outages import Outages
 from .prefix import prefixed
 
-OnStep = Callable[[StepRow], None]
+OnStep = Callable[[str, Stable], None]
+"""Gets a step's name and the group at rest after it."""
 STEP_S = 40.0
 """How long a group may take to come to rest after a step."""
 
 
-def play(
+@dataclass(frozen=True)
+class ScenarioRun:
+    """A scenario that was run; its history is kept and not judged yet.
+
+    Args:
+        scenario: With the names that its topics had on the broker.
+        group: Group id.
+        folder: The history.
+        steps: Name of each step that was taken, and the group at rest after it.
+        gave_up: Why it wasn't run to its end; empty if it was.
+    """
+
+    scenario: Scenario
+    group: str
+    folder: Path
+    steps: tuple[tuple[str, Stable], ...]
+    gave_up: str = ""
+
+
+def run_scenario(  # each option is one that a command line or a test gives by name
     scenario: Scenario,
     broker: Broker | Cluster,
     folder: Path,
@@ -45,8 +61,8 @@ def play(
     on_step: OnStep | None = None,
     timeout_s: float = STEP_S,
     for_s: float | None = None,
-) -> GroupResult:
-    """Run the scenario, to its end if its group comes to rest after each step, and judge what has happened.
+) -> ScenarioRun:
+    """Run the scenario, to its end if its group comes to rest after each step.
 
     Args:
         scenario: What shall happen.
@@ -67,7 +83,7 @@ def play(
     """
     require_fit(scenario, broker)
     cluster = broker if isinstance(broker, Cluster) else None
-    steps: list[StepRow] = []
+    steps: list[tuple[str, Stable]] = []
     gave_up = ""
     with ExitStack() as stack:
         sandbox = sandbox or stack.enter_context(Sandbox.on(broker))
@@ -95,33 +111,23 @@ def play(
                         break
                     steps.append(stage.take(step))
                     if on_step:
-                        on_step(steps[-1])
+                        on_step(*steps[-1])
             members.drain(timeout_s, committed=scenario.output is not None)
             if scenario.output is not None:
                 read_back(broker.connection, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
             if scenario.lossy:
                 read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
-        except HarnessError as error:  # what has happened is judged, and isn't true
+        except HarnessError as error:  # the verdict over what has happened isn't true
             gave_up = str(error)
             members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
-    history = History.load(folder)
-    verdict = check(history, scenario.require)
-    return GroupResult(
-        title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
-        about=scenario.about,
-        steps=tuple(steps),
-        verdict=verdict,
-        intervals=tuple(verdict.intervals),
-        picture=pictures(history).get(group),
-        gave_up=gave_up,
-    )
+    return ScenarioRun(scenario, group, folder, tuple(steps), gave_up)
 
 
 def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
     """Check that a scenario can be played there, before anything is made.
 
     Raises:
-        NotSupported: As `play`.
+        NotSupported: As `run_scenario`.
     """
     if scenario.nodes > (len(broker.nodes) if isinstance(broker, Cluster) else 1):
         raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
@@ -146,8 +152,8 @@ class _Stage:
     sender: Sender | None = None
     passing: list[Applied] = field(default_factory=list)
 
-    def take(self, step: Step) -> StepRow:
-        """Let a step happen, and wait until the group is at rest."""
+    def take(self, step: Step) -> tuple[str, Stable]:
+        """Let a step happen and wait until the group is at rest; returns both."""
         self.members.step(step.name, self.scenario.gap_ms)
         self.passing.clear()
         for action in step.actions:
@@ -160,15 +166,7 @@ class _Stage:
         stable = self.members.wait_stable(timeout_s=self.timeout_s)
         if any(isinstance(action, do.PauseAtWork) for action in step.actions):
             self.members.wait_committing(self.timeout_s)  # by then its successor has begun
-        return StepRow(
-            step.name,
-            stable.generation,
-            stable.protocol,
-            stable.owned,
-            len(stable.moves),
-            stable.seconds,
-            stable.mono_ns,
-        )
+        return step.name, stable
 
     def join(self, action: do.Join) -> None:
         """As `MemberGroup.start`."""

@@ -21,20 +21,23 @@ from typing import Any, Protocol
 from kafka_assignors.connection.properties import render
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, UnknownName
-from kafka_assignors.history.events import EventWriter, partitions_json
+from kafka_assignors.history.events import partitions_json
+from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.jvm import java, kafka_jars
 
-from ...broker import KAFKA_VERSION
-from ...broker.settings import LOGGER_FLAGS
-from ...errors import NotSupported
-from ...history.coordinator import CoordinatorLog, Joined
-from ...names import JAVA_ASSIGNORS, assignor_named
-from ...processes.watched import Watched
-from ..process import MemberProcess, python
-from ..transformers import java as transformer
-from .kafka_python import MemberConfig, runs
+from ..broker import KAFKA_VERSION
+from ..broker.settings import LOGGER_FLAGS
+from ..errors import NotSupported
+from ..names import JAVA_ASSIGNORS
+from ..processes.child import ChildProgram
+from ..processes.python import python_command
+from ..registry import assignor_named
+from .clients.kafka_python import runs
+from .config import JAVA, VERIFIABLE, MemberConfig
+from .coordinator_log import CoordinatorLog, Joined
+from .process import MemberProcess
+from .transformers import java as transformer
 
-JAVA, CONFLUENT, VERIFIABLE = "java", "confluent", "verifiable"
 CONFLUENT_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 """librdkafka takes no others."""
 
@@ -74,7 +77,7 @@ def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
 
     Its assignors are any of `names.assignor_named`; those that Java has are named as Java names them.
     """
-    return python("kafka_assignors.integration.verifiable_member", *_options(config, properties))
+    return python_command("kafka_assignors.integration.verifiable_member", *_options(config, properties))
 
 
 def _offered(config: MemberConfig) -> list[str]:
@@ -132,7 +135,7 @@ def confluent_command(config: MemberConfig, path: Path) -> list[str]:
         if config.output is None
         else "kafka_assignors.integration.members.transformers.confluent"
     )
-    return python(what, str(path))
+    return python_command(what, str(path))
 
 
 def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
@@ -261,7 +264,7 @@ class VerifiableProcess(MemberProcess):
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
-        self._program = Watched(line, self._said)
+        self._program = ChildProgram(line, self._said)
         self._telling = Telling(config.member, log)
         pid = self._program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
@@ -297,7 +300,7 @@ class VerifiableProcess(MemberProcess):
             f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer polls without a stop"
         )
 
-    def order(self, what: str) -> None:
+    def command(self, what: str) -> None:
         """Not in its protocol."""
         raise NotSupported(
             f"member {self.config.member!r} runs {self.config.client}, which can't be told to {what.partition(' ')[0]}"

@@ -1,4 +1,4 @@
-"""Orders to a member: bad ones are told, and the process still ends with its harness."""
+"""Commands to a member: bad ones are told, and the process still ends with its harness."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import sys
 
 PROGRAM = """
 import time
-from kafka_assignors.integration.members.orders import Orders
+from kafka_assignors.integration.members.control import Control
 
-orders = Orders()
-orders.listen()
-while not orders.stalls:
+control = Control()
+control.listen()
+while not control.stalls:
     time.sleep(0.01)
-print("stalls", orders.subscription(), flush=True)
+print("stalls", control.subscription(), flush=True)
 time.sleep(60)
 """
 BAD = (b"dance\n", b"subscribe {\n", b'subscribe {"topics": 7}\n', b"subscribe []\n", b"\xff\n", b"\n")
 
 
-def test_a_bad_order_is_told_and_the_next_ones_count() -> None:
+def test_a_bad_command_is_told_and_the_next_ones_count() -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe) as member:
         assert member.stdin is not None
@@ -33,6 +33,6 @@ def test_a_bad_order_is_told_and_the_next_ones_count() -> None:
     assert member.returncode == -15
     lines = told.decode().splitlines()
     assert len(lines) == len(BAD)
-    assert all(line.startswith("not an order: ") for line in lines)
+    assert all(line.startswith("not a command: ") for line in lines)
     assert "'dance' is none of stall, stall-assign, go, subscribe" in lines[0]
     assert 'subscribe takes {"topics": […]} or {"pattern": "…"}' in lines[2]

@@ -1,6 +1,6 @@
 """Build an image for the `docker` backend where no registry can be reached.
 
-Run by ``python -m kafka_assignors.integration.broker.image``.
+Run in a checkout by ``.venv/bin/python .ci/broker_image.py``.
 
 Debian's base system and its Java from the mirror that apt is configured with (``debootstrap``), and the pinned Kafka
 jars in ``/opt/kafka/libs``, as the official image has them. It is started as the official one is: ``KAFKA_A_B=c`` in
@@ -22,11 +22,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_assignors.errors import KafkaAssignorsError, MachineError
+from kafka_assignors.integration.broker import KAFKA_VERSION
+from kafka_assignors.integration.broker.nodes.docker import docker_problem
+from kafka_assignors.integration.errors import DockerUnavailable
 from kafka_assignors.jvm import kafka_jars
-
-from ..errors import DockerUnavailable
-from . import KAFKA_VERSION
-from .docker import docker_problem
 
 DEFAULT_NAME = "kafka-assignors-broker"
 _PACKAGES = "default-jre-headless,ca-certificates"
@@ -158,9 +157,7 @@ def _remove(root: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line: build, print the image's name; 0 done, 3 could not."""
-    parser = argparse.ArgumentParser(
-        prog="python -m kafka_assignors.integration.broker.image", description="Build a broker image."
-    )
+    parser = argparse.ArgumentParser(prog=".ci/broker_image.py", description="Build a broker image.")
     parser.add_argument("name", nargs="?", default=DEFAULT_NAME, help="without the version (default: %(default)s)")
     parser.add_argument("--kafka", default=KAFKA_VERSION, metavar="VERSION", help="default: %(default)s")
     options = parser.parse_args(arguments)

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from kafka_assignors.errors import MachineError
 
-from .picture import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, Picture
+from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, Picture
 
 # Okabe-Ito: told apart by colour-blind readers, on light and dark ground.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")

@@ -12,7 +12,7 @@ from kafka_assignors.kafka_python.leader import leader_racks, partition_counts, 
 
 
 class Listening(Protocol):
-    """Whom an `AssignorTap` tells."""
+    """Whom an `ObservedAssignor` tells."""
 
     def write(self, kind: str, **data: Any) -> None:
         """Write an event."""
@@ -30,7 +30,7 @@ class Listening(Protocol):
         """The leader assigns; what this takes, its assign takes."""
 
 
-class AssignorTap(AbstractPartitionAssignor):
+class ObservedAssignor(AbstractPartitionAssignor):
     """Any kafka-python assignor, with its calls told to a listener.
 
     kafka-python calls no rebalance callback when nothing changes, so `on_assignment` is the only sign of each

@@ -1,0 +1,87 @@
+"""Starts a broker of any backend, or finds the one that runs already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafka_assignors.connection import Connection
+from kafka_assignors.errors import ConfigError, UnknownName
+
+from .broker import Broker
+from .settings import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    from .secured import Certificates
+
+BACKENDS = ("jvm", "shared", "docker", "external")
+
+
+def start_broker(  # options of one broker, given by name
+    backend: str = "jvm",
+    *,
+    bootstrap: str | Connection | None = None,
+    port: int | None = None,
+    rack: str = "a",
+    directory: Path | None = None,
+    version: str = KAFKA_VERSION,
+    timeout_s: float = 60,
+    settings: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
+) -> Broker:
+    """Start a broker, or find the named one, and wait until it answers a Metadata request with a broker in it.
+
+    However this process ends (also by SIGKILL), the broker ends with it, unless it is an external one.
+
+    Args:
+        backend: ``jvm`` (a child process; needs pip's packages only), ``shared`` (a server within a child process, as
+            in a cluster of that backend: restarts in half a second, cannot be killed), ``docker`` (a container of
+            `KAFKA_ASSIGNORS_IMAGE`, default ``apache/kafka:<version>``) or ``external``.
+        bootstrap: ``host:port`` of the external broker, or a connection to it; only with that backend.
+        port: Client port on 127.0.0.1; a free one by default.
+        rack: Its ``broker.rack``.
+        directory: Where data and log go (``jvm`` only). A temporary folder by default, removed by `close`; a named
+            one is kept, and what it holds is served again.
+        version: Kafka's version; it must be pinned (``jvm``, ``shared``) or be the image's tag (``docker``).
+        timeout_s: Seconds until it must be ready.
+        settings: Broker settings beside or instead of the harness's own.
+        certificates: Start a second listener for users, with TLS by these, SCRAM-SHA-512 and ACLs: `Broker.secured`
+            (``jvm`` and ``shared`` only).
+
+    Raises:
+        UnknownName: No such backend or version.
+        ConfigError: Arguments that do not go together.
+        PortTaken: `port` is in use; said before anything starts.
+        BrokerNotReady: It died or was too slow; the end of its log is in the message.
+        BrokerUnreachable: Nothing answers at `bootstrap`.
+        DockerUnavailable: No Docker engine, or no image.
+        MachineError: Java or jars are missing and cannot be fetched.
+    """
+    if backend not in BACKENDS:
+        raise UnknownName("broker backend", backend, BACKENDS)
+    if (backend == "external") != (bootstrap is not None):
+        named = None if bootstrap is None else str(bootstrap)
+        raise ConfigError(
+            f"backend {backend!r} and bootstrap {named!r} do not go together: name the address of an external "
+            "broker, and of no other (backend='external', bootstrap='host:port')"
+        )
+    if directory is not None and backend != "jvm":
+        raise ConfigError(f"directory={str(directory)!r} is for backend 'jvm'; {backend!r} keeps its own data")
+    if certificates is not None and backend not in ("jvm", "shared"):
+        raise ConfigError(f"a secured listener is for the backends 'jvm' and 'shared', not {backend!r}")
+    if backend == "external":
+        from .external import ExternalBroker
+
+        assert bootstrap is not None
+        return ExternalBroker(bootstrap, timeout_s=min(timeout_s, 5))
+    if backend == "docker":
+        from .nodes.containers import DockerBroker
+
+        return DockerBroker(port=port, rack=rack, version=version, timeout_s=timeout_s, settings=settings or {})
+    from .jvm import JvmBroker
+
+    return JvmBroker(
+        shared=backend == "shared", port=port, rack=rack, directory=directory, version=version, timeout_s=timeout_s,
+        settings=settings or {}, certificates=certificates,
+    )  # fmt: skip

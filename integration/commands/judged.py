@@ -1,0 +1,38 @@
+"""What was run -> the verdict over its history, as the page and the tables show it."""
+
+from __future__ import annotations
+
+from ..checker import check
+from ..history import History
+from ..members.group import Stable
+from ..report.report import GroupResult, StepRow
+from ..report.timeline_view import pictures
+from ..scenario.runner import ScenarioRun
+
+
+def judged(ran: ScenarioRun) -> GroupResult:
+    """Judge the history that a scenario's run has left."""
+    history, scenario = History.load(ran.folder), ran.scenario
+    verdict = check(history, scenario.require)
+    return GroupResult(
+        title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
+        about=scenario.about,
+        steps=tuple(step_row(name, stable) for name, stable in ran.steps),
+        verdict=verdict,
+        intervals=tuple(verdict.intervals),
+        picture=pictures(history).get(ran.group),
+        gave_up=ran.gave_up,
+    )
+
+
+def step_row(name: str, stable: Stable) -> StepRow:
+    """A step of a run, and the group at rest after it, as a row."""
+    return StepRow(
+        name,
+        stable.generation,
+        stable.protocol,
+        stable.owned,
+        len(stable.moves),
+        stable.seconds,
+        stable.mono_ns,
+    )

@@ -1,0 +1,94 @@
+"""Names (see `names`) -> assignors and partitioners, ready to be given to kafka-python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+from kafka_assignors.errors import ConfigError, UnknownName
+
+from .names import PEER, is_ours, options_of
+
+_PEER_ASSIGNORS = {
+    "range": "kafka.coordinator.assignors.range:RangePartitionAssignor",
+    "roundrobin": "kafka.coordinator.assignors.roundrobin:RoundRobinPartitionAssignor",
+    "sticky": "kafka.coordinator.assignors.sticky.sticky_assignor:StickyPartitionAssignor",
+    "cooperative-sticky": "kafka.coordinator.assignors.cooperative_sticky:CooperativeStickyAssignor",
+}
+_PEER_PARTITIONERS = {
+    "default": "kafka.partitioner.default:DefaultPartitioner",
+    "sticky": "kafka.partitioner.sticky:StickyPartitioner",
+}
+
+
+def assignor_named(name: str, rack: str | None = None) -> Any:
+    """A new assignor for kafka-python; `rack` is the member's and goes to ours, as others don't know of it.
+
+    Raises:
+        UnknownName: Nothing has this name; the message lists the known ones.
+        ConfigError: ``module:Class`` can't be imported or made, or ours has no such options.
+    """
+    if not is_ours(name):
+        return _made("assignor", name, _foreign("assignor", name, _PEER_ASSIGNORS), {})
+    from kafka_assignors.kafka_python import assignor
+
+    bare, options = options_of(name)
+    return _made("assignor", bare, assignor(bare), {"rack": rack, **options})
+
+
+def partitioner_named(name: str, **settings: Any) -> Any:
+    """A new partitioner for kafka-python, made with `settings`.
+
+    Raises:
+        UnknownName: Nothing has this name; the message lists the known ones.
+        ConfigError: ``module:Class`` can't be imported or made.
+    """
+    return _made("partitioner", name, partitioner_class(name), settings)
+
+
+def settings_of_partitioner(name: str) -> frozenset[str]:
+    """The names of the arguments that a partitioner can be made with.
+
+    Raises:
+        UnknownName, ConfigError: As `partitioner_named`.
+    """
+    return frozenset(signature(partitioner_class(name)).parameters)
+
+
+def partitioner_class(name: str) -> Callable[..., Any]:
+    """The class behind a partitioner's name.
+
+    Raises:
+        UnknownName, ConfigError: As `partitioner_named`.
+    """
+    if not is_ours(name):
+        return _foreign("partitioner", name, _PEER_PARTITIONERS)
+    from kafka_assignors.producers.kafka_python import PARTITIONERS
+
+    if name not in PARTITIONERS:
+        raise UnknownName("partitioner", name, [*PARTITIONERS, *(f"{PEER}:{n}" for n in _PEER_PARTITIONERS)])
+    return PARTITIONERS[name]
+
+
+def _foreign(what: str, name: str, peers: Mapping[str, str]) -> Callable[..., Any]:
+    place, _, attribute = name.partition(":")
+    if place == PEER:
+        if attribute not in peers:
+            raise UnknownName(what, name, [f"{PEER}:{n}" for n in peers])
+        place, _, attribute = peers[attribute].partition(":")
+    try:
+        found: Callable[..., Any] = getattr(import_module(place), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{what} {name!r}: {error}; name one as module:Class that can be imported here") from error
+    return found
+
+
+def _made(what: str, name: str, make: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    try:
+        return make(**settings)
+    except TypeError as error:
+        raise ConfigError(
+            f"{what} {name!r} can't be made with {', '.join(settings) or 'no arguments'}: {error}"
+        ) from error

@@ -1,0 +1,60 @@
+"""Writes events of one source to a history's file, as they happen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from .events import COMMON, Event
+
+
+class EventWriter:
+    """Append events of one source to a JSON lines file: one unbuffered write per line, so a killed process tears at
+    most its last line. `close` seals the file by a last event, ``end``, with the SHA-256 of all lines before it.
+
+    Args:
+        path: The file; made together with its folder, appended to when it exists.
+        run: Id of the run, on every line.
+        src: Source, on every line.
+        common: group, member, incarnation, client, instance_id: fields of every line.
+    """
+
+    def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[bytes] = path.open("ab", buffering=0)
+        self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
+        self._seq, self._digest = 0, hashlib.sha256()
+
+    def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
+        """Write one event now and return it. group, member, incarnation, pid, … given here override the writer's."""
+        common = {**self._common, **{k: data.pop(k) for k in tuple(data) if k in COMMON}}
+        event = Event(
+            kind=kind, run=self._run, src=self._src, seq=self._seq, data=data,
+            ts_ns=time.time_ns() if ts_ns is None else ts_ns,
+            mono_ns=time.monotonic_ns() if mono_ns is None else mono_ns, **common,
+        )  # fmt: skip
+        line = event.to_json().encode() + b"\n"
+        self._file.write(line)
+        self._digest.update(line)
+        self._seq += 1
+        return event
+
+    def close(self) -> None:
+        """Seal and close the file; writing after that raises ValueError. May be called twice."""
+        if not self._file.closed:
+            self.write("end", sha256=self._digest.hexdigest())
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file without a seal: its writer knows that something is missing. May be called twice."""
+        self._file.close()
+
+    def __enter__(self) -> EventWriter:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
