@@ -27,8 +27,8 @@ from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire import compact
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.kafka_python import assignors as kafka_python
-from tests.kafka_python.test_assignors import cluster as kafka_python_cluster
-from tests.kafka_python.test_assignors import join, plain
+from tests.support.kafka_python.joins import cluster as kafka_python_cluster
+from tests.support.kafka_python.joins import join, plain
 
 NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config")]
 OWN = [name for name in NAMES if name not in compact.JAVAS]

@@ -20,7 +20,7 @@ from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
-from tests.support.histories.polling import DEADLINE_S
+from tests.support.kafka_python.polling import DEADLINE_S
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker

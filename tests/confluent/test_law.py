@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.integration.checker import check
-from tests.integration.history.test_schema import faults
+from tests.support.histories.schema import faults
 from tests.support.histories.story import Story
 
 

@@ -31,6 +31,7 @@ from kafka_assignors.integration.topics import Topics, create_topics
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
+from tests.support.connection.scenarios import short_scenario
 from tests.support.places import ROOT
 
 ENDS_S, JOINS_S = 540, 60
@@ -202,14 +203,6 @@ def test_commands_that_read(options: Options, secured: Secured, orders: str, wat
         assert done.exit_code == 0, (words, done.output, done.exception)
         assert says in done.stdout
         assert not any(secret in done.output for secret in user.secrets)
-
-
-def short_scenario(folder: Path, *further: Mapping[str, Any], **fields: Any) -> str:
-    """A file with a scenario in which records are sent."""
-    steps = [{"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]}, *further]
-    said = {"topics": {"orders": 4}, "rate_per_s": 50, "steps": steps, **fields}
-    (file := folder / "short.json").write_text(json.dumps(said))
-    return str(file)
 
 
 @BOTH_WAYS

@@ -25,13 +25,12 @@ from kafka_assignors.aiokafka import RangeAssignor as AioRange
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
-from kafka_assignors.integration import demo
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.commands import demo
 from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.integration.commands.watch import GroupWatcher
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.__main__ import app as producers
-from tests.connection.test_commands import short_scenario
 from tests.support.connection.least import (
     GROW,
     MAKE_EVENTS,
@@ -42,6 +41,7 @@ from tests.support.connection.least import (
     WRITE_EVENTS,
     WRITE_TOPIC,
 )
+from tests.support.connection.scenarios import short_scenario
 
 ENDS_S = 20
 _COUNTER = itertools.count()

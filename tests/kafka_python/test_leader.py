@@ -21,8 +21,8 @@ from kafka_assignors.core.wire.protocol import Subscription
 from kafka_assignors.errors import WireError
 from kafka_assignors.kafka_python import consumer as kafka_consumer
 from kafka_assignors.kafka_python import leader as kafka_leader
-from tests.kafka_python.test_assignors import cluster
 from tests.support.assignors import golden
+from tests.support.kafka_python.joins import cluster
 
 GIVEN = {"orders": [0, 5], "payments": [1]}
 DATA = protocol.encode_assignment(protocol.AssignedPartitions(GIVEN))

@@ -14,7 +14,7 @@ from kafka.structs import MemberState
 
 from kafka_assignors import RangeAssignor
 from kafka_assignors.integration.broker import Broker
-from tests.support.histories.polling import Polling
+from tests.support.kafka_python.polling import Polling
 from tests.support.waiting import until
 
 POLL_MS = 100

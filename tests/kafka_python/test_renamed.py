@@ -14,7 +14,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.kafka_python import consumer as kafka_consumer
-from tests.support.histories.renamed import NEW, SOME
+from tests.support.kafka_python.renamed import NEW, SOME
 from tests.support.places import ROOT
 
 NAMES = sorted({name for private in kafka_consumer.PRIVATE for name in private.path.split(".")})
@@ -32,7 +32,7 @@ def lives(
     kafka_admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1} for topic in topics})
     kafka_admin.wait_for_topics(topics)
     names = ["", *FOUND_BY, *NAMES]
-    command = [sys.executable, "-m", "tests.support.histories.renamed", str(tmp_path_factory.mktemp("renamed"))]
+    command = [sys.executable, "-m", "tests.support.kafka_python.renamed", str(tmp_path_factory.mktemp("renamed"))]
     command += [kafka_broker.bootstrap, json.dumps(names), json.dumps(topics)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=ROOT, env=os.environ)
     assert done.returncode == 0, done.stderr[-4000:]

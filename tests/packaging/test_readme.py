@@ -13,16 +13,9 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.producers import partition_for_key
 from tests.support.places import ROOT
 from tests.support.producers.reading import read_back
+from tests.support.readme import README, example
 
-README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 KEYS = (b"alice", b"bob", b"carol")
-
-
-def example(word: str) -> str:
-    """The one Python example of the README that has this word."""
-    (block,) = (b for b in BLOCKS if word in b)
-    return block
 
 
 CONSUMERS = (

@@ -7,41 +7,23 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import time
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.ports import free_ports
 from kafka_assignors.integration.records import Record, send
-from kafka_assignors.jvm import spark_jars, spark_java_home
+from kafka_assignors.jvm import spark_jars
 from kafka_assignors.producers import partition_for_key
+from tests.support.pipeline.clusters import JVM, SETTINGS, SPARK, environment
 from tests.support.places import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
-SPARK = Path(pyspark.__file__).parent
-# Five JVMs share this machine, none lives long enough for its second compiler to pay.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-SETTINGS = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.default.parallelism": "2",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": JVM,
-    "spark.executor.extraJavaOptions": JVM,
-}
-
-
-def environment() -> dict[str, str]:
-    settings = {"JAVA_HOME": str(spark_java_home()), "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable}
-    ours = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")  # of the session that other tests share
-    return {**{k: v for k, v in os.environ.items() if k not in ours}, **settings, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @contextlib.contextmanager

@@ -80,7 +80,7 @@ def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTop
         producer.send(topic, None, b"key-9").get(30)
     with MemberGroup(kafka_broker.bootstrap, group=topic, folder=history, run="r") as group:
         for member in ("m1", "m2"):
-            group.start(member, topics=[topic], assignors=["tests.support.histories.planted:Doubling"])
+            group.start(member, topics=[topic], assignors=["tests.support.integration.planted:Doubling"])
             group.wait_stable()
         group.kill("m1")
         group.wait_stable()

@@ -18,8 +18,9 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.jvm import spark_jars
 from kafka_assignors.jvm.jars import locked_jars
-from tests.pipeline.test_cluster import ROOT, SETTINGS, SPARK, environment
+from tests.support.pipeline.clusters import SETTINGS, SPARK, environment
 from tests.support.pipeline.formats import ODD
+from tests.support.places import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 

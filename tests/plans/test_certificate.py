@@ -19,8 +19,8 @@ from kafka_assignors.plans import prices
 from kafka_assignors.plans.certificate import LARGEST, Certificate, bound, check, positions, score
 from kafka_assignors.plans.plan import Plan, plan
 from kafka_assignors.plans.prices import certify
-from tests.core.sticky.test_objective import drawn, worth
 from tests.support.assignors import fuzz, golden
+from tests.support.assignors.objectives import drawn, worth
 
 SMALL = {
     "W1": workloads.Parameters(1, 200, 20, 1),

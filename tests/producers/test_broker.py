@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import closing
 
 import pytest
-from kafka import KafkaProducer
 from kafka.admin import NewPartitions
 
 from kafka_assignors.producers import (
@@ -22,18 +20,10 @@ from kafka_assignors.producers import (
 )
 from tests.support.producers.naive import NaiveRoundRobin
 from tests.support.producers.reading import DEADLINE_S, read_back
+from tests.support.producers.sender import producer
 from tests.support.waiting import finished
 
 pytestmark = pytest.mark.broker
-
-
-def producer(broker, partitioner, **settings):
-    return closing(
-        KafkaProducer(
-            bootstrap_servers=broker.bootstrap, partitioner=partitioner, acks="all", metrics_enabled=False,
-            **{"linger_ms": 0, **settings},
-        )
-    )  # fmt: skip
 
 
 @pytest.mark.source("KAFKA-9965")

@@ -20,9 +20,9 @@ from scipy.stats import chisquare
 from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.broker.java import LiveJava
 from kafka_assignors.producers import DefaultPartitioner, RoundRobinPartitioner, aiokafka, confluent, partition_for_key
-from tests.producers.test_broker import producer
 from tests.support.producers.naive import NaiveRoundRobin
 from tests.support.producers.reading import read_back
+from tests.support.producers.sender import producer
 
 pytestmark = pytest.mark.broker
 DEADLINE_S = 120

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
-from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.producers import (
     DefaultPartitioner,
     ExplicitPartitioner,
@@ -24,33 +22,20 @@ from kafka_assignors.producers import (
     UniformPartitioner,
     partition_for_key,
 )
-from tests.producers.test_broker import producer
 from tests.support.producers.reading import read_back
+from tests.support.producers.sender import producer
+from tests.support.producers.shares import DEADLINE_S, lie, share
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
-DEADLINE_S = 60
 # Ended brokers are noticed soon, and a record waits for its new leader.
 PATIENT = {"request_timeout_ms": 5000, "retry_backoff_ms": 100, "metadata_max_age_ms": 1000, "linger_ms": 5}
-
-
-@pytest.fixture
-def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
-    """The session's cluster, whole again afterwards."""
-    yield kafka_cluster
-    kafka_cluster.restore()
 
 
 def send(sending: Any, topic: str, numbers: range) -> list[int]:
     """The partitions of records without a key, acknowledged."""
     futures = [sending.send(topic, b"%0100d" % i) for i in numbers]
     return [future.get(DEADLINE_S).partition for future in futures]
-
-
-def lie(cluster: Cluster, topic: str, placed: list[int]) -> bool:
-    """Record i lies on the partition that its acknowledgement named, once."""
-    found = sorted((int(value), partition) for partition, _, value in read_back(cluster, topic, len(placed)))
-    return found == list(enumerate(placed))
 
 
 def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic):
@@ -149,10 +134,6 @@ def test_a_leader_that_is_late_gets_nothing_until_it_acknowledges_again(cluster,
         until(lambda: place(60) & theirs, "node 3 is back", DEADLINE_S)
         placed = [future.get(DEADLINE_S).partition for future in sent]
     assert lie(cluster, topic, placed)
-
-
-def share(placed: list[int], partitions: set[int]) -> float:
-    return sum(partition in partitions for partition in placed) / len(placed)
 
 
 @pytest.mark.source("KIP-1123")

@@ -17,7 +17,7 @@ from kafka_assignors.core.group import TopicPartition, options
 from kafka_assignors.core.strategies import STRATEGIES, Strategy, strategy
 from kafka_assignors.core.wire import compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
-from tests.kafka_python.test_assignors import cluster, join
+from tests.support.kafka_python.joins import cluster, join
 
 STICKY: list[dict[str, Any]] = [
     {},

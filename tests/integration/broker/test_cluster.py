@@ -19,8 +19,8 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker.cluster import Cluster, Node, start_cluster
 from kafka_assignors.integration.broker.ready import nodes
 from kafka_assignors.integration.errors import BrokerNotReady
+from tests.support.integration.readback import read
 from tests.support.places import ROOT
-from tests.support.readback import read
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker

@@ -13,8 +13,8 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
 from kafka_assignors.integration.broker.ready import nodes
+from tests.support.integration.readback import read
 from tests.support.places import ROOT
-from tests.support.readback import read
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.docker]

@@ -20,18 +20,9 @@ from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.broker.secured import Certificates
 from tests.support.connection.least import NEEDED
 from tests.support.histories.story import seal
+from tests.support.integration.commands import LIMIT_S, integration, spawn
 from tests.support.places import ROOT
 from tests.support.producers.reading import read_whole
-
-LIMIT_S = 120
-
-
-def integration(*args: str, cwd: Path = ROOT, timeout_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_assignors.integration", *args]
-    # No terminal, whoever runs the tests: the command would ask there.
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd, check=False
-    )
 
 
 def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -48,13 +39,6 @@ def await_line(process: subprocess.Popen[str], pattern: str) -> str:
             return line
         assert time.monotonic() < deadline, "".join(seen)
     pytest.fail(f"no line like {pattern!r}; exit {process.wait()}:\n{''.join(seen)}")
-
-
-def spawn(started: list[subprocess.Popen[str]], *args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-u", "-m", "kafka_assignors.integration", *args]
-    pipe = subprocess.PIPE
-    started.append(subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=ROOT))
-    return started[-1]
 
 
 def test_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka_assignors import CooperativeStickyAssignor
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.scenario import DEMO_TOPICS
-from tests.integration.commands.test_cli import ROOT, integration, spawn
 from tests.support.footprint import footprint
+from tests.support.integration.commands import integration, spawn
+from tests.support.places import ROOT
 
 pytestmark = pytest.mark.broker
 THEIRS = {**DEMO_TOPICS, "audit": 5, "rebalances": 1, "coming-a": 1}
@@ -107,7 +108,7 @@ def test_an_interrupted_run_removes_what_it_made(
 
 def test_a_run_that_fails_removes_what_it_made(unchanged: Broker, tmp_path: Any) -> None:
     done = integration(
-        *("run", "churn", "--assignor", "tests.support.histories.planted:Raising", "--timeout-s", "20"),
+        *("run", "churn", "--assignor", "tests.support.integration.planted:Raising", "--timeout-s", "20"),
         *("--bootstrap", unchanged.bootstrap, "--yes", "--out", str(tmp_path / "out")),
     )
 

@@ -11,8 +11,8 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.errors import HarnessError
 from kafka_assignors.integration.topics.publish import publish
-from tests.integration.commands.test_cli import integration
 from tests.support.histories.story import churn
+from tests.support.integration.commands import integration
 from tests.support.producers.reading import read_whole
 
 

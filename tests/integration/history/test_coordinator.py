@@ -15,7 +15,7 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
-from tests.integration.history.test_schema import faults
+from tests.support.histories.schema import faults
 from tests.support.histories.story import churn
 
 MakeGroup = Callable[..., MemberGroup]

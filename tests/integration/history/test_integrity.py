@@ -16,7 +16,7 @@ from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History, manifest
 from kafka_assignors.integration.history.schema import fault_of
 from kafka_assignors.integration.recording import RunFile
-from tests.integration.history.test_schema import VALIDATOR
+from tests.support.histories.schema import VALIDATOR
 from tests.support.histories.story import MS, Story, churn, seal
 
 pytestmark = pytest.mark.invented

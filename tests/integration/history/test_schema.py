@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,9 @@ from kafka_assignors.history import events
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
-from tests.integration.checker.judge.test_truncation import unclean
+from tests.support.histories.schema import SCHEMA, faults
 from tests.support.histories.story import Story, churn, given_up
-
-SCHEMA: dict[str, Any] = json.loads(
-    files("kafka_assignors.integration.history").joinpath("history.schema.json").read_text("utf-8")
-)
-VALIDATOR = Draft202012Validator(SCHEMA)
-
-
-def faults(line: str) -> list[str]:
-    return [f"{error.json_path}: {error.message[:200]}" for error in VALIDATOR.iter_errors(json.loads(line))]
+from tests.support.histories.truncation import unclean
 
 
 def test_the_schema_is_one_and_of_this_version() -> None:

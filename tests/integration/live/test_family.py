@@ -18,7 +18,7 @@ from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.registry import assignor_named
-from tests.integration.live.test_racks import PLACED, RACK_OF_NODE, one_leaves
+from tests.support.integration.racks import PLACED, RACK_OF_NODE, one_leaves
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]

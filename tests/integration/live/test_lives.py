@@ -21,7 +21,7 @@ from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender, read_back
 from kafka_assignors.integration.topics import create_topics
 from kafka_assignors.kafka_python import ASSIGNORS
-from tests.integration.scenario.test_scenarios import read_twice
+from tests.support.integration.records import read_twice
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 TOGETHER = 5

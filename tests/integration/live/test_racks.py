@@ -14,16 +14,9 @@ from kafka_assignors.integration.broker.java import LiveJava
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
+from tests.support.integration.racks import NAMES, PLACED, RACK_OF_NODE, one_leaves
 
 pytestmark = [pytest.mark.broker, pytest.mark.source("KIP-881")]
-
-RACK_OF_NODE = {1: "a", 2: "b", 3: "c"}
-NAMES = {"ma": "a", "mb": "b", "mc": "c"}  # member -> rack
-PLACED = {
-    # every third partition in the same rack: a range without racks gives each member one partition of each
-    "one replica": [[1], [2], [3]] * 3,
-    "two replicas": [[1, 2], [2, 3], [3, 1]] * 3,
-}
 
 
 @pytest.fixture
@@ -97,18 +90,6 @@ def test_range_with_racks_is_what_javas_own_class_computes(replicas, group, kafk
     for members in committed:
         given = {m["member_id"]: [(tp["topic"], tp["partition"]) for tp in m["assigned"]] for m in members}
         assert given == java_range(kafka_java, topic, placed, members)
-
-
-def one_leaves(members: MemberGroup, topic: str, assignor: str) -> tuple[Stable, Stable]:
-    """The group of all three, and after the one in rack c has left."""
-    for name, rack in NAMES.items():
-        members.start(name, [topic], [assignor], rack=rack)
-    three = members.wait_stable(timeout_s=60)
-    members.step("mc leaves")
-    members.stop("mc")
-    two = members.wait_stable(timeout_s=60)
-    members.close()
-    return three, two
 
 
 def java_range(java: LiveJava, topic: str, placed: list[list[int]], members: list[Any]) -> dict[str, Any]:

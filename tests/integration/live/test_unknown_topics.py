@@ -12,7 +12,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.integration.broker import Broker
-from tests.support.histories.polling import Polling
+from tests.support.kafka_python.polling import Polling
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer
 from kafka_assignors import aiokafka
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.kafka_python import assignors as kafka_python
-from tests.support.histories.polling import DEADLINE_S, Polling
+from tests.support.kafka_python.polling import DEADLINE_S, Polling
 
 pytestmark = pytest.mark.broker
 PARTITIONS = 6

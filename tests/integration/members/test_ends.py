@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from kafka_assignors.integration.broker import Broker
-from tests.integration.members.test_member import GONE_S, gone
+from tests.support.integration.members import GONE_S, gone
 
 SUITE = """
 import signal

@@ -14,7 +14,7 @@ from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
-from tests.support.histories.planted import Custom
+from tests.support.integration.planted import Custom
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]
@@ -26,7 +26,7 @@ def test_the_broker_elects_what_the_vote_gives(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = kafka_topic(partitions=4)
-    custom = "tests.support.histories.planted:Custom"
+    custom = "tests.support.integration.planted:Custom"
     lists = {
         "c1": ["range", "roundrobin", custom],
         "c2": ["range", "roundrobin", "sticky"],
@@ -50,7 +50,7 @@ def test_an_assignor_of_ones_own_wins_where_all_offer_it(unjudged_group: MakeGro
     topic = kafka_topic(partitions=2)
     group = unjudged_group()
     for name in ("m1", "m2"):
-        group.start(name, [topic], ["tests.support.histories.planted:Custom", "range"])
+        group.start(name, [topic], ["tests.support.integration.planted:Custom", "range"])
 
     assert group.wait_stable().protocol == "custom"
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -20,12 +18,11 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.coordinator_log import Joined
 from kafka_assignors.integration.members.group import MemberGroup
-from kafka_assignors.integration.members.verifiable_process import Telling
 from kafka_assignors.integration.records import Sender
-from tests.integration.members.test_member import GONE_S, gone
 from tests.support.histories.story import seal
+from tests.support.integration.java_members import told
+from tests.support.integration.members import GONE_S, gone
 from tests.support.waiting import until
 
 MakeGroup = Callable[..., MemberGroup]
@@ -44,30 +41,6 @@ CONSUMED = """
 COMMITTED = (
     '{"timestamp":460,"name":"offsets_committed","offsets":[{"topic":"t","partition":1,"offset":7}],"success":true}'
 )
-
-
-class Known:
-    """What a coordinator log knows of one client: (ms, generation, whether the client is in it).
-
-    Args:
-        owns: It says that it owns something as it joins, whatever its assignor is called.
-    """
-
-    def __init__(self, *generations: tuple[int, int, bool], owns: bool = False) -> None:
-        self._generations, self._owns = generations, owns
-
-    def joined(self, client_id: str, at_ms: int) -> Joined | None:
-        past = [row for row in self._generations if row[0] <= at_ms]
-        mine = [row for row in past if row[2]]
-        return Joined(mine[-1][1], "of-a-team", f"{client_id}-id", past[-1] != mine[-1], self._owns) if mine else None
-
-    def mono_ns(self, ts_ns: int) -> int:
-        return ts_ns - 7
-
-
-def told(lines: Sequence[str], *known: tuple[int, int, bool], cooperative: bool = False) -> list[tuple[str, Any]]:
-    telling = Telling("j1", Known(*known, owns=cooperative))
-    return [event for line in lines for event in telling.events(json.loads(line))]
 
 
 def test_an_assigned_callback_tells_its_generation_by_the_coordinator_log() -> None:

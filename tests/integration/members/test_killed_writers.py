@@ -20,7 +20,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.recording import RunFile
 from kafka_assignors.integration.records import Sender
-from tests.integration.members.test_member import DEADLINE_S
+from tests.support.integration.members import DEADLINE_S
 from tests.support.places import ROOT
 from tests.support.waiting import until
 

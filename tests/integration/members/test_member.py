@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kafka_assignors.errors import ConfigError, UnknownName
@@ -25,27 +24,12 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, Sender, read_back, send
 from kafka_assignors.integration.registry import assignor_named, partitioner_named
 from kafka_assignors.integration.topics.publish import publish
+from tests.support.integration.members import DEADLINE_S, GONE_S, gone, members_of
 from tests.support.waiting import finished, until
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
-DEADLINE_S = 20
-GONE_S = 5
-"""Nobody lives longer after the end of who started it."""
-
-
-def gone(pid: int) -> bool:
-    """Ended; a zombie that its new parent hasn't reaped yet counts."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def members_of(folder: Path) -> list[int]:
-    """Process ids of the members that wrote to a folder."""
-    return sorted({e.pid for e in History.load(folder).events if e.src == "member"})
 
 
 def run_member(config: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -153,7 +137,7 @@ def test_members_without_a_common_assignor_are_told_so_and_the_group_goes_on(
 @needs_broker
 def test_an_assignor_that_raises_is_told_with_its_member(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     group = unjudged_group()
-    group.start("m1", [kafka_topic()], ["tests.support.histories.planted:Raising"])
+    group.start("m1", [kafka_topic()], ["tests.support.integration.planted:Raising"])
 
     with pytest.raises(MemberDied, match="RuntimeError: planted: no answer"):
         group.wait_stable()
@@ -165,7 +149,7 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
 ) -> None:
     """By its error and in the history, so that a kept history is never true."""
     topic, group = kafka_topic(partitions=2), unjudged_group()
-    group.start("m1", [topic], ["tests.support.histories.planted:Dropping"])
+    group.start("m1", [topic], ["tests.support.integration.planted:Dropping"])
     group.wait_stable(complete=False)
 
     with pytest.raises(NotStable) as caught:

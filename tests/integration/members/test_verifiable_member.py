@@ -21,7 +21,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.verifiable_process import java_command, verifiable_command
 from kafka_assignors.integration.records import Record, Sender, send
 from kafka_assignors.integration.verifiable_member import Speech, properties
-from tests.integration.members.test_java_members import told
+from tests.support.integration.java_members import told
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]

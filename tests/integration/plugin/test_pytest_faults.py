@@ -23,7 +23,7 @@ from kafka_assignors.integration.scenario.actions import Heal
 from kafka_assignors.integration.scenario.chaos import DRAWN, named
 from kafka_assignors.integration.scenario.file import problems
 from kafka_assignors.pytest_plugin import pytest_configure
-from tests.integration.plugin.test_pytest_plugin import pytest_in, report_of
+from tests.support.integration.suites import pytest_in, report_of
 
 SUITE = """
 import random

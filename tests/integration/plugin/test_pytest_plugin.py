@@ -11,8 +11,9 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.history import History
-from tests.integration.members.test_member import gone, members_of
 from tests.support.footprint import footprint
+from tests.support.integration.members import gone, members_of
+from tests.support.integration.suites import pytest_in, report_of
 
 pytestmark = pytest.mark.broker
 
@@ -141,23 +142,6 @@ def test_judges_what_is_there(kafka_group, kafka_topic, kafka_history, tmp_path,
         judged(damaged)
     assert judged(damaged, unknown_ok=True).value is None
 """
-
-
-def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """A pytest run of its own, with the folder's tests."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-def report_of(test: str, shown: str) -> str:
-    (report,) = re.findall(rf"^_+ {test} _+$(.*?)^[_=]{{3,}} ", shown, re.MULTILINE | re.DOTALL)
-    return str(report)
 
 
 def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_path: Path) -> None:

@@ -9,19 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.histories.story import Story, churn
+from tests.support.damage.swapped import swapped
+from tests.support.histories.story import churn
 from tests.support.places import ROOT
 from tests.support.replayed import INVENTED, replay_all
-
-
-def swapped(protocol: str) -> Story:
-    """A run in which two members have each other's partitions in the last generation."""
-
-    def swap(data: dict) -> None:
-        one, other = data["members"][:2]
-        one["assigned"], other["assigned"] = other["assigned"], one["assigned"]
-
-    return churn(protocol).change("generation_committed", swap)
 
 
 @pytest.mark.invented
@@ -67,7 +58,7 @@ import pytest
 
 sys.path.insert(0, {root!r})
 from tests.support.histories.story import churn
-from tests.integration.plugin.test_replayed import swapped
+from tests.support.damage.swapped import swapped
 
 
 def test_sound(tmp_path):

@@ -25,7 +25,7 @@ from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
 from kafka_assignors.integration.scenario.runner import run_scenario
-from tests.integration.members.test_member import DEADLINE_S, gone
+from tests.support.integration.members import DEADLINE_S, gone
 from tests.support.places import ROOT
 from tests.support.waiting import until
 

@@ -18,7 +18,7 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.errors import HarnessError, NotOver
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.proxy import Cut, Delay, Drop, FaultProxy, NetworkFault, Reset
-from tests.integration.members.test_member import DEADLINE_S
+from tests.support.integration.members import DEADLINE_S
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker

@@ -296,7 +296,7 @@ def test_another_member_that_ends_is_told(unjudged_group: MakeGroup, kafka_topic
     group, topic = unjudged_group(), kafka_topic()
     group.start("m1", [topic], ["range"])
     group.wait_stable()
-    group.start("m2", [topic], ["tests.support.histories.planted:Missing"])
+    group.start("m2", [topic], ["tests.support.integration.planted:Missing"])
 
     with pytest.raises(MemberDied, match=r"'m2' .* ended with exit code 1"):
         group.wait_end("m1")

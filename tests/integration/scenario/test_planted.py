@@ -15,8 +15,8 @@ from kafka_assignors.integration.checker import Verdict, Violation, check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
-from tests.integration.commands.test_cli import integration
 from tests.support.histories.story import seal
+from tests.support.integration.commands import integration
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]
@@ -45,7 +45,7 @@ def test_an_assignor_that_drops_a_partition_breaks_coverage(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic, group = kafka_topic(partitions=4), unjudged_group()
-    two_members(group, topic, "tests.support.histories.planted:Dropping", complete=False)
+    two_members(group, topic, "tests.support.integration.planted:Dropping", complete=False)
 
     verdict = judged(group, tmp_path)
 
@@ -64,7 +64,7 @@ def test_an_assignor_that_doubles_a_partition_breaks_single_ownership(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic, group = kafka_topic(partitions=4), unjudged_group()
-    two_members(group, topic, "tests.support.histories.planted:Doubling")
+    two_members(group, topic, "tests.support.integration.planted:Doubling")
 
     verdict = judged(group, tmp_path)
 
@@ -86,10 +86,10 @@ def test_an_assignor_that_only_calls_itself_range_breaks_the_replay(
 ) -> None:
     """Taken for ours by the history it leaves, it doesn't answer as ours."""
     topic, group = kafka_topic(partitions=4), unjudged_group()
-    two_members(group, topic, "tests.support.histories.planted:Cheating")
+    two_members(group, topic, "tests.support.integration.planted:Cheating")
     group.close()
     for path in tmp_path.glob("*.jsonl"):
-        path.write_text(path.read_text("utf-8").replace("tests.support.histories.planted:Cheating", "range"), "utf-8")
+        path.write_text(path.read_text("utf-8").replace("tests.support.integration.planted:Cheating", "range"), "utf-8")
         seal(path)
 
     verdict = check(History.load(tmp_path))
@@ -104,7 +104,7 @@ def test_a_partitioner_that_answers_another_partition_than_it_says_is_found(
 ) -> None:
     topic = kafka_topic(partitions=4)
     records = [Record(topic, b"key-%d" % i) for i in range(20)]
-    sent = send(kafka_broker.bootstrap, tmp_path, "run", "tests.support.histories.planted:Elsewhere", records)
+    sent = send(kafka_broker.bootstrap, tmp_path, "run", "tests.support.integration.planted:Elsewhere", records)
     read_back(kafka_broker.bootstrap, tmp_path, "run", [topic])
 
     verdict = check(History.load(tmp_path))
@@ -163,7 +163,7 @@ def test_a_record_that_is_deleted_before_it_is_read_back_is_missing(
 def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Broker, tmp_path: Path) -> None:
     """As a user meets it: FALSE and exit 1, the witness in words, a partition without an owner red to the edge."""
     out = tmp_path / "run"
-    command = ["run", "churn", "--assignor", "tests.support.histories.planted:Dropping", "--timeout-s", "20"]
+    command = ["run", "churn", "--assignor", "tests.support.integration.planted:Dropping", "--timeout-s", "20"]
 
     done = integration(*command, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json")
 

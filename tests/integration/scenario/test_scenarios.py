@@ -22,7 +22,8 @@ from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
 from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Pause, Resume
 from kafka_assignors.integration.scenario.runner import run_scenario
-from tests.integration.members.test_member import DEADLINE_S, GONE_S, gone
+from tests.support.integration.members import DEADLINE_S, GONE_S, gone
+from tests.support.integration.records import read_twice
 from tests.support.waiting import until
 
 broker = pytest.mark.broker
@@ -94,20 +95,6 @@ def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_
     # In the second bounce members keep what they have while others come and go: no interval of theirs ends.
     last = [i for i in result.intervals if i.member == "m1" and i.end_ns > result.steps[-1].mono_ns]
     assert min(i.start_ns for i in last) < result.steps[-2].mono_ns
-
-
-def read_twice(history: History) -> set[tuple[str, int]]:
-    """Topic-partitions of which an offset was consumed more than once."""
-    seen: set[tuple[str, int, int]] = set()
-    found = set()
-    for event in (e for e in history.events if e.kind == "consume"):
-        for run in event.data["offsets"]:
-            for offset in range(run["first"], run["last"] + 1):
-                place = run["topic"], run["partition"], offset
-                if place in seen:
-                    found.add(place[:2])
-                seen.add(place)
-    return found
 
 
 @broker

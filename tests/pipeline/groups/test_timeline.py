@@ -17,9 +17,9 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.groups import rebalances, timeline
 from kafka_assignors.pipeline.sources import read
-from tests.integration.checker.test_fault_laws import fenced
-from tests.integration.checker.test_zombies import hit
+from tests.support.histories.faults import fenced
 from tests.support.histories.story import HEARTBEAT_MS, Story, churn
+from tests.support.histories.zombies import hit
 
 pytestmark = pytest.mark.spark
 

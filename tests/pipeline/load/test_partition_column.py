@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kafka_assignors.producers import PRESETS, ConfigError, UnknownName, partition_for_key
 from kafka_assignors.producers.spark import partition_column, with_partition
-from tests.packaging.test_readme import example
+from tests.support.readme import example
 
 pytestmark = pytest.mark.spark
 KEYS = [None, b"", "ключ".encode(), bytes(range(256)), b"1468509572224", *(b"user-%d" % i for i in range(200))]

@@ -29,9 +29,9 @@ from kafka_assignors.producers import (
     confluent,
     partition_for_key,
 )
-from tests.producers.test_broker import producer
 from tests.support.producers.clusters import cluster
 from tests.support.producers.reading import DEADLINE_S, read_back
+from tests.support.producers.sender import producer
 
 THREADS, EACH, PARTITIONS = 4, 600, 6
 RULES: dict[str, Callable[..., CheckedPartitioner]] = {

@@ -20,11 +20,11 @@ from kafka_assignors.integration.checker.laws.excuses import excuses
 from kafka_assignors.integration.checker.ledger import RunRecord
 from kafka_assignors.integration.history.clocks import problems, retimed
 from tests.integration.checker.judge import test_exactly_once, test_truncation
-from tests.integration.checker.test_fault_laws import AGE_MS, changed
-from tests.integration.checker.test_fault_laws import fenced as fenced_and_told
 from tests.mutation.__main__ import files as judges
-from tests.support.histories import shifted
+from tests.support.damage import shifted
 from tests.support.histories import stories as told
+from tests.support.histories.faults import AGE_MS, changed
+from tests.support.histories.faults import fenced as fenced_and_told
 from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000

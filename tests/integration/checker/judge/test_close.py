@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from kafka_assignors.integration.checker import check
-from tests.integration.checker.judge.test_accepted import exited
-from tests.integration.checker.test_fault_laws import aged, changed, with_another_topic
-from tests.support.histories import shifted
+from tests.support.damage import shifted
+from tests.support.damage.accepted import exited
 from tests.support.histories import stories as told
+from tests.support.histories.faults import aged, changed, with_another_topic
 from tests.support.histories.story import MS, SESSION_MS, Story
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
+from tests.support.damage.damages import Damage, Plan, damaged, damages, plans, played
+from tests.support.damage.model import unsound
 from tests.support.examples import examples
-from tests.support.histories.damages import Damage, Plan, damaged, damages, plans, played
-from tests.support.histories.model import unsound
 
 PER_STORY = 4
 """Damages of each drawn history, judged one by one."""

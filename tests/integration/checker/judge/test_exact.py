@@ -13,27 +13,28 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.integration.checker import check
-from tests.integration.checker import test_checker, test_checker_laws, test_fault_laws
-from tests.integration.checker.judge import test_accepted
+from tests.support.damage import accepted, laws
+from tests.support.damage import churn as of_churn
+from tests.support.histories import faults
 from tests.support.histories.story import Story, churn
 
 KEPT = Path(__file__).with_name("exact.json")
 EAGER = ("range", "roundrobin", "sticky")
 
 
-def _damaged(protocol: str, damage: test_checker.Damage) -> Callable[[], Story]:
+def _damaged(protocol: str, damage: of_churn.Damage) -> Callable[[], Story]:
     return lambda: damage(churn(protocol))
 
 
 CASES: Mapping[str, Callable[[], Story]] = {
-    **{f"{name}, {p}": _damaged(p, how) for name, (_, how) in test_checker.DAMAGED.items() for p in EAGER},
+    **{f"{name}, {p}": _damaged(p, how) for name, (_, how) in of_churn.DAMAGED.items() for p in EAGER},
     **{
         f"{name}, cooperative": _damaged("cooperative-sticky", how)
-        for name, (_, how) in test_checker.COOPERATIVE_DAMAGE.items()
+        for name, (_, how) in of_churn.COOPERATIVE_DAMAGE.items()
     },
-    **{name: build for name, (_, build) in test_checker_laws.BROKEN.items()},
-    **{name: build for name, (_, build) in test_fault_laws.BROKEN.items()},
-    **{name: build for name, (_, build) in test_accepted.REJECTED.items()},
+    **{name: build for name, (_, build) in laws.BROKEN.items()},
+    **{name: build for name, (_, build) in faults.BROKEN.items()},
+    **{name: build for name, (_, build) in accepted.REJECTED.items()},
 }
 
 

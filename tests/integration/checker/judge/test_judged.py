@@ -14,13 +14,13 @@ import pytest
 from kafka_assignors.core.wire.protocol import Subscription, decode_subscription, encode_subscription
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import changes, check, laws
-from tests.integration.checker.judge.test_exactly_once import at_work
-from tests.integration.checker.judge.test_truncation import finishing, unclean
-from tests.integration.checker.test_fault_laws import aged
-from tests.integration.checker.test_zombies import hit
-from tests.support.histories import shifted
+from tests.support.damage import shifted
 from tests.support.histories import stories as told
+from tests.support.histories.faults import aged
 from tests.support.histories.story import SESSION_MS, Story, churn
+from tests.support.histories.transactions import at_work
+from tests.support.histories.truncation import finishing, unclean
+from tests.support.histories.zombies import hit
 
 
 def rows(events: list[Event], *kinds: str) -> int:

@@ -7,47 +7,10 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import Verdict, check
-from tests.integration.checker.judge.test_exactly_once import Transforming
 from tests.support.histories.story import MS, Story
-
-BEGIN, END = 10, 15
-"""Of the five acknowledged records of t-0 that are lost."""
-LOST = TopicPartition("t", 0)
-
-
-def truncate(story: Story, begin: int = BEGIN, **fields: Any) -> Story:
-    """The next leader of t-0 hasn't what lies from `begin` on; whoever reads it goes on from there."""
-    end = story._offsets["t", 0]
-    story.tell("truncated", offsets=[{"topic": "t", "partition": 0, "offset": begin, "end": end, **fields}])
-    story._offsets["t", 0] = begin
-    story._position = {(name, tp): min(begin, at) if tp == LOST else at for (name, tp), at in story._position.items()}
-    return story
-
-
-def before(story: Story | None = None, *, consumed: bool = True) -> Story:
-    """Two members have consumed and committed the records that will be lost, offsets 10 to 14 of t-0."""
-    story = story or Story("range", {"t": 2})
-    story.start("a", "b").round().records(20).consume().records(10)
-    return story.consume() if consumed else story
-
-
-def read_back(story: Story) -> Story:
-    """What lies there now: of each offset the last record."""
-    there = {(e.data["topic"], e.data["partition"], e.data["offset"]): e for e in story.events if e.kind == "ack"}
-    for (topic, partition, offset), ack in sorted(there.items()):
-        if offset < story._offsets[topic, partition]:
-            names = ("topic", "partition", "offset", "value_id", "partitioner")
-            story.tell("read_back", **{name: ack.data[name] for name in names})
-    story.tell("step", name="read_back", offsets=story._ends())
-    return story
-
-
-def unclean(records: int = 6) -> Story:
-    """The end of t-0 falls from 15 to 10, its owner reads on from there, and commits less than it had."""
-    return read_back(truncate(before()).records(records).drain())
+from tests.support.histories.transactions import Transforming
+from tests.support.histories.truncation import BEGIN, END, LOST, before, finishing, read_back, truncate, unclean
 
 
 def broken(story: Story) -> set[str]:
@@ -284,26 +247,6 @@ def test_a_record_of_either_side_that_is_missing_is_told_apart() -> None:
     assert blamed(check(story.history), "K1")[1:] == [
         "2 record(s) of t sent through 'default' were acknowledged, and are missing from the read-back"
     ]
-
-
-def finishing(*, lost: bool) -> Story:
-    """The same members tell what they have finished."""
-    made = Story("range", {"t": 2})
-    tell = made.tell
-
-    def and_finish(kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
-        if kind == "start":
-            data["config"] = {**data["config"], "finishes": True}
-        event = tell(kind, src, member, **data)
-        if kind == "consume":
-            tell("finished", src, member, offsets=data["offsets"])
-        return event
-
-    made.tell = and_finish  # type: ignore[method-assign]
-    before(made)
-    if lost:
-        truncate(made)
-    return made.records(6).drain()
 
 
 def test_what_an_application_finished_is_not_judged_from_then_on() -> None:

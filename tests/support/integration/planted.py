@@ -1,4 +1,4 @@
-"""Strategies with a planted fault, named as ``tests.support.histories.planted:Class``: the checker must find each."""
+"""Strategies with a planted fault, named as ``tests.support.integration.planted:Class``: the checker must find each."""
 
 from __future__ import annotations
 

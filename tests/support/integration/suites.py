@@ -1,0 +1,25 @@
+"""A user's suite, run by pytest in a folder of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """A pytest run of its own, with the folder's tests."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def report_of(test: str, shown: str) -> str:
+    (report,) = re.findall(rf"^_+ {test} _+$(.*?)^[_=]{{3,}} ", shown, re.MULTILINE | re.DOTALL)
+    return str(report)

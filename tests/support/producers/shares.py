@@ -1,0 +1,29 @@
+"""A cluster of which one broker is slow, and the share of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_assignors.integration.broker.cluster import Cluster
+from tests.support.producers.reading import read_back
+
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
+    """The session's cluster, whole again afterwards."""
+    yield kafka_cluster
+    kafka_cluster.restore()
+
+
+def lie(cluster: Cluster, topic: str, placed: list[int]) -> bool:
+    """Record i lies on the partition that its acknowledgement named, once."""
+    found = sorted((int(value), partition) for partition, _, value in read_back(cluster, topic, len(placed)))
+    return found == list(enumerate(placed))
+
+
+def share(placed: list[int], partitions: set[int]) -> float:
+    return sum(partition in partitions for partition in placed) / len(placed)
