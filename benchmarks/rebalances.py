@@ -23,7 +23,7 @@ from kafka.errors import KafkaError
 
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.checker import Verdict, check
-from kafka_assignors.integration.checker.costs import Cost
+from kafka_assignors.integration.checker.rebalance_costs import Cost
 from kafka_assignors.integration.errors import HarnessError
 from kafka_assignors.integration.history import History, manifest
 from kafka_assignors.integration.members.group import MemberGroup

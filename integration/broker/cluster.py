@@ -19,7 +19,7 @@ from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import BrokerNotReady, BrokerUnreachable
-from .causes import not_ready
+from .diagnosis import not_ready
 from .nodes.node import NodeProcess
 from .nodes.place import Place
 from .ports import free_ports, hold

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import BrokerNotReady, BrokerUnreachable, NotSupported
-from .causes import not_ready
+from .diagnosis import not_ready
 from .nodes.node import NodeProcess
 from .nodes.place import PlacedBroker
 from .nodes.shared import SharedJvm, SharedNode

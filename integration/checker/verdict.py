@@ -12,10 +12,10 @@ from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import UnknownName
 
 from ..history import History
-from .costs import costs, gaps
 from .laws import LAWS, Findings, Violation, judge_group, judge_records
 from .laws.findings import SHOWN, all_named, named
 from .ledger import Generation, GroupRecord, RunRecord
+from .rebalance_costs import costs, gaps
 from .timeline import Interval, intervals
 
 __all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]

@@ -495,11 +495,11 @@ def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     """The timeline of the first group that has one."""
     if file is None:
         return
-    drawn = next((group for group in groups if group.picture is not None), None)
-    if drawn is None or drawn.picture is None:
+    drawn = next((group for group in groups if group.timeline is not None), None)
+    if drawn is None or drawn.timeline is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
     word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(drawn.verdict.value)]
-    timeline_svg.png(drawn.picture, file, f"{drawn.title}: verdict {word}")
+    timeline_svg.png(drawn.timeline, file, f"{drawn.title}: verdict {word}")
 
 
 def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:

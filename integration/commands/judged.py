@@ -6,7 +6,7 @@ from ..checker import check
 from ..history import History
 from ..members.group import Stable
 from ..report.report import GroupResult, StepRow
-from ..report.timeline_view import pictures
+from ..report.timeline_view import timeline_views
 from ..scenario.runner import ScenarioRun
 
 
@@ -20,7 +20,7 @@ def judged(ran: ScenarioRun) -> GroupResult:
         steps=tuple(step_row(name, stable) for name, stable in ran.steps),
         verdict=verdict,
         intervals=tuple(verdict.intervals),
-        picture=pictures(history).get(ran.group),
+        timeline=timeline_views(history).get(ran.group),
         gave_up=ran.gave_up,
     )
 

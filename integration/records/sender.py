@@ -34,7 +34,7 @@ from ..history.author import AUTHOR
 from ..recording import RunFile
 from ..registry import partitioner_named, settings_of_partitioner
 from ..topics import Topics
-from .placement_rules import promised_name, promised_partition
+from .placement_rules import required_partition, rule_name
 
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
@@ -339,7 +339,7 @@ class _Channel:
         self.sent = Sent()
         self._run, self._timeout_s = run, timeout_s
         self._name, self._id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
-        self._promise = promised_name(partitioner)
+        self._rule_name = rule_name(partitioner)
         self._chosen: int | None = None
         self._pending: deque[_Pending] = deque()
         self._headers = [(HEADER, partitioner.encode())]
@@ -379,7 +379,7 @@ class _Channel:
             self._pending.append(_Pending(record, value_id, None, None, None, f"{type(error).__name__}: {error}"))
         else:
             partitions = len(self._producer.partitions_for(record.topic))
-            expected = promised_partition(self._promise, record.key, record.partition, partitions)
+            expected = required_partition(self._rule_name, record.key, record.partition, partitions)
             self._pending.append(_Pending(record, value_id, self._chosen, expected, future))
         while self._pending and (len(self._pending) > _IN_FLIGHT or self._answered(self._pending[0])):
             self._settle(self._pending.popleft())

@@ -1,1 +1,1 @@
-"""Results of runs as text, HTML and pictures."""
+"""Results of runs as text, HTML and timelines."""

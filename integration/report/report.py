@@ -15,11 +15,11 @@ from rich.table import Table
 from kafka_assignors.history.events import Event
 
 from ..checker import LAWS, Interval, Verdict, laws
-from ..checker.costs import STATES
 from ..checker.laws.told import told
+from ..checker.rebalance_costs import STATES
 from ..history import History
 from .timeline_svg import colours, svg
-from .timeline_view import Picture, pictures
+from .timeline_view import TimelineView, timeline_views
 
 BAR_PX = 34
 
@@ -108,21 +108,21 @@ class GroupResult:
     verdict: Verdict
     intervals: tuple[Interval, ...]
     note: str = ""
-    picture: Picture | None = None
+    timeline: TimelineView | None = None
     gave_up: str = ""
 
     @property
     def legend(self) -> list[tuple[str, str]]:
         """(member name, colour)."""
-        return [] if self.picture is None else list(colours(self.picture.members).items())
+        return [] if self.timeline is None else list(colours(self.timeline.members).items())
 
     @property
     def svg(self) -> Markup:
         """Who owned what, when."""
-        if self.picture is None:
+        if self.timeline is None:
             return Markup("<p>no member ever owned a partition</p>")
         # Patterns are named over the whole page.
-        return svg(self.picture, "p" + sha256(repr((self.title, self.steps)).encode()).hexdigest()[:8])
+        return svg(self.timeline, "p" + sha256(repr((self.title, self.steps)).encode()).hexdigest()[:8])
 
     @property
     def costs(self) -> list[Mapping[str, Any] | None]:
@@ -159,10 +159,10 @@ def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
 
     The verdict is that of the whole history.
     """
-    drawn = pictures(history)
+    drawn = timeline_views(history)
     return tuple(
-        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), picture=picture)
-        for group, picture in drawn.items()
+        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), timeline=timeline)
+        for group, timeline in drawn.items()
     )
 
 

@@ -1,4 +1,4 @@
-"""A group's picture as SVG for the page, and as PNG for a page of a CI job."""
+"""A group's ownership timeline as SVG for the page, and as PNG for a page of a CI job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from kafka_assignors.errors import MachineError
 
-from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, Picture
+from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
 
 # Okabe-Ito: told apart by colour-blind readers, on light and dark ground.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
@@ -26,29 +26,29 @@ def colours(members: Sequence[str]) -> dict[str, str]:
     return {member: COLOURS[i % len(COLOURS)] for i, member in enumerate(members)}
 
 
-def svg(picture: Picture, name: str) -> Markup:
-    """The picture; `name` tells its patterns apart from those of others on the page.
+def svg(view: TimelineView, name: str) -> Markup:
+    """The timeline; `name` tells its patterns apart from those of others on the page.
 
     Lanes on top: faults, steps, generations. A row per topic-partition; beside it its downtime and its records.
     """
-    row_px = _TALL_ROW_PX if len(picture.rows) <= _MANY_ROWS else _LOW_ROW_PX
+    row_px = _TALL_ROW_PX if len(view.rows) <= _MANY_ROWS else _LOW_ROW_PX
     top = 3 * _LANE_PX + 8
-    bottom = top + row_px * len(picture.rows)
-    colour_of = colours(picture.members)
+    bottom = top + row_px * len(view.rows)
+    colour_of = colours(view.members)
 
     def x(seconds: float) -> float:
-        return _LABEL_PX + _PLOT_PX * seconds / max(picture.seconds, 1e-9)
+        return _LABEL_PX + _PLOT_PX * seconds / max(view.seconds, 1e-9)
 
     out = [
         f'<svg width="{WIDTH_PX}" height="{bottom + 24}" viewBox="0 0 {WIDTH_PX} {bottom + 24}" role="img" '
         f'aria-label="who owned which topic-partition when">',
         *_patterns(name, colour_of),
-        *_fault_bands(picture.faults, x, bottom),
+        *_fault_bands(view.faults, x, bottom),
     ]
     for lane, label in enumerate(("faults", "steps", "generations")):
         out.append(f'<text class="dim" x="0" y="{12 + _LANE_PX * lane}">{label}</text>')
     topic = ""
-    for i, tp in enumerate(picture.rows):
+    for i, tp in enumerate(view.rows):
         y = top + row_px * i
         said = f"{tp.topic}-{tp.partition}" if tp.topic != topic or row_px == _TALL_ROW_PX else f"-{tp.partition}"
         if tp.topic != topic:
@@ -56,13 +56,13 @@ def svg(picture: Picture, name: str) -> Markup:
         topic = tp.topic
         size = "" if row_px == _TALL_ROW_PX else ' style="font-size:9px"'
         out.append(f'<text x="0" y="{y + row_px - 4}"{size}>{escape(_short(said))}<title>{escape(said)}</title></text>')
-    for bar in picture.bars:
+    for bar in view.bars:
         y, left = top + row_px * bar.row, x(bar.start_s)
         width = max(1.2, x(bar.end_s) - left)
         if bar.kind == OWNED:
             look = f'fill="{colour_of[bar.member]}" rx="2"'
         elif bar.kind == ZOMBIE:
-            look = f'fill="url(#{name}-{_id(picture, bar.member)})" rx="2"'
+            look = f'fill="url(#{name}-{_id(view, bar.member)})" rx="2"'
         elif bar.kind == SHARED:
             look = f'fill="{colour_of[bar.member]}" class="shared"'
         else:
@@ -73,21 +73,21 @@ def svg(picture: Picture, name: str) -> Markup:
             f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{height}" {look}>'
             f"<title>{escape(bar.title)}</title></rect>"
         )
-    out += _marks(picture.steps, x, 12 + _LANE_PX, bottom, "mark")
-    out += _marks(picture.generations, x, 12 + 2 * _LANE_PX, top, "tick")
+    out += _marks(view.steps, x, 12 + _LANE_PX, bottom, "mark")
+    out += _marks(view.generations, x, 12 + 2 * _LANE_PX, top, "tick")
     left = _LABEL_PX + _PLOT_PX + 14
-    out += _side(picture.downtime_ms, left, top, row_px, "ms down", GAP)
-    out += _side(picture.records, left + _SIDE_PX + 14, top, row_px, "records", "bar")
-    tick = next(s for s in (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9) if picture.seconds / s <= 12)
+    out += _side(view.downtime_ms, left, top, row_px, "ms down", GAP)
+    out += _side(view.records, left + _SIDE_PX + 14, top, row_px, "records", "bar")
+    tick = next(s for s in (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9) if view.seconds / s <= 12)
     out += [
         f'<text class="dim" x="{x(k * tick):.1f}" y="{bottom + 16}">{k * tick:g} s</text>'
-        for k in range(int(picture.seconds / tick) + 1)
+        for k in range(int(view.seconds / tick) + 1)
     ]
     return Markup("".join(out) + "</svg>")
 
 
-def png(picture: Picture, path: Path, title: str) -> None:
-    """The picture as a file, as wide as a page of a CI job.
+def png(view: TimelineView, path: Path, title: str) -> None:
+    """The timeline as a file, as wide as a page of a CI job.
 
     Raises:
         MachineError: Without matplotlib.
@@ -98,16 +98,16 @@ def png(picture: Picture, path: Path, title: str) -> None:
         from matplotlib.patches import Patch
     except ImportError as error:
         raise MachineError("the PNG needs matplotlib; run: pip install 'kafka-assignors[harness]'") from error
-    colour_of = colours(picture.members)
-    count = len(picture.rows)
+    colour_of = colours(view.members)
+    count = len(view.rows)
     figure = Figure(figsize=(13, max(2.8, 1.7 + 0.2 * count)), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     plot, stops = figure.subplots(1, 2, sharey=True, width_ratios=(9, 1))
-    for fault in picture.faults:
+    for fault in view.faults:
         plot.axvspan(fault.at_s, fault.end_s, color=AMBER, alpha=0.25, lw=0)
         plot.text(fault.at_s, -0.9, fault.label, fontsize=7, rotation=28, color="#8a6a00")
-    for bar in picture.bars:
-        where = {"y": bar.row, "width": max(bar.end_s - bar.start_s, picture.seconds / 900), "left": bar.start_s}
+    for bar in view.bars:
+        where = {"y": bar.row, "width": max(bar.end_s - bar.start_s, view.seconds / 900), "left": bar.start_s}
         if bar.kind == OWNED:
             plot.barh(**where, height=0.76, color=colour_of[bar.member])
         elif bar.kind == ZOMBIE:
@@ -118,15 +118,15 @@ def png(picture: Picture, path: Path, title: str) -> None:
             plot.barh(
                 **where, height=0.9, color=RED, alpha=0.35 if bar.kind == GAP else 1, ec="black", lw=bar.kind == OVERLAP
             )
-    for step in picture.steps:
+    for step in view.steps:
         plot.axvline(step.at_s, color="#444444", lw=0.8, ls=(0, (3, 3)))
-    for generation in picture.generations:
+    for generation in view.generations:
         plot.plot([generation.at_s], [count - 0.3], marker="^", color="#444444", ms=4, clip_on=False)
-    plot.set_yticks(range(count), [f"{tp.topic}-{tp.partition}" for tp in picture.rows], fontsize=7)
+    plot.set_yticks(range(count), [f"{tp.topic}-{tp.partition}" for tp in view.rows], fontsize=7)
     plot.set_ylim(count - 0.4, -0.6)
-    plot.set_xlim(0, max(picture.seconds, 1e-9))
+    plot.set_xlim(0, max(view.seconds, 1e-9))
     plot.set_xlabel("seconds; dashed: steps, triangles: generations", fontsize=8)
-    stops.barh(range(count), picture.downtime_ms, color=RED, alpha=0.5)
+    stops.barh(range(count), view.downtime_ms, color=RED, alpha=0.5)
     stops.set_xlabel("ms without an owner", fontsize=8)
     for axes in (plot, stops):
         axes.tick_params(labelsize=7)
@@ -152,8 +152,8 @@ def _patterns(name: str, colour_of: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _id(picture: Picture, member: str) -> int:
-    return picture.members.index(member)
+def _id(view: TimelineView, member: str) -> int:
+    return view.members.index(member)
 
 
 def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:

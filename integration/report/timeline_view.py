@@ -1,4 +1,4 @@
-"""What a group's picture shows, as values taken from its history. Pure; `draw` makes SVG and PNG of it."""
+"""What a group's ownership timeline shows, as values taken from its history. Pure; `timeline_svg` draws it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import groupby
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
-from ..checker.costs import STATES, gaps
 from ..checker.laws.excuses import Excuses, excuses, zombie_of
 from ..checker.ledger import GroupRecord, RunRecord
+from ..checker.rebalance_costs import STATES, gaps
 from ..checker.timeline import Interval, Span
 from ..history import History
 
@@ -27,11 +27,11 @@ class Bar:
     """A time in the row of one topic-partition.
 
     Args:
-        row: Index into `Picture.rows`.
+        row: Index into `TimelineView.rows`.
         kind: One of the kinds above.
         member: Whose it is, for `SHARED` the owner's that is no zombie; empty for a gap and an overlap.
-        start_s: From the picture's begin.
-        end_s: From the picture's begin.
+        start_s: From the timeline's begin.
+        end_s: From the timeline's begin.
         title: What to read when one points at it.
     """
 
@@ -54,7 +54,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Picture:
+class TimelineView:
     """A group over time.
 
     Args:
@@ -80,16 +80,16 @@ class Picture:
     records: tuple[int, ...]
 
 
-def pictures(history: History) -> dict[str, Picture]:
-    """Group -> its picture, for every group whose members ever owned a partition.
+def timeline_views(history: History) -> dict[str, TimelineView]:
+    """Group -> its timeline, for every group whose members ever owned a partition.
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
     groups = RunRecord.of(history).groups
-    return {group: _picture(history, record) for group, record in groups.items() if record.spans}
+    return {group: _timeline_view(history, record) for group, record in groups.items() if record.spans}
 
 
-def _picture(history: History, record: GroupRecord) -> Picture:
+def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     group, its, without, excused = record.group, record.spans, gaps(record), excuses(record)
     events = [e for e in history.events if e.group == group]
     others = [e for e in history.events if e.group is None]
@@ -118,7 +118,7 @@ def _picture(history: History, record: GroupRecord) -> Picture:
         bars.append(Bar(row_of[gap.tp], GAP, "", max(0.0, s(gap.from_ns)), until_s, title))
         downtime[gap.tp] += round(gap.ms * 1000)
     acked = Counter(TopicPartition(e.data["topic"], e.data["partition"]) for e in others if e.kind == "ack")
-    return Picture(
+    return TimelineView(
         rows,
         (end - begin) / 1e9,
         tuple(sorted({span.interval.member for span in its})),

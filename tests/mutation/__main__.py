@@ -32,11 +32,18 @@ from tests.support.places import ROOT
 PACKAGE = ROOT / "kafka_assignors"
 """Where modules are imported from: code knows its file by that path, though its folder is a link."""
 SUBJECTS = (
-    *("checker/changes", "checker/laws", "checker/ledger", "checker/timeline", "checker/verdict", "checker/zombies"),
+    *(
+        "checker/transitions",
+        "checker/laws",
+        "checker/ledger",
+        "checker/timeline",
+        "checker/verdict",
+        "checker/zombies",
+    ),
     *("history/clocks", "history/manifest", "history/read", "history/schema"),
 )
 """What is mutated, below ``integration/``: modules of the judge, and folders of modules. What reads the coordinator log
-needs a broker; on what steps cost (``checker/costs``) no verdict depends."""
+needs a broker; on what steps cost (``checker/rebalance_costs``) no verdict depends."""
 
 TESTS = (
     "integration/checker/judge/test_accepted.py",
@@ -52,7 +59,7 @@ TESTS = (
     "integration/checker/test_timeline.py",
     "integration/checker/test_zombies.py",
     "integration/checker/test_epochs.py",
-    "integration/checker/test_costs.py",
+    "integration/checker/test_rebalance_costs.py",
     "confluent/test_law.py",
     "integration/history/test_history.py",
     "integration/history/test_integrity.py",

@@ -19,7 +19,7 @@ from typing import Any
 from kafka_assignors.connection.properties import render
 
 from ...errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, NotSupported
-from ..causes import not_ready
+from ..diagnosis import not_ready
 from ..ports import free_ports, require_free
 from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, uuid_base64
 from .docker import docker_problem, image_name, require_image

@@ -16,7 +16,7 @@ from kafka_assignors.jvm import java, kafka_jars
 
 from ...errors import NotSupported
 from ...processes.child import ChildProgram
-from ..causes import not_ready
+from ..diagnosis import not_ready
 from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
 from .prepared import class_data, formatted_storage, storage
 

@@ -23,7 +23,7 @@ from kafka_assignors.jvm.cache import one_at_a_time, write_atomically
 
 from ...errors import BrokerNotReady, BrokerUnreachable
 from ...processes.child import ChildProgram
-from ..causes import not_ready
+from ..diagnosis import not_ready
 from ..ports import free_ports
 from ..ready import await_ready
 from ..settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, uuid_base64

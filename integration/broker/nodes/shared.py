@@ -16,7 +16,7 @@ from typing import Any
 from kafka_assignors.jvm import Java, java, kafka_jars
 
 from ...errors import BrokerNotReady, NotSupported
-from ..causes import not_ready
+from ..diagnosis import not_ready
 from ..settings import JVM_FLAGS, LOGGER_FLAGS
 from .node import LocalNode, require_space
 from .prepared import class_data, formatted_storage

@@ -42,8 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..changes import Change, changes
 from ..ledger import GroupRecord, RunRecord
+from ..transitions import Transition, transitions
 from . import exactly_once, finished, generations, ownership, progress, records, rests, static
 from .findings import Findings, Violation
 
@@ -77,7 +77,7 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     progress.held_as_given,
     progress.asked_to_end,
 )
-_OF_CHANGES: Sequence[Callable[[Change, Findings], None]] = (
+_OF_CHANGES: Sequence[Callable[[Transition, Findings], None]] = (
     rests.needless_revokes,
     rests.fewest_moves,
     rests.few_rounds,
@@ -90,9 +90,9 @@ def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
     """All laws of one group."""
     for law in _OF_GROUPS:
         law(record, found)
-    for change in changes(record):
+    for transition in transitions(record):
         for rule in _OF_CHANGES:
-            rule(change, found)
+            rule(transition, found)
     runs = records.runs_of_spans(record)
     records.contiguous(record, runs, run.acks, found)
     finished.commits_what_is_finished(record, run, found)

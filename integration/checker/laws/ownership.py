@@ -10,8 +10,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
-from ..costs import STATES
 from ..ledger import Generation, GroupRecord
+from ..rebalance_costs import STATES
 from ..timeline import Span, partitions_of
 from ..zombies import MemberKey
 from .excuses import excuses, zombie_of

@@ -1,4 +1,4 @@
-"""Laws of one change between two rests of a group: moves, rounds, needless revokes, and time. Pure."""
+"""Laws of one transition between two rests of a group: moves, rounds, needless revokes, and time. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
 from ...names import COOPERATIVE
-from ..changes import Change
 from ..ledger import Generation
+from ..transitions import Transition
 from .findings import MS, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
@@ -25,56 +25,56 @@ NOTICED_MS, BEAT_MS = 1000, 300
 """Beside the metadata's age: what a group with heartbeats of `BEAT_MS` may take to join and assign anew."""
 
 
-def needless_revokes(change: Change, found: Findings) -> None:
+def needless_revokes(transition: Transition, found: Findings) -> None:
     """R3: under a cooperative assignor, what a member has before and after one trigger isn't revoked in between.
 
     Members that offer an eager assignor as well, in the middle of a rolling change, revoke all they have (KIP-429).
     """
-    if change.protocol not in change.record.cooperative_protocols or _unclear("R3", change, found):
+    if transition.protocol not in transition.record.cooperative_protocols or _unclear("R3", transition, found):
         return
-    if change.before is None or change.rest is None or change.trigger is None:
+    if transition.before is None or transition.rest is None or transition.trigger is None:
         return
-    after = change.after.owners
-    names = {change.after.identities[m]: name for m, name in change.after.names.items()}
-    kept = {tp: names[owner] for tp, owner in change.before.owners.items() if after.get(tp) == owner}
+    after = transition.after.owners
+    names = {transition.after.identities[m]: name for m, name in transition.after.names.items()}
+    kept = {tp: names[owner] for tp, owner in transition.before.owners.items() if after.get(tp) == owner}
     found.judged("R3", len(kept))
-    for span in change.record.ended(change.rest.mono_ns + 1, change.end.mono_ns):
+    for span in transition.record.ended(transition.rest.mono_ns + 1, transition.end.mono_ns):
         if span.interval.end_kind != "revoked" or kept.get(span.tp) != span.interval.member:
             continue
-        if change.record.cooperative(span.owner[1:]):
+        if transition.record.cooperative(span.owner[1:]):
             message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
-            found.broken("R3", message, span.start, span.end, change.trigger, change.after.event)
+            found.broken("R3", message, span.start, span.end, transition.trigger, transition.after.event)
 
 
-def fewest_moves(change: Change, found: Findings) -> None:
+def fewest_moves(transition: Transition, found: Findings) -> None:
     """R4: our sticky assignors move no more than a balanced assignment needs.
 
     Judged where all members subscribe alike and none has a rack (racks go before moves), for one trigger.
     """
-    if change.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", change, found):
+    if transition.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", transition, found):
         return
-    if change.before is None or change.trigger is None:
+    if transition.before is None or transition.trigger is None:
         return
-    if not change.record.led_by_ours(change.after):
-        ran = change.record.strategy_of_leader(change.after)
+    if not transition.record.led_by_ours(transition.after):
+        ran = transition.record.strategy_of_leader(transition.after)
         found.not_judged("R4", f"the leader ran {ran}, which promises no fewest moves")
         return
-    if not _alike(change.before, change.after, found):
+    if not _alike(transition.before, transition.after, found):
         found.not_judged("R4", "members subscribe differently, or have racks, which go before moves")
         return
-    before, after = change.before.owners, change.after.owners
+    before, after = transition.before.owners, transition.after.owners
     moved = moves(before, after)
-    staying = [o for o in change.before.identities.values() if o in set(change.after.identities.values())]
+    staying = [o for o in transition.before.identities.values() if o in set(transition.after.identities.values())]
     # Where topics came, went or grew, what is there before and after: the rest neither moves nor stays.
     held = Counter(owner for tp, owner in before.items() if tp in after)
-    needed = held.total() - most_kept([held[o] for o in staying], len(change.after.assigned), len(after))
+    needed = held.total() - most_kept([held[o] for o in staying], len(transition.after.assigned), len(after))
     found.judged("R4")
     if len(moved) > needed:
         message = (
-            f"{len(moved)} partitions changed hands between generation {change.before.number} and "
-            f"{change.after.number}, {needed} had to: {all_named(sorted(moved))}"
+            f"{len(moved)} partitions changed hands between generation {transition.before.number} and "
+            f"{transition.after.number}, {needed} had to: {all_named(sorted(moved))}"
         )
-        found.broken("R4", message, change.before.event, change.trigger, change.after.event)
+        found.broken("R4", message, transition.before.event, transition.trigger, transition.after.event)
 
 
 def most_kept(held: Collection[int], members: int, partitions: int) -> int:
@@ -92,7 +92,7 @@ def most_kept(held: Collection[int], members: int, partitions: int) -> int:
     return sum(min(count, quota) for count in held) + min(extra, sum(count > quota for count in held))
 
 
-def few_rounds(change: Change, found: Findings) -> None:
+def few_rounds(transition: Transition, found: Findings) -> None:
     """R5: one trigger takes one generation, two under a cooperative assignor; brokers that are back soon, none.
 
     Soon: within the shortest session of the group's members. A coordinator's successor gives each a whole session anew.
@@ -102,66 +102,66 @@ def few_rounds(change: Change, found: Findings) -> None:
     subscribes anew still came with what it subscribed to before (a leader that joins again as it met new topics).
     Each member may rejoin so once a round: more generations than that, whoever adopted them, are a storm.
     """
-    if _unclear("R5", change, found) or change.trigger is None:
+    if _unclear("R5", transition, found) or transition.trigger is None:
         return
-    if change.protocol is None:
+    if transition.protocol is None:
         found.not_judged("R5", "the assignor changed")
         return
-    if _interrupts(change.trigger):
+    if _interrupts(transition.trigger):
         found.not_judged("R5", _INTERRUPTED)
         return
-    cooperative = change.protocol in change.record.cooperative_protocols
+    cooperative = transition.protocol in transition.record.cooperative_protocols
     limit = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
-    limit = 0 if _back_soon(change) else limit
+    limit = 0 if _back_soon(transition) else limit
     found.judged("R5")
-    adopted = {(e.member_id, e.data["generation"]) for e in change.record.events["generation"]}
-    telling = change.record.processes
+    adopted = {(e.member_id, e.data["generation"]) for e in transition.record.events["generation"]}
+    telling = transition.record.processes
     rounds = [
         g
-        for g in change.generations
-        if _heard(change.trigger, g) and all((m, g.number) in adopted for m in g.assigned if m in telling)
+        for g in transition.generations
+        if _heard(transition.trigger, g) and all((m, g.number) in adopted for m in g.assigned if m in telling)
     ]
     if len(rounds) > limit:
         message = (
-            f"one {_told(change.trigger)} took {len(rounds)} generations, {limit} would do: "
+            f"one {_told(transition.trigger)} took {len(rounds)} generations, {limit} would do: "
             f"{', '.join(str(g.number) for g in rounds)}"
         )
-        found.broken("R5", message, change.trigger, *(g.event for g in rounds))
-    most = max(1, limit) * (1 + len(change.after.assigned))
-    if len(change.generations) > most:
+        found.broken("R5", message, transition.trigger, *(g.event for g in rounds))
+    most = max(1, limit) * (1 + len(transition.after.assigned))
+    if len(transition.generations) > most:
         message = (
-            f"one {_told(change.trigger)} made {len(change.generations)} generations, most of which somebody never "
-            f"adopted: {len(change.after.assigned)} members may make {most}"
+            f"one {_told(transition.trigger)} made {len(transition.generations)} generations, most of which somebody "
+            f"never adopted: {len(transition.after.assigned)} members may make {most}"
         )
-        found.broken("R5", message, change.trigger, change.generations[0].event, change.after.event)
+        found.broken("R5", message, transition.trigger, transition.generations[0].event, transition.after.event)
 
 
-def noticed_in_time(change: Change, found: Findings) -> None:
+def noticed_in_time(transition: Transition, found: Findings) -> None:
     """T1: a dead member is missed when its session ends, not before; one that leaves, within two heartbeats.
 
     T2: one that doesn't poll is missed when its poll interval ends, and learns that it lost what it had.
     """
-    dying = [e for e in change.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
+    dying = [e for e in transition.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
     if not dying:
         return
     law, bound = (
         ("T2", "max_poll_interval_ms") if dying[0].data.get("fault") == "stall" else ("T1", "session_timeout_ms")
     )
-    trigger = change.trigger
-    if _unclear(law, change, found) or trigger is None or change.before is None or trigger not in dying:
+    trigger = transition.trigger
+    if _unclear(law, transition, found) or trigger is None or transition.before is None or trigger not in dying:
         return
     if _interrupts(trigger):
         found.not_judged(law, _INTERRUPTED)
         return
-    start = change.record.starts.get((trigger.member, trigger.incarnation))
+    start = transition.record.starts.get((trigger.member, trigger.incarnation))
     config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
     session, heartbeat = config.get(bound), config.get("heartbeat_interval_ms")
-    if trigger.member not in change.before.names.values():
+    if trigger.member not in transition.before.names.values():
         return
     if session is None or heartbeat is None:
         found.not_judged(law, f"a member doesn't tell its {bound} and heartbeat interval")
         return
-    without = next((g for g in change.generations if trigger.member not in g.names.values()), None)
+    without = next((g for g in transition.generations if trigger.member not in g.names.values()), None)
     if without is None:
         found.not_judged(law, "it was back, or the group at rest, before it could be missed")
         return
@@ -178,7 +178,7 @@ def noticed_in_time(change: Change, found: Findings) -> None:
         found.broken(law, message, trigger, without.event)
 
 
-def topics_noticed(change: Change, found: Findings) -> None:
+def topics_noticed(transition: Transition, found: Findings) -> None:
     """T3: a topic that came, grew or went is in the assignment once metadata may be that old, and a second later.
 
     Time runs from the ``admin_change``, which is written before the brokers are asked for the change, to the broker's
@@ -187,14 +187,14 @@ def topics_noticed(change: Change, found: Findings) -> None:
     beyond `BEAT_MS`; and, with a pattern, one heartbeat more, as its member joins for a topic that the leader has yet
     to ask for, and that one then joins again.
     """
-    of_topics = [e for e in change.triggers if e.data.get("change") in _OF_TOPICS]
-    trigger = change.alone
-    if not of_topics or change.before is None:
+    of_topics = [e for e in transition.triggers if e.data.get("change") in _OF_TOPICS]
+    trigger = transition.alone
+    if not of_topics or transition.before is None:
         return
     if trigger is None:
-        found.not_judged("T3", change.unclear or "several things happened at once")
+        found.not_judged("T3", transition.unclear or "several things happened at once")
         return
-    starts = [change.record.start_of(m) for m in change.after.assigned]
+    starts = [transition.record.start_of(m) for m in transition.after.assigned]
     configs = [s.data.get("config", {}) for s in starts if s is not None]
     ages = [config.get("metadata_max_age_ms") for config in configs]
     if len(ages) < len(starts) or None in ages:
@@ -206,12 +206,12 @@ def topics_noticed(change: Change, found: Findings) -> None:
     latest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
     topics: Mapping[str, int] = trigger.data["topics"]
     try:
-        wanted = {topic for m in change.after.assigned for topic in change.after.topics_of(m)}
+        wanted = {topic for m in transition.after.assigned for topic in transition.after.topics_of(m)}
     except WireError as error:
-        found.unknown.append(f"T3: a subscription of generation {change.after.number} can't be read: {error}")
+        found.unknown.append(f"T3: a subscription of generation {transition.after.number} can't be read: {error}")
         return
     for topic, count in ((t, n) for t, n in topics.items() if t in wanted or not n):
-        seen = next((g for g in change.generations if sum(tp.topic == topic for tp in g.owners) == count), None)
+        seen = next((g for g in transition.generations if sum(tp.topic == topic for tp in g.owners) == count), None)
         after_ms = None if seen is None else (seen.event.mono_ns - trigger.mono_ns) / MS
         if after_ms is None or after_ms > latest:
             message = (
@@ -222,11 +222,11 @@ def topics_noticed(change: Change, found: Findings) -> None:
             found.broken("T3", message, trigger, None if seen is None else seen.event)
 
 
-def _unclear(law: str, change: Change, found: Findings) -> bool:
+def _unclear(law: str, transition: Transition, found: Findings) -> bool:
     """Whether no one trigger answers for a change; says so."""
-    if change.unclear is not None:
-        found.not_judged(law, change.unclear)
-    return change.unclear is not None
+    if transition.unclear is not None:
+        found.not_judged(law, transition.unclear)
+    return transition.unclear is not None
 
 
 def _alike(before: Generation, after: Generation, found: Findings) -> bool:
@@ -244,23 +244,23 @@ def _alike(before: Generation, after: Generation, found: Findings) -> bool:
     return True
 
 
-def _back_soon(change: Change) -> bool:
+def _back_soon(transition: Transition) -> bool:
     """Whether only brokers were hit, and each was back within the shortest session."""
-    if not all(str(e.data.get("fault", "")).startswith("broker_") for e in change.triggers):
+    if not all(str(e.data.get("fault", "")).startswith("broker_") for e in transition.triggers):
         return False
     begun: dict[str, int] = {}
     longest = 0
-    for event in change.triggers:
+    for event in transition.triggers:
         if event.kind == "fault_begin":
             begun[event.data["target"]] = event.mono_ns
         else:
             longest = max(longest, event.mono_ns - begun.pop(event.data["target"], 0))
     sessions = [
         start.data.get("config", {}).get("session_timeout_ms", 0)
-        for start in (change.record.start_of(m) for m in change.after.assigned)
+        for start in (transition.record.start_of(m) for m in transition.after.assigned)
         if start is not None
     ]
-    return not begun and len(sessions) == len(change.after.assigned) and longest < min(sessions) * MS
+    return not begun and len(sessions) == len(transition.after.assigned) and longest < min(sessions) * MS
 
 
 def _heard(trigger: Event, generation: Generation) -> bool:

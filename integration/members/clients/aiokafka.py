@@ -59,7 +59,7 @@ def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
     return _PEER_ASSIGNORS[bare]
 
 
-class _Tap:
+class _ObservedAssignor:
     """An assignor of aiokafka's, with its calls told to the member."""
 
     def __init__(self, inner: Any, member: AioMember) -> None:
@@ -106,7 +106,7 @@ class AioMember(ConsumerRebalanceListener):
         self._ending = False
         self._consumer: Any = None
         self._busy = asyncio.Lock()  # nothing is given up between a batch and its commit
-        self._taps = [_Tap(aiokafka_assignor(name, config.rack), self) for name in config.assignors]
+        self._assignors = [_ObservedAssignor(aiokafka_assignor(name, config.rack), self) for name in config.assignors]
 
     async def run(self) -> None:
         """Consume until SIGTERM, then leave the group.
@@ -115,7 +115,7 @@ class AioMember(ConsumerRebalanceListener):
             KafkaError: What the client couldn't recover from.
         """
         config = self._config
-        self.write("start", **config.start([tap.name for tap in self._taps], config.assignors))
+        self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
         self._consumer = AIOKafkaConsumer(**self._settings())
         try:
@@ -183,7 +183,7 @@ class AioMember(ConsumerRebalanceListener):
             "group_instance_id": config.instance_id,
             "session_timeout_ms": config.session_timeout_ms,
             "heartbeat_interval_ms": config.heartbeat_interval_ms,
-            "partition_assignment_strategy": self._taps,
+            "partition_assignment_strategy": self._assignors,
             "auto_offset_reset": "earliest",
             "enable_auto_commit": False,
             "retry_backoff_ms": 50,

@@ -97,7 +97,7 @@ class BridgeMember:
         self._lock = threading.Lock()  # the client calls back on a thread of its own
         self._interrupts = _Interrupts()
         signal.signal(signal.SIGTERM, self._end)
-        self._taps = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
+        self._assignors = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
         """Work until SIGTERM, an interrupt or a failure, then leave the group.
@@ -107,14 +107,16 @@ class BridgeMember:
             KeyboardInterrupt, Failure: As asked for.
         """
         config = self._config
-        told = config.start([tap.name for tap in self._taps], config.assignors)
+        told = config.start([assignor.name for assignor in self._assignors], config.assignors)
         told["config"] |= {"finishes": True, **self._app}
         told["config"]["max_poll_interval_ms"] = self._settings.get("max.poll.interval.ms", 300_000)
         self.write("start", **told)
-        with BridgedConsumer(self._consumer_config(), self._taps, control={"retry_backoff_ms": 50}) as self._bridge:
-            for tap in self._taps:
-                if hasattr(tap, "attach"):
-                    tap.attach(self._bridge._control)
+        with BridgedConsumer(
+            self._consumer_config(), self._assignors, control={"retry_backoff_ms": 50}
+        ) as self._bridge:
+            for assignor in self._assignors:
+                if hasattr(assignor, "attach"):
+                    assignor.attach(self._bridge._control)
             self._bridge.subscribe(list(config.topics), *map(self._callback, ("assigned", "revoke", "lost")))
             while not self._ending:
                 if self._control.stalls:

@@ -101,7 +101,7 @@ class Member:
         self._consumer_settings = given
         self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, and not committed yet
         self._committed_s = 0.0
-        self._taps = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
+        self._assignors = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
         """Consume until SIGTERM, then leave the group.
@@ -110,15 +110,15 @@ class Member:
             KafkaError: What the client couldn't recover from.
         """
         config = self._config
-        self.write("start", **config.start([tap.name for tap in self._taps], config.assignors))
+        self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)
         self._consumer = KafkaConsumer(**self._consumer_config())
         forbid_topic_creation(self._consumer)
-        for tap in self._taps:
+        for assignor in self._assignors:
             # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
-            if hasattr(tap, "attach"):
-                tap.attach(self._consumer)
+            if hasattr(assignor, "attach"):
+                assignor.attach(self._consumer)
         if config.guarded:
             guard(self._consumer)
         try:
@@ -175,7 +175,7 @@ class Member:
             "group_instance_id": config.instance_id,
             "session_timeout_ms": config.session_timeout_ms,
             "heartbeat_interval_ms": config.heartbeat_interval_ms,
-            "partition_assignment_strategy": self._taps,
+            "partition_assignment_strategy": self._assignors,
             "auto_offset_reset": "earliest",
             "enable_auto_commit": False,
             "allow_auto_create_topics": False,

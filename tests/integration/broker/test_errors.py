@@ -14,7 +14,7 @@ import pytest
 
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker import start_broker
-from kafka_assignors.integration.broker.causes import not_ready
+from kafka_assignors.integration.broker.diagnosis import not_ready
 from kafka_assignors.integration.broker.nodes.place import PlacedBroker
 from kafka_assignors.integration.broker.ready import addresses, await_ready, nodes
 from kafka_assignors.integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken

@@ -11,7 +11,15 @@ import pytest
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.report.report import Report, law_rows, render_html, told_groups
 from kafka_assignors.integration.report.timeline_svg import png, svg
-from kafka_assignors.integration.report.timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Picture, pictures
+from kafka_assignors.integration.report.timeline_view import (
+    GAP,
+    OVERLAP,
+    OWNED,
+    SHARED,
+    ZOMBIE,
+    TimelineView,
+    timeline_views,
+)
 from tests.support.histories.story import Story, churn
 from tests.support.wellformed import Wellformed
 
@@ -37,8 +45,8 @@ def overlapping() -> Story:
     return story.start("a").round().drop("revoke_begin", member="b").drop("revoke_end", member="b")
 
 
-def picture(story: Story) -> Picture:
-    (found,) = pictures(story.history).values()
+def picture(story: Story) -> TimelineView:
+    (found,) = timeline_views(story.history).values()
     return found
 
 

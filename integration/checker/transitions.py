@@ -15,7 +15,7 @@ _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change"
 
 
 @dataclass(frozen=True)
-class Change:
+class Transition:
     """A group from one rest (``stable`` step) to the next.
 
     Args:
@@ -46,7 +46,7 @@ class Change:
 
     @cached_property
     def alone(self) -> Event | None:
-        """The one thing that happened; None if there were none or several, or somebody came or went unasked.
+        """The one thing that happened; None if there were none or several, or if membership changed otherwise.
 
         One process's ``fault_begin`` (kill), ``stop`` and ``exit`` are one thing. Generations whose members are
         neither those before nor those after tell of somebody else, such as a member that missed its session.
@@ -66,14 +66,14 @@ class Change:
         if not self.triggers:
             return "nothing happened to the group that would explain its generations"
         if not self.asked:
-            return "somebody came or went unasked"
+            return "membership changed without a scenario action"
         if self.alone is None:
             return "several things happened at once"
         return "a leader didn't see the topics as they are, or doesn't tell what it saw"
 
     @cached_property
     def asked(self) -> bool:
-        """Whether all its generations have the members of one of the two rests: nobody came or went unasked."""
+        """Whether all its generations have the members of one of the two rests."""
         rests = [frozenset(g.identities.values()) for g in (self.before, self.after) if g is not None]
         return all(frozenset(g.identities.values()) in rests for g in self.generations)
 
@@ -100,10 +100,10 @@ class Change:
         return whole <= assigned | claimed and {tp.topic for tp in assigned} == set(topics)
 
 
-def changes(record: GroupRecord) -> Iterator[Change]:
-    """The changes of a group, in order. Rests in generations that the coordinator log doesn't have bound none.
+def transitions(record: GroupRecord) -> Iterator[Transition]:
+    """The transitions of a group, in order. Rests in generations that the coordinator log doesn't have bound none.
 
-    A generation that is written again (a static member came back) is none of the change in which that happens.
+    A generation that is written again (a static member came back) is none of the transition in which that happens.
     """
     first_writings = {g.number: g for g in reversed(record.generations)}
     committed = [g for g in record.generations if first_writings[g.number] is g]
@@ -117,7 +117,7 @@ def changes(record: GroupRecord) -> Iterator[Change]:
         after = record.by_number[step.data["generation"]]
         first = 0 if before is None else index[before.number] + 1
         since = 0 if rest is None else rest.mono_ns
-        yield Change(
+        yield Transition(
             record, before, rest, after, step,
             tuple(committed[first : index[after.number] + 1]),
             tuple(e for e in triggers if since < e.mono_ns <= step.mono_ns),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.checker.costs import Cost, costs
 from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.checker.rebalance_costs import Cost, costs
 from tests.support.histories.story import Story
 
 

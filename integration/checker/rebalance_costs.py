@@ -13,8 +13,8 @@ from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
-from .changes import Change, changes
 from .ledger import Generation, GroupRecord
+from .transitions import Transition, transitions
 
 STATES = ("stable", "drained", "read_back")
 """Steps that tell a state; the others begin a named step of a scenario."""
@@ -112,7 +112,8 @@ class Cost:
         moves: Topic-partitions that another member has now, by the members' names.
         needless: Topic-partitions taken from a member that has them before and after, once for each time.
         duplicates: Records consumed that had been consumed before.
-        asked: Nobody came or went unasked, as a member does that misses its session on a busy machine.
+        asked: No membership changed without a scenario action, as it does when a member misses its session on a
+            busy machine.
     """
 
     group: str
@@ -134,13 +135,13 @@ def costs(record: GroupRecord) -> list[Cost]:
     Stops, and records that are read again, count to the last named step before them: some are seen only once the group
     is at rest.
 
-    Cost: O(n log n) for n intervals and consumed runs, beside `changes`.
+    Cost: O(n log n) for n intervals and consumed runs, beside `transitions`.
     """
-    found = list(changes(record))
-    named = [_named(record, change) for change in found]
+    found = list(transitions(record))
+    named = [_named(record, transition) for transition in found]
     begins = [
-        (0 if change.rest is None else change.rest.mono_ns) if step is None else step.mono_ns
-        for change, step in zip(found, named, strict=True)
+        (0 if transition.rest is None else transition.rest.mono_ns) if step is None else step.mono_ns
+        for transition, step in zip(found, named, strict=True)
     ]
     # Also those that never came to rest: what happens then isn't the step's before.
     edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
@@ -158,39 +159,41 @@ def costs(record: GroupRecord) -> list[Cost]:
         Cost(
             group=record.group,
             name="" if step is None else step.data["name"],
-            generation=change.after.number,
-            generations=len({g.number for g in change.generations}),
-            ms=None if step is None else max(0.0, (change.end.data["adopted_ns"] - step.mono_ns) / 1e6),
+            generation=transition.after.number,
+            generations=len({g.number for g in transition.generations}),
+            ms=None if step is None else max(0.0, (transition.end.data["adopted_ns"] - step.mono_ns) / 1e6),
             stop_ms=max(stops[begin], default=0.0),
             downtime_ms=sum(stops[begin]),
-            moves=len(moves({} if change.before is None else _owners(change.before), _owners(change.after))),
-            needless=_needless(change, begin),
+            moves=len(
+                moves({} if transition.before is None else _owners(transition.before), _owners(transition.after))
+            ),
+            needless=_needless(transition, begin),
             duplicates=again[begin],
-            asked=change.asked,
+            asked=transition.asked,
         )
-        for change, step, begin in zip(found, named, begins, strict=True)
+        for transition, step, begin in zip(found, named, begins, strict=True)
     ]
 
 
-def _named(record: GroupRecord, change: Change) -> Event | None:
-    since = 0 if change.rest is None else change.rest.mono_ns
+def _named(record: GroupRecord, transition: Transition) -> Event | None:
+    since = 0 if transition.rest is None else transition.rest.mono_ns
     steps = [
         step
         for step in record.events["step"]
-        if since < step.mono_ns < change.end.mono_ns and step.data["name"] not in STATES
+        if since < step.mono_ns < transition.end.mono_ns and step.data["name"] not in STATES
     ]
     return steps[-1] if steps else None
 
 
-def _needless(change: Change, begin_ns: int) -> int:
+def _needless(transition: Transition, begin_ns: int) -> int:
     """Revoked, or lost, and given back to the same process, which didn't end meanwhile: that one gives up all."""
-    if change.before is None:
+    if transition.before is None:
         return 0
-    before, after = _owners(change.before), _owners(change.after)
-    ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in ("stop", "exit")}
+    before, after = _owners(transition.before), _owners(transition.after)
+    ended = {(e.member, e.incarnation) for e in transition.triggers if e.kind in ("stop", "exit")}
     return sum(
         1
-        for span in change.record.ended(begin_ns, change.end.mono_ns)
+        for span in transition.record.ended(begin_ns, transition.end.mono_ns)
         if span.interval.end_kind in ("revoked", "lost")
         and span.owner[1:] not in ended
         and before.get(span.tp) == after.get(span.tp) == span.interval.member
