@@ -58,6 +58,7 @@ def chosen(indexed: Indexed, class_: Ints, before: Ints, had: tuple[Ints, Ints, 
     return owner
 
 
+# More than six parameters: `chosen` makes these arrays once, and its steps share them.
 def _give_up(
     indexed: Indexed,
     affinity: Affinity,
@@ -166,6 +167,7 @@ def _gain(
     return gain
 
 
+# More than six parameters: `chosen` makes these arrays once, and its steps share them.
 def _deal(
     loose: Ints,
     bounds: list[int],
