@@ -49,7 +49,7 @@ _OPTIONS_WIN = {
 }  # fmt: skip
 
 
-class Speech:
+class VerifiableOutput:
     """The events of a member -> what VerifiableConsumer prints of them, in order.
 
     Java calls back once per generation with what was added, be it nothing, after it has told what was revoked, and
@@ -115,7 +115,7 @@ class VerifiableMember(Member):
     """
 
     def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
-        super().__init__(config, Speech(), Control())
+        super().__init__(config, VerifiableOutput(), Control())
         self._verbose, self._commits, self._left = verbose, commits, most
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:

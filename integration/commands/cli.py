@@ -50,7 +50,7 @@ from ..topics.publish import publish
 from ..topics.sandbox import Sandbox, make_new, new_prefix
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judged import judged, step_row
-from .seeds import Row, drawn, play_seeds, seeds_of, summary, together
+from .seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
 from .watch import GroupView, GroupWatcher
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
@@ -74,7 +74,7 @@ Settings = Annotated[
     typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
-Seed = Annotated[int | None, typer.Option(help="What a random scenario is drawn from; default: a new seed.")]
+Seed = Annotated[int | None, typer.Option(help="What a random scenario is scenario_of_seed from; default: a new seed.")]
 Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
 EventsTopic = Annotated[
     str | None, typer.Option(help="Make this topic and publish the history to it, an event a record; with --bootstrap.")
@@ -115,7 +115,7 @@ def _clear_errors() -> Iterator[None]:
 def _rerun(
     name: str, seed: int | None, assignors: Sequence[str], minutes: float | None, client: str | None = None
 ) -> Iterator[None]:
-    """Of a drawn scenario that fails, or whose verdict isn't true, tell how to draw it again."""
+    """Of a scenario_of_seed scenario that fails, or whose verdict isn't true, tell how to draw it again."""
     try:
         yield
     except BaseException as error:
@@ -254,7 +254,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
                 if given_too is not None:
                     raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many; leave one of them out")
             known_laws(require or ())
-            what_of = {n: drawn(name, n, client, assignor or (), require or ()) for n in seeds_of(seeds)}
+            what_of = {n: scenario_of_seed(name, n, client, assignor or (), require or ()) for n in seeds_of(seeds)}
             reached = _reached(bootstrap, config, settings)
             with _brokers(what_of[min(what_of)], backend, reached, kafka_version) as broker:
                 _run_seeds(what_of, broker, out, minutes, timeout_s, yes, as_json)
@@ -340,7 +340,7 @@ def _run_seeds(  # options of the command line
         console.print(row.words() + (" (kept)" if kept else ""), highlight=False)
 
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    rows = play_seeds(what, broker, folder, on_row, prefix=prefix, timeout_s=timeout_s or STEP_S, until=until)
+    rows = run_seeds(what, broker, folder, on_row, prefix=prefix, timeout_s=timeout_s or STEP_S, until=until)
     value = together(rows, len(what))
     if as_json:
         print(json.dumps({"value": value, "seeds": [asdict(row) for row in rows], "folder": str(folder)}))
@@ -495,11 +495,11 @@ def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     """The timeline of the first group that has one."""
     if file is None:
         return
-    drawn = next((group for group in groups if group.timeline is not None), None)
-    if drawn is None or drawn.timeline is None:
+    scenario_of_seed = next((group for group in groups if group.timeline is not None), None)
+    if scenario_of_seed is None or scenario_of_seed.timeline is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
-    word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(drawn.verdict.value)]
-    timeline_svg.png(drawn.timeline, file, f"{drawn.title}: verdict {word}")
+    word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(scenario_of_seed.verdict.value)]
+    timeline_svg.png(scenario_of_seed.timeline, file, f"{scenario_of_seed.title}: verdict {word}")
 
 
 def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:

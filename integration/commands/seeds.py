@@ -73,14 +73,16 @@ def seeds_of(text: str) -> range:
     return range(int(found[1]), int(found[2]) + 1)
 
 
-def drawn(name: str, seed: int, client: str | None, assignors: Sequence[str], require: Sequence[str]) -> Scenario:
+def scenario_of_seed(
+    name: str, seed: int, client: str | None, assignors: Sequence[str], require: Sequence[str]
+) -> Scenario:
     """The scenario of a seed, as the command line asks for it."""
     what = named(name, seed)
     what = what if client is None else of_client(what, client)
     return replace(what, assignors=tuple(assignors) or what.assignors, require=(*what.require, *require))
 
 
-def play_seeds(  # as `run_scenario`
+def run_seeds(  # as `run_scenario`
     scenarios: Mapping[int, Scenario],
     broker: Broker | Cluster,
     out: Path,
@@ -119,7 +121,7 @@ def play_seeds(  # as `run_scenario`
         if kept is None:
             if until is not None and time.monotonic() >= until:
                 continue
-            kept = _played(seed, what, Sandbox(broker.connection, f"{prefix}{seed}-"), broker, folder, timeout_s)
+            kept = _run(seed, what, Sandbox(broker.connection, f"{prefix}{seed}-"), broker, folder, timeout_s)
             on_row(kept, False)
         else:
             on_row(kept, True)
@@ -147,9 +149,7 @@ def together(rows: Iterable[Row], asked: int) -> bool | None:
 _WORDS = {"true": True, "false": False, "unknown": None}
 
 
-def _played(
-    seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float
-) -> Row:
+def _run(seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float) -> Row:
     shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left there
     began = time.monotonic()
     run = uuid.uuid4().hex

@@ -32,7 +32,7 @@ from ..names import JAVA_ASSIGNORS
 from ..processes.child import ChildProgram
 from ..processes.python import python_command
 from ..registry import assignor_named
-from .clients.kafka_python import runs
+from .clients.events import runs
 from .config import JAVA, VERIFIABLE, MemberConfig
 from .coordinator_log import CoordinatorLog, Joined
 from .process import MemberProcess
@@ -145,7 +145,7 @@ def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> Non
 
 
 class Lookup(Protocol):
-    """What `Telling` looks up, in the coordinator log."""
+    """What `EventTranslator` looks up, in the coordinator log."""
 
     def joined(self, client_id: str, at_ms: int) -> Joined | None:
         """The last generation with a client that was committed by a time of the wall clock."""
@@ -154,7 +154,7 @@ class Lookup(Protocol):
         """A time of the wall clock on the monotonic clock."""
 
 
-class Telling:
+class EventTranslator:
     """What one VerifiableConsumer prints -> events, in order.
 
     Args:
@@ -265,7 +265,7 @@ class VerifiableProcess(MemberProcess):
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
         self._program = ChildProgram(line, self._said)
-        self._telling = Telling(config.member, log)
+        self._translator = EventTranslator(config.member, log)
         pid = self._program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None
@@ -344,7 +344,7 @@ class VerifiableProcess(MemberProcess):
         self._read += len(data)
         for each in said:
             self._over = self._over or each["name"] == "shutdown_complete"
-            for kind, fields in self._telling.events(each):
+            for kind, fields in self._translator.events(each):
                 if kind == "start":
                     config = self.config
                     given = [f"{config.client}:{name}" for name in config.assignors]

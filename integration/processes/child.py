@@ -71,11 +71,11 @@ class ChildProgram:
 
     def terminate(self) -> None:
         """SIGTERM; doesn't wait. A paused program doesn't hear it."""
-        self._order(b"stop\n")
+        self._send(b"stop\n")
 
     def kill(self) -> None:
         """SIGKILL; doesn't wait."""
-        self._order(b"kill\n")
+        self._send(b"kill\n")
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal that doesn't end it."""
@@ -95,7 +95,7 @@ class ChildProgram:
 
     def release(self) -> None:
         """End it as `close` does, but leave its folder to the next one."""
-        self._order(b"leave\n")
+        self._send(b"leave\n")
         self._watchdog.wait()
         self.close()
 
@@ -119,10 +119,10 @@ class ChildProgram:
                     self._code = int(line.split()[1]) if line else self._watchdog.wait()
         return self._code
 
-    def _order(self, order: bytes) -> None:
+    def _send(self, command: bytes) -> None:
         with contextlib.suppress(BrokenPipeError, ValueError):  # it ended on its own just now, or was closed
             pipe = _pipe(self._watchdog.stdin)
-            pipe.write(order)
+            pipe.write(command)
             pipe.flush()
 
 

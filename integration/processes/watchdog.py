@@ -49,13 +49,13 @@ def main(arguments: list[str]) -> int:
         if ended in ready:
             os.read(ended, 100)
         if 0 in ready:
-            order = os.read(0, 100)
-            leave = b"leave" in order
-            if not order or leave:
+            command = os.read(0, 100)
+            leave = b"leave" in command
+            if not command or leave:
                 break
-            if b"kill" in order:
+            if b"kill" in command:
                 program.kill()
-            elif b"stop" in order:
+            elif b"stop" in command:
                 program.terminate()
         if os.getppid() != parent:
             break

@@ -106,12 +106,12 @@ class FaultProxy:
         self._groups: dict[str, str] = {}  # member name -> its group
         self._applied: dict[int, Applied] = {}
         self._number = 0
-        self._answers: dict[int, dict[str, Any]] = {}  # number of the order; that of 0 says that it serves
+        self._answers: dict[int, dict[str, Any]] = {}  # number of the command; that of 0 says that it serves
         self._answer_s = _ANSWER_S
         self._ended = False
         self._changed = threading.Condition()
-        self._orders = threading.Lock()
-        self._ordered = 0
+        self._sending = threading.Lock()
+        self._commands = 0
         # A file of its own: sequence numbers count per file, and a folder may have seen a proxy before.
         count = sum(1 for _ in folder.glob("proxy-*.jsonl"))
         self._output = folder / f"proxy-{count}.log"
@@ -149,7 +149,7 @@ class FaultProxy:
                 f"member {member!r} of group {group!r} has the name of one of group {self._groups[member]!r}, and the "
                 "proxy tells members apart by their names; give it another"
             )
-        self._order({"do": "admit", "member": member, "group": group, "incarnation": incarnation})
+        self._command({"do": "admit", "member": member, "group": group, "incarnation": incarnation})
         return self.bootstrap
 
     def apply(self, fault: NetworkFault) -> Applied:
@@ -162,7 +162,7 @@ class FaultProxy:
             self._number += 1
             applied = self._applied[self._number] = Applied(fault, self._number, self)
         values = {"member": fault.member, **fault.params}
-        self._order({"do": "apply", "number": applied.number, "fault": fault.name, **values})
+        self._command({"do": "apply", "number": applied.number, "fault": fault.name, **values})
         return applied
 
     @property
@@ -175,7 +175,7 @@ class FaultProxy:
         """End these faults; None: all that are in force."""
         numbers = [each.number for each in (self.in_force if faults is None else faults) if not each.over]
         if numbers and not self._ended:
-            self._order({"do": "heal", "numbers": numbers})
+            self._command({"do": "heal", "numbers": numbers})
 
     def cuts_off(self, member: str) -> bool:
         """Whether a member is cut off now."""
@@ -213,26 +213,26 @@ class FaultProxy:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def _order(self, order: dict[str, Any]) -> None:
-        with self._orders:
-            self._ordered += 1
+    def _command(self, command: dict[str, Any]) -> None:
+        with self._sending:
+            self._commands += 1
             try:
                 pipe = _pipe(self._process.stdin)
-                pipe.write(json.dumps({**order, "order": self._ordered}).encode() + b"\n")
+                pipe.write(json.dumps({**command, "command": self._commands}).encode() + b"\n")
                 pipe.flush()
             except (BrokenPipeError, ValueError) as error:
                 raise HarnessError(self._epitaph()) from error
-            said = self._answer(self._ordered)
+            said = self._answer(self._commands)
         if "error" in said:
             raise ConfigError(said["error"])
 
-    def _answer(self, order: int) -> dict[str, Any]:
+    def _answer(self, command: int) -> dict[str, Any]:
         with self._changed:
-            if not self._changed.wait_for(lambda: order in self._answers or self._ended, self._answer_s):
+            if not self._changed.wait_for(lambda: command in self._answers or self._ended, self._answer_s):
                 raise HarnessError(f"the fault proxy at {self.bootstrap} doesn't answer within {self._answer_s:g} s")
-            if order not in self._answers:
+            if command not in self._answers:
                 raise HarnessError(self._epitaph())
-            return self._answers.pop(order)
+            return self._answers.pop(command)
 
     def _listen(self) -> None:
         for line in _pipe(self._process.stdout):
@@ -243,7 +243,7 @@ class FaultProxy:
                 elif "over" in said:
                     self._applied[said["over"]].over = True
                 else:
-                    self._answers[said["order"]] = said
+                    self._answers[said["command"]] = said
                 self._changed.notify_all()
         with self._changed:
             self._ended = True

@@ -2,8 +2,8 @@
 
 Run by ``python -m kafka_assignors.integration.proxy.relay HISTORY RUN PORT:BEHIND…``.
 
-A process of its own, so that a harness that computes, or stands at a breakpoint, holds up no heartbeat. Orders come as
-JSON lines on standard input, each answered by a line when it is in force; its end ends the process. Each fault is in
+A process of its own, so that a harness that computes, or stands at a breakpoint, holds up no heartbeat. Commands come
+as JSON lines on standard input, each answered by a line when it is in force; its end ends the process. Each fault is in
 the history before it acts on a member, and its end before anything passes again.
 """
 
@@ -135,25 +135,25 @@ class Relay:
 
         return await asyncio.start_server(accept, "127.0.0.1", port)
 
-    def obey(self, order: dict[str, Any]) -> None:
+    def obey(self, command: dict[str, Any]) -> None:
         """Do what a line says.
 
         Raises:
             KafkaAssignorsError: It can't be done.
         """
-        what = order.pop("do")
+        what = command.pop("do")
         if what == "admit":
-            client_id = order["member"]
+            client_id = command["member"]
             for armed in self._armed:
                 armed.part(client_id)
-            self._members[client_id] = order
+            self._members[client_id] = command
             for armed in self._armed:
                 if isinstance(armed.fault, Cut) and armed.acts and armed.fault.of(client_id):
                     armed.begin(client_id)
         elif what == "apply":
-            self._apply(Armed(order.pop("number"), fault_of(order.pop("fault"), order), self))
+            self._apply(Armed(command.pop("number"), fault_of(command.pop("fault"), command), self))
         else:
-            for armed in [each for each in self._armed if each.number in order["numbers"]]:
+            for armed in [each for each in self._armed if each.number in command["numbers"]]:
                 armed.heal()
                 for connection in tuple(self._connections):
                     connection.heal(armed)
@@ -371,8 +371,8 @@ async def _either(event: asyncio.Event, seconds: float) -> None:
 async def main(arguments: Sequence[str]) -> int:
     """Serve until standard input ends."""
     history, run, *routes = arguments
-    orders = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
     with EventWriter(Path(history), run, "proxy") as writer:
         relay = Relay(writer)
         servers = []
@@ -381,18 +381,18 @@ async def main(arguments: Sequence[str]) -> int:
             try:
                 servers.append(await relay.serve(port, behind))
             except OSError as error:
-                relay.tell(order=0, taken=port, error=str(error))
+                relay.tell(command=0, taken=port, error=str(error))
                 return 2
-        relay.tell(order=0, ready=True)
-        while line := await orders.readline():
+        relay.tell(command=0, ready=True)
+        while line := await commands.readline():
             what = json.loads(line)
-            number = what.pop("order")
+            number = what.pop("command")
             try:
                 relay.obey(what)
             except KafkaAssignorsError as error:
-                relay.tell(order=number, error=str(error))
+                relay.tell(command=number, error=str(error))
             else:
-                relay.tell(order=number, done=True)
+                relay.tell(command=number, done=True)
     return 0
 
 

@@ -32,7 +32,7 @@ from kafka_assignors.history.writer import EventWriter
 from ...names import is_ours, options_of
 from ..config import MemberConfig
 from ..control import Control
-from .kafka_python import CLOSE_MS, Writing, record_size, runs
+from .events import CLOSE_MS, Writing, record_size, runs
 
 PEER = "aiokafka"
 _PEER_ASSIGNORS = {

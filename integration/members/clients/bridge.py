@@ -38,7 +38,7 @@ from kafka_assignors.kafka_python.consumer import keep_rejoining
 from ...registry import assignor_named
 from ..config import MemberConfig
 from ..control import Control
-from .kafka_python import runs
+from .events import runs
 from .observed_assignor import ObservedAssignor
 
 _POLL_S, _TICK_S = 0.2, 0.02

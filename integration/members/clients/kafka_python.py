@@ -23,10 +23,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
 from kafka.errors import InconsistentGroupProtocolError, KafkaError
@@ -41,19 +41,12 @@ from kafka_assignors.kafka_python.guard import guard
 from ...registry import assignor_named
 from ..config import MemberConfig
 from ..control import Control
+from .events import CLOSE_MS, Writing, record_size, runs
 from .observed_assignor import ObservedAssignor
 
 POLL_MS = 30_000
-CLOSE_MS = 5000
 JOIN_S = 8
 _RECHECK_S = 0.02
-
-
-class Writing(Protocol):
-    """Where a member's events go, such as an `EventWriter`."""
-
-    def write(self, kind: str, **data: Any) -> object:
-        """Take one event."""
 
 
 class Stop(BaseException):
@@ -267,28 +260,6 @@ class Member:
         if self._polling and self._may_stop():
             self._polling = False
             raise Stop
-
-
-def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Records of one partition, (offset, bytes) each, as runs of contiguous offsets, as ``consume`` events carry them.
-
-    A gap must show, or a lost record would hide in it.
-    """
-    found: list[dict[str, Any]] = []
-    for offset, size in read:
-        if found and offset == found[-1]["last"] + 1:
-            found[-1]["last"] = offset
-            found[-1]["count"] += 1
-            found[-1]["bytes"] += size
-        else:
-            first = {"first": offset, "last": offset, "count": 1, "bytes": size}
-            found.append({"topic": tp[0], "partition": tp[1], **first})
-    return found
-
-
-def record_size(record: Any) -> int:
-    """Bytes of a record's key and value."""
-    return max(0, int(record.serialized_key_size)) + max(0, int(record.serialized_value_size))
 
 
 def _message(error: Exception, config: MemberConfig) -> str:

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 
 from ...history.author import AUTHOR
 from ..clients.aiokafka import AioMember, main
-from ..clients.kafka_python import Writing
+from ..clients.events import Writing
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author

@@ -14,7 +14,8 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from ...history.author import AUTHOR
-from ..clients.kafka_python import Member, Writing, main
+from ..clients.events import Writing
+from ..clients.kafka_python import Member, main
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author

@@ -20,7 +20,7 @@ from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.verifiable_process import java_command, verifiable_command
 from kafka_assignors.integration.records import Record, Sender, send
-from kafka_assignors.integration.verifiable_member import Speech, properties
+from kafka_assignors.integration.verifiable_member import VerifiableOutput, properties
 from tests.support.integration.java_members import told
 
 MakeGroup = Callable[..., MemberGroup]
@@ -41,7 +41,7 @@ def rows(*partitions: int) -> list[dict[str, Any]]:
 
 def spoken(*events: tuple[str, list[int]]) -> list[tuple[str, list[int]]]:
     """(kind, partitions) of a member's events -> (name, partitions) of what is printed."""
-    speech = Speech()
+    speech = VerifiableOutput()
     words = [each for kind, partitions in events for each in speech.words(kind, {"partitions": rows(*partitions)})]
     return [(name, [row["partition"] for row in fields["partitions"]]) for name, fields in words]
 
@@ -120,7 +120,7 @@ def test_what_it_says_is_what_the_reader_of_java_understands() -> None:
         {"topic": "t", "partition": 1, "first": 6, "last": 6, "count": 1, "bytes": 4},
     ]
     commit = [{"topic": "t", "partition": 1, "offset": 7}]
-    speech = Speech()
+    speech = VerifiableOutput()
     ((consumed, summary),) = speech.words("consume", {"offsets": runs})
     assert (consumed, summary["count"]) == ("records_consumed", 3)
     assert summary["partitions"] == [{"topic": "t", "partition": 1, "count": 3, "minOffset": 3, "maxOffset": 6}]

@@ -184,13 +184,13 @@ def test_what_is_not_kafka_is_refused_and_told(proxy: FaultProxy, kafka_broker: 
     assert "does the client speak TLS, or no Kafka at all?" in told()[0]
 
 
-def test_a_late_answer_is_not_taken_for_the_next_orders(proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_answer_is_not_taken_for_the_next_commands(proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     before = proxy.apply(Cut("sooner")).number
     proxy._process.send_signal(signal.SIGSTOP)
     with monkeypatch.context() as patched:
         patched.setattr(proxy, "_answer_s", 0.2)
         with pytest.raises(HarnessError, match=r"doesn't answer within 0\.2 s"):
-            proxy._order({"do": "apply", "number": 99, "fault": "no such fault"})
+            proxy._command({"do": "apply", "number": 99, "fault": "no such fault"})
     proxy._process.send_signal(signal.SIGCONT)
 
     assert proxy.admit("later", "g", 0) == proxy.bootstrap

@@ -282,7 +282,7 @@ def test_a_member_that_polls_too_late_is_out_in_time_and_notices(kafka_broker: B
     assert {i.end_kind for i in result.intervals if i.member == "m2" and i.zombie_ms} == {"lost"}
 
 
-def test_a_member_of_another_client_takes_no_such_orders(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
+def test_a_member_of_another_client_takes_no_such_commands(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     group = unjudged_group()
     group.start("v1", [kafka_topic()], ["range"], client="verifiable")
 

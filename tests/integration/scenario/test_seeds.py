@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.cli import COULD_NOT_RUN, app
-from kafka_assignors.integration.commands.seeds import Row, drawn, play_seeds, seeds_of, summary, together
+from kafka_assignors.integration.commands.seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.history.manifest import NAME
 from kafka_assignors.integration.scenario import Scenario, Step
@@ -58,14 +58,14 @@ def test_a_row_tells_the_laws_that_were_broken_or_why_it_is_unknown() -> None:
 
 
 def test_a_seed_is_drawn_for_the_client_that_was_asked_for() -> None:
-    what = drawn("chaos", 3, "aiokafka", (), ("C3",))
+    what = scenario_of_seed("chaos", 3, "aiokafka", (), ("C3",))
 
     assert {a.client for step in what.steps for a in step.actions if isinstance(a, Join)} == {"aiokafka"}
     assert (what.assignors, what.require) == (("sticky",), ("C3",))
-    assert drawn("chaos", 3, "confluent", (), ()).consumer == {"socket_timeout_ms": 2500}
-    assert drawn("chaos", 3, "java", ("range",), ()).assignors == ("range",)
+    assert scenario_of_seed("chaos", 3, "confluent", (), ()).consumer == {"socket_timeout_ms": 2500}
+    assert scenario_of_seed("chaos", 3, "java", ("range",), ()).assignors == ("range",)
     with pytest.raises(UnknownName, match="client 'jav'"):
-        drawn("chaos", 3, "jav", (), ())
+        scenario_of_seed("chaos", 3, "jav", (), ())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker:
         def on_row(played: Row, kept: bool) -> None:
             told.append((played.seed, kept))
 
-        return play_seeds({1: ONE, 2: ONE}, kafka_broker, tmp_path, on_row, prefix=new_prefix(), until=until)
+        return run_seeds({1: ONE, 2: ONE}, kafka_broker, tmp_path, on_row, prefix=new_prefix(), until=until)
 
     assert play(until=0) == []
     rows = play()
@@ -125,5 +125,5 @@ def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker:
 
     other = replace(ONE, require=("C3",))
     with pytest.raises(ConfigError, match=r"seed-2 holds seed 2 of one played with other options .* --out of its own"):
-        play_seeds({2: other}, kafka_broker, tmp_path, lambda *_: None, prefix=new_prefix())
+        run_seeds({2: other}, kafka_broker, tmp_path, lambda *_: None, prefix=new_prefix())
     assert [each.manifest for each in play()] == [each.manifest for each in again]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka_assignors.integration.members.coordinator_log import Joined
-from kafka_assignors.integration.members.verifiable_process import Telling
+from kafka_assignors.integration.members.verifiable_process import EventTranslator
 
 
 class Known:
@@ -30,5 +30,5 @@ class Known:
 
 
 def told(lines: Sequence[str], *known: tuple[int, int, bool], cooperative: bool = False) -> list[tuple[str, Any]]:
-    telling = Telling("j1", Known(*known, owns=cooperative))
+    telling = EventTranslator("j1", Known(*known, owns=cooperative))
     return [event for line in lines for event in telling.events(json.loads(line))]
