@@ -14,7 +14,7 @@ from kafka_assignors.errors import KafkaAssignorsError, UnknownName
 
 from .result import Result, ResultFile
 
-NAMES = ("assignors", "family", "partitioners", "checker", "broker", "rebalances", "pipeline", "distinct")
+NAMES = ("assignors", "family", "partitioners", "checker", "broker", "rebalances", "pipeline", "distinct", "weighted")
 
 app = typer.Typer(add_completion=False)
 

@@ -13,6 +13,8 @@ from kafka_assignors.errors import ConfigError
 PEER = "kafka-python"
 COOPERATIVE = "cooperative-sticky"
 """The one assignor whose members keep what they have while they rebalance."""
+EITHER = frozenset({"weighted"})
+"""Assignors whose members keep what they have, or don't, as their consumers' lists say."""
 JAVA_ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
     "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         RangeAssignor,
         RoundRobinAssignor,
         StickyAssignor,
+        WeightedAssignor,
     )
     from .kafka_python.guard import guard
     from .kafka_python.stateless import (
@@ -50,6 +51,7 @@ __all__ = [
     "RoundRobinAssignor",
     "StickyAssignor",
     "TopicPartition",
+    "WeightedAssignor",
     "guard",
     "plan",
 ]

@@ -186,7 +186,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
             return [(m, instance_id, decode_subscription(data)) for m, (instance_id, data) in answered.items()], []
         joined, garbage = [], []
         for member_id, member in members.items():
-            said = compact.Carried() if self.name in compact.JAVAS else compact.decode(member.user_data, {})
+            said = self._strategy.said(member.user_data)
             topics = tuple(member.subscription)
             sent = Subscription(topics, member.user_data, said.owned, said.generation, said.rack)
             joined.append((member_id, said.instance_id, sent))

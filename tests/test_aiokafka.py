@@ -30,7 +30,7 @@ from kafka_assignors.kafka_python import assignors as kafka_python
 from tests.support.kafka_python.joins import cluster as kafka_python_cluster
 from tests.support.kafka_python.joins import join, plain
 
-NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config")]
+NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config", "weighted")]
 OWN = [name for name in NAMES if name not in compact.JAVAS]
 
 

@@ -17,7 +17,7 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
 from ..history import History
-from ..names import COOPERATIVE, is_ours
+from ..names import COOPERATIVE, EITHER, is_ours
 from .timeline import Span, spans
 
 _COUNTING = ("admin_change", "step", "topics", "not_stable")
@@ -280,7 +280,7 @@ class GroupRecord:
         """Processes that joined saying that they own something -> the assignor, of those whose names tell nothing."""
         found: dict[Process | None, str] = {}
         for generation in self.generations:
-            if generation.protocol in STRATEGIES:
+            if generation.protocol in STRATEGIES and generation.protocol not in EITHER:
                 continue
             for member_id in generation.assigned:
                 with suppress(WireError):  # the laws tell

@@ -26,7 +26,10 @@ from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
 from .stateless import range as range_
 from .sticky import cooperative, flow, sticky
 from .sticky.objective import ORDERS, Matrix, Objective
+from .weighted import model as weighted_model
+from .weighted import placing as weighted
 from .wire import bulk, compact, limits, userdata
+from .wire import weighted as carried
 from .wire.protocol import AssignedPartitions, Subscription, encode_assignment
 
 Racks = Mapping[str, Sequence[Collection[str]]]
@@ -35,6 +38,10 @@ Leaders = Mapping[str, Sequence[str | None]]
 
 def _no_settings() -> Mapping[str, Any]:
     return {}
+
+
+def _plainly(name: str, value: Any) -> Any:  # noqa: ARG001
+    return _plain(value)
 
 
 def _nothing(group: Group, **settings: Any) -> Iterable[Fact]:  # noqa: ARG001
@@ -59,6 +66,9 @@ class Strategy:
         tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned.
         rounds: How many rebalances it takes.
         places: Which of a group's ``racks`` and ``leaders`` decide anything, given what `settings` returned.
+        inputs: The options that aren't chosen but told, each member's part by itself, from what members sent.
+        told: The names of these options, and of arguments of an assignor that decide what its member tells.
+        plain: An option's name and value -> the value as JSON has it.
     """
 
     name: str
@@ -71,6 +81,9 @@ class Strategy:
     tell: Callable[..., Iterable[Fact]] = _nothing
     rounds: int = 1
     places: Callable[..., Collection[str]] = lambda **_: ()
+    inputs: Callable[[Sequence[tuple[str, str | None, Subscription]]], Mapping[str, Any]] | None = None
+    told: Collection[str] = ()
+    plain: Callable[[str, Any], Any] = _plainly
 
     def sees(self) -> Collection[str]:
         """Which of a group's ``racks`` and ``leaders`` its decision depends on; others need not be looked up."""
@@ -88,12 +101,16 @@ class Strategy:
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
         self.settings(**options)
-        return replace(self, options={name: _plain(value) for name, value in options.items()})
+        return replace(self, options={name: self.plain(name, value) for name, value in options.items()})
 
     def unlike_default(self) -> Mapping[str, Any]:
         """The options that are not at their defaults."""
         known = signature(self.settings).parameters
-        return {name: value for name, value in self.options.items() if value != _plain(known[name].default)}
+        return {
+            name: value
+            for name, value in self.options.items()
+            if name not in self.told and value != _plain(known[name].default)
+        }
 
     def user_data(
         self,
@@ -122,7 +139,15 @@ class Strategy:
             return None, ""
         kept = owned if self.claim else None
         since = NO_GENERATION if kept is None else generation
+        if self.inputs:
+            return carried.encode_within(kept or (), since, rack, instance_id, told)
         return compact.encode_within(kept or (), since, rack, instance_id, told)
+
+    def said(self, user_data: bytes | None) -> compact.Carried:
+        """What a member's user data tell beside claims, where they are ours: generation, rack, instance id."""
+        if self.name in compact.JAVAS:
+            return compact.Carried()
+        return carried.decode(user_data, {}).said if self.inputs else compact.decode(user_data, {})
 
     def agreed(self, members: Iterable[tuple[str, str | None, Subscription]]) -> tuple[Strategy, tuple[Fact, ...]]:
         """This strategy with the options that hold in a group, and what is told about them; the same for any leader.
@@ -132,6 +157,13 @@ class Strategy:
         """
         if not signature(self.settings).parameters:
             return self, ()
+        members = list(members)
+        winner, facts = self._voted(members)
+        if self.inputs and (inputs := self.inputs(members)):
+            winner = winner.having(**{**winner.options, **inputs})
+        return winner, facts
+
+    def _voted(self, members: Sequence[tuple[str, str | None, Subscription]]) -> tuple[Strategy, tuple[Fact, ...]]:
         held: dict[bytes, list[str]] = {}
         for member_id, _, subscription in members:
             held.setdefault(userdata.options(self.name, subscription.user_data), []).append(member_id)
@@ -261,6 +293,24 @@ def _compact_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, i
     return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
 
 
+def _weighted_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
+    claims = []
+    for subscription in subscriptions:
+        said = carried.decode(subscription.user_data, counts).said
+        if subscription.owned:  # a cooperative member's; an eager one has user data alone
+            generation = max(subscription.generation, said.generation)
+            claims.append(userdata.Claim(subscription.owned, generation, said.garbage))
+        else:
+            claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
+    return claims
+
+
+def _weighted_plain(name: str, value: Any) -> Any:
+    if name == "weights":
+        return weighted_model.checked(value)
+    return sorted(value) if name == "eager" and not isinstance(value, bool) else _plain(value)
+
+
 def _sticky_settings(
     parity: str | None = None, racks: str | Matrix = "replica", order: Sequence[str] = ORDERS[0]
 ) -> Mapping[str, Any]:
@@ -346,6 +396,19 @@ STRATEGIES: Mapping[str, Strategy] = {
         ),
         Strategy("config", fixed.assign, settings=_config_settings, tell=fixed.deviations, places=_both),
         Strategy("consistent-hash", consistent.assign, settings=consistent.settings, owners=consistent.owners),
+        Strategy(
+            "weighted",
+            weighted.assign,
+            _weighted_claim,
+            weighted.load,
+            weighted.settings,
+            owners=weighted.owners,
+            tell=weighted.tell,
+            rounds=2,
+            inputs=carried.inputs,
+            told=("weights", "weights_file", "capacity", "eager", "protocol"),
+            plain=_weighted_plain,
+        ),
     )
 }
 
@@ -354,6 +417,8 @@ def claiming(name: str, owned: Sequence[TopicPartition], generation: int) -> byt
     """The user data by which a member that was assigned `owned` claims them under that name; None where none does."""
     if name == "sticky" and owned:
         return userdata.encode_sticky(owned, generation)
+    if name == "weighted" and owned:
+        return carried.encode_within(owned, generation, None, None)[0]
     return compact.encode(owned, generation) if name == "compact-sticky" and owned else None
 
 
@@ -468,7 +533,7 @@ def replay(
         racks: topic -> per partition its replicas' racks, as the leader saw them.
         leaders: topic -> per partition its leader's rack, as the leader saw it.
         options: The options its assignor was made with, as far as members tell none; those of a name above too, as
-            ``racks``.
+            ``racks``. What each member tells by itself, as `Strategy.told`, is read from the bytes.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
@@ -481,6 +546,8 @@ def replay(
     sent = list(members)
     read_ = bulk.subscriptions([data for _, _, data in sent])
     decoded = [(member_id, instance_id, each) for (member_id, instance_id, _), each in zip(sent, read_, strict=True)]
+    told = STRATEGIES[protocol].told if protocol in STRATEGIES else ()
+    options = {name: value for name, value in options.items() if name not in told}
     made, _ = strategy(protocol, **options).agreed(decoded)
     assignment, _ = made.answer(read(protocol, decoded, partitions, racks, leaders))
     return assignment

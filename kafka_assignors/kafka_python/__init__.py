@@ -10,6 +10,7 @@ from .assignors import (
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
+    WeightedAssignor,
     assignor,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "RangeAssignor",
     "RoundRobinAssignor",
     "StickyAssignor",
+    "WeightedAssignor",
     "assignor",
 ]

@@ -11,19 +11,18 @@ the logger ``kafka_assignors``; it never raises for what other members send.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from .adapter import Assignor  # first: it says what to install where kafka-python is missing
 
 # isort: split
-from kafka.coordinator.assignors.abstract import RebalanceProtocol
-
 from ..core.strategies import strategy
-from ..errors import ConfigError, UnknownName
-from . import consumer as kafka_consumer
+from ..errors import UnknownName
 from . import stateless
+from .cooperative import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
+from .cooperative import Cooperative
 from .guard import guard as guard  # noqa: PLC0414 (exported)
+from .weighted import WeightedAssignor as WeightedAssignor  # noqa: PLC0414 (exported)
 
 
 class RangeAssignor(Assignor):
@@ -80,11 +79,7 @@ class CompactStickyAssignor(_Sticky):
     _strategy = strategy("compact-sticky")
 
 
-PROTOCOLS = ("auto", "cooperative", "eager")
-"""What `CooperativeStickyAssignor` takes as `protocol`."""
-
-
-class CooperativeStickyAssignor(_Sticky):
+class CooperativeStickyAssignor(_Sticky, Cooperative):
     """``cooperative-sticky``: see `core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
     Alone, or beside other cooperative assignors, its consumer rebalances incrementally (COOPERATIVE). Beside an eager
@@ -108,45 +103,6 @@ class CooperativeStickyAssignor(_Sticky):
     name = "cooperative-sticky"
     _strategy = strategy("cooperative-sticky")
 
-    def __init__(self, *, rack: str | None = None, protocol: str = "auto", **options: Any) -> None:
-        if protocol not in PROTOCOLS:
-            raise ConfigError(f"protocol must be 'auto', 'cooperative' or 'eager', not {protocol!r}")
-        super().__init__(rack=rack, **options)
-        self._protocol = protocol
-
-    def supported_protocols(self) -> list[Any]:
-        """COOPERATIVE and EAGER, or what `protocol` says. Asked while the consumer is made, it attaches itself."""
-        coordinator = self._find_consumer()
-        if self._protocol == "eager":
-            return [RebalanceProtocol.EAGER]
-        # A consumer that cannot be seen does not tell which of the two is in force. Of one alone that is known, and a
-        # list that would need the other is refused when the consumer is made: better than claims that are not true.
-        if self._protocol == "cooperative" or coordinator is None or not kafka_consumer.tells_protocol(coordinator):
-            return [RebalanceProtocol.COOPERATIVE]
-        return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
-
-    def lost(self) -> None:
-        """Forget what was assigned: the member was fenced. One that knows its consumer sees that by itself."""
-        self._forget()
-
-    def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, with what its consumer holds at this moment; see `Assignor.metadata`."""
-        if (coordinator := self._attached()) is not None and kafka_consumer.is_fenced(coordinator):
-            self._forget()
-        return super().metadata(topics)
-
-    def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
-        if self._protocol == "eager":
-            return ()
-        held: Collection[tuple[str, int]] = self._owned or ()
-        if self._coordinator is not None:
-            coordinator = self._attached()
-            if coordinator is None or not kafka_consumer.is_cooperative(coordinator):
-                return ()
-            held = kafka_consumer.held(coordinator, held)
-        # Partitions of topics it left were revoked before this join.
-        return [(topic, partition) for topic, partition in held if topic in topics]
-
 
 _CLASSES: tuple[type[Assignor], ...] = (
     RangeAssignor,
@@ -155,6 +111,7 @@ _CLASSES: tuple[type[Assignor], ...] = (
     CooperativeStickyAssignor,
     CompactStickyAssignor,
     *stateless.CLASSES,
+    WeightedAssignor,
 )
 ASSIGNORS: Mapping[str, type[Assignor]] = {cls.name: cls for cls in _CLASSES}
 """Protocol name -> assignor class."""

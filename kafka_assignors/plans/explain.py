@@ -23,6 +23,7 @@ _KINDS = {
     "unowned": "that no member holds",
     "disputed": "that several members claim",
     "unsubscribed": "whose owner left the topic",
+    "standby": "of standbys that nobody needs",
     "rule": "by the strategy's rule",
 }
 
@@ -35,7 +36,7 @@ def explain(plan: Plan) -> str:
 def _lines(plan: Plan) -> Iterator[str]:
     members, total = len(plan.group.members), sum(plan.loads.values())
     topics = len({topic for given in plan.target.values() for topic in given})
-    options = "".join(f", {name}={value!r}" for name, value in plan.options.items())
+    options = "".join(f", {name}={_shortened(repr(value), width=80)}" for name, value in plan.options.items())
     took = f", decided in {_milliseconds(plan.seconds[0])}" if plan.seconds else ""
     yield (
         f"{plan.strategy}{options}: {_many(total, 'partition')} of {_many(topics, 'topic')} "
@@ -52,6 +53,9 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _goals(plan: Plan) -> Iterator[str]:
+    if plan.load is not None:
+        yield from plan.load.lines()
+        return
     if not plan.goals:
         yield "  how good it is could not be proven"
         return
@@ -83,7 +87,8 @@ def _members(plan: Plan) -> Iterator[str]:
     rack = {member.member_id: f" on {member.rack}" if member.rack else "" for member in plan.group.members}
     for member, topics in plan.target.items():
         change = "".join(f", {word} {n}" for word, n in (("gets", gets[member]), ("gives", gives[member])) if n)
-        yield f"  {member}{rack[member]}: {_many(loads[member], 'partition')}{change}"
+        work = "" if plan.load is None else f"work {plan.load.work[member]:,.4g}, "
+        yield f"  {member}{rack[member]}: {work}{_many(loads[member], 'partition')}{change}"
         if topics:
             yield f"    {_shortened('; '.join(f'{topic} {_ranges(ids)}' for topic, ids in topics.items()))}"
 

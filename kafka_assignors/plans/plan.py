@@ -17,6 +17,8 @@ from ..core.group.indexed import UNASSIGNED, Ints
 from ..core.sticky import flow, sticky
 from ..core.sticky.objective import Objective, RackCosts, rack_costs
 from ..core.strategies import Reading, Strategy, reading, strategy
+from ..core.weighted.placing import Placing
+from ..core.weighted.report import Load, report
 from ..errors import ConfigError
 from .certificate import Certificate, Goals, bound, positions, score
 from .prices import certify
@@ -28,7 +30,8 @@ class Goal:
 
     Args:
         name: ``balance`` (sum of squared loads), ``racks`` (cost of reading from other racks) or ``moves`` (partitions
-            that leave their undisputed owner).
+            that leave their undisputed owner). Of a plan by work: ``work`` (the greatest work / capacity, which is
+            reached when it is within the limit of `Load`) and ``moves``.
         value: What the plan's `Plan.target` has.
         least: What any assignment of the group has at least, if the goals before are at their least.
         reached: Whether this goal and those before are at their least. A value below `least` is possible, at the
@@ -50,7 +53,8 @@ class Move:
         old: The member that holds it; None when nobody does, or nobody knows.
         new: The member that shall have it.
         kind: ``balance``, ``racks``, ``exchange`` (its owner gets others instead), ``unowned``, ``disputed``,
-            ``unsubscribed`` (its owner left the topic), or the reason of a strategy that does not optimise: ``rule``.
+            ``unsubscribed`` (its owner left the topic), ``standby`` (its owner is one), or the reason of a strategy
+            that does not optimise: ``rule``.
         why: The reason in one sentence.
     """
 
@@ -75,6 +79,7 @@ class Plan:
         facts: What is odd about the group.
         goals: How good `target` is, by the order of the objective (the default one for strategies that have none).
         certificate: Prices that prove the goals' least values; see `certificate.bound`.
+        load: Works of members and the bounds of a plan by work; None for strategies that count partitions.
         seconds: Time that the decision took, and the proof; without a clock None.
     """
 
@@ -87,6 +92,7 @@ class Plan:
     facts: tuple[Fact, ...]
     goals: tuple[Goal, ...]
     certificate: Certificate | None
+    load: Load | None = None
     seconds: tuple[float, float] | None = field(default=None, compare=False)
 
     @property
@@ -192,15 +198,20 @@ def planned(read: Reading, made: Strategy, clock: Callable[[], float] | None = N
     decided = clock() if clock else 0.0
     target = assignment
     claims = read.claims or resolve(read.group)
-    objective = _objective(made)
-    best = sticky.owners(claims, objective)
     if made.rounds > 1:
         target, _ = made.answer(_next(made.name, read, assignment))
-    certificate = certify(claims, best, objective)
+    certificate, load = None, None
     goals: tuple[Goal, ...] = ()
-    if certificate:
-        values = score(claims, positions(claims.indexed, target), objective)
-        goals = _goals(objective, values, bound(claims, certificate))
+    placing = made.settings(**made.options).get("placing")
+    if isinstance(placing, Placing):
+        load = report(claims, positions(claims.indexed, target), placing)
+        goals = _by_work(load)
+    else:
+        objective = _objective(made)
+        certificate = certify(claims, sticky.owners(claims, objective), objective)
+        if certificate:
+            values = score(claims, positions(claims.indexed, target), objective)
+            goals = _goals(objective, values, bound(claims, certificate))
     seconds = (decided - start, clock() - decided) if clock else None
     facts = tuple(dict.fromkeys((*read.facts, *facts)))
     return Plan(
@@ -213,6 +224,7 @@ def planned(read: Reading, made: Strategy, clock: Callable[[], float] | None = N
         facts,
         goals,
         certificate,
+        load,
         seconds,
     )
 
@@ -244,6 +256,12 @@ def _goals(objective: Objective, values: Goals, least: Goals) -> tuple[Goal, ...
         unit = objective.unit if name == "racks" else 1
         found.append(Goal(name, _number(value * unit), _number(lowest * unit), reached))
     return tuple(found)
+
+
+def _by_work(load: Load) -> tuple[Goal, ...]:
+    within = load.greatest <= load.limit * (1 + 1e-9)
+    fewest = within and load.moves <= load.least_moves
+    return Goal("work", load.greatest, load.bound, within), Goal("moves", load.moves, load.least_moves, fewest)
 
 
 def _number(value: Any) -> float:
@@ -289,6 +307,10 @@ class _Reasons:
         self.has = np.bincount(then[then != UNASSIGNED], minlength=len(members)).tolist()
         self.prices: RackCosts = rack_costs(claims.indexed, plan.objective)
         made = strategy(plan.strategy, **plan.options)
+        self.ids = [member.member_id for member in members]
+        self.work: Mapping[str, float] = {}
+        if plan.load is not None:
+            self.work = report(claims, claims.holder, made.settings(**made.options)["placing"]).work
         self.rule = "" if made.claim else f"{made.name} looks at who is there, not at who holds what"
         if made.options.get("parity") == "java":
             self.rule = "Java places it so"
@@ -297,6 +319,8 @@ class _Reasons:
         """Kind and text."""
         if self.rule:
             return "rule", self.rule
+        if self.plan.load is not None:
+            return self._by_work(self.plan.load, old, new)
         row = self.prices.rows[self.prices.of[at]]
         here, there = int(row[self.prices.rack[old]]), int(row[self.prices.rack[new]])
         if there < here:
@@ -307,3 +331,14 @@ class _Reasons:
             change = f"from {self.had[old]} to {self.has[old]} partitions"
             return "balance", f"its owner goes {change}, the new one from {self.had[new]} to {self.has[new]}"
         return "exchange", "its owner gets others instead, which fewer members may have or which cost less there"
+
+    def _by_work(self, load: Load, old: int, new: int) -> tuple[str, str]:
+        """Of a plan by work."""
+        before, after = (self.ids[m] for m in (old, new))
+        if not load.capacity[before]:
+            return "standby", f"{before} is a standby, which nobody needs now"
+        now = self.work[before] / load.capacity[before]
+        change = f"its owner goes from {now:,.4g} to {load.work[before] / load.capacity[before]:,.4g} work / capacity"
+        if now > load.limit * (1 + 1e-9):
+            return "balance", f"{change}, {load.limit:,.4g} is the most allowed; {after} has room"
+        return "exchange", f"{change}: it gives way to what fits nowhere else"

@@ -7,6 +7,7 @@
            ``leaders``, ``sent``
 ``assignment``, ``target``  member id -> topic -> partition ids; ``target`` is null when it is the assignment
 ``goals``, ``facts``, ``prices``, ``seconds``  as in `Plan`
+``load``  as in `Plan.load`; null, or missing, for strategies that count partitions
 ``loads``, ``moves``, ``withheld``  for readers of the JSON; `read` derives them from the rest
 
 Moves are [topic, partition, old, new, kind, why].
@@ -25,6 +26,7 @@ from ..core.group import Group, Member, Partitions
 from ..core.group.facts import Fact
 from ..core.group.order import utf16
 from ..core.strategies import strategy
+from ..core.weighted.report import Load
 from ..errors import ConfigError
 from .certificate import Certificate
 from .plan import Goal, Plan
@@ -57,6 +59,7 @@ def write(plan: Plan) -> str:
         "goals": [[goal.name, goal.value, goal.least, goal.reached] for goal in plan.goals],
         "facts": [[fact.kind, fact.subject, fact.text] for fact in plan.facts],
         "prices": plan.certificate and plan.certificate.prices,
+        "load": plan.load and plan.load.to_json(),
         "seconds": plan.seconds,
         "loads": plan.loads,
         "moves": [[*move.partition, move.old, move.new, move.kind, move.why] for move in plan.moves],
@@ -126,6 +129,7 @@ def _plan(value: Mapping[str, Any]) -> Plan:
         tuple(Fact(*each) for each in value["facts"]),
         tuple(Goal(*each) for each in value["goals"]),
         None,
+        None if value.get("load") is None else Load.from_json(value["load"]),
         None if value["seconds"] is None else (value["seconds"][0], value["seconds"][1]),
     )
     if value["prices"] is None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ...errors import WireError
 from ..group import NO_GENERATION, TopicPartition
-from . import bulk, compact, limits
+from . import bulk, compact, limits, weighted
 from .protocol import Reader, by_topic, encode_partitions
 
 
@@ -146,4 +146,4 @@ def options(name: str, data: bytes | None) -> bytes:
         return _split(data)[0]
     if name == "cooperative-sticky":  # librdkafka sends what ``sticky`` sends
         return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""
-    return compact.options(data)
+    return weighted.options(data) if name == "weighted" else compact.options(data)

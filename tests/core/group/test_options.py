@@ -35,6 +35,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "rocketmq-consistent-hash": [{}, {"virtual_nodes": 3}, {"broker_name": "é"}],
     "metaq-consistent-hash": [{}, {"broker_id": 4}],
     "machine-room-nearby": [{}, {"inner": "average-by-circle"}],
+    "weighted": [{}, {"epsilon": 0.2}, {"move_budget": 2}, {"hysteresis": True}],
     "config": [{}, {"uncovered": "average"}, {"table": {"i0": {"t": [1, 2]}}}],
 }
 TOO_LARGE = {"racks": {f"rack-{i}": {f"rack-{j}": abs(i - j) for j in range(12)} for i in range(12)}}

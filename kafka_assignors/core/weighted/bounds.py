@@ -1,0 +1,215 @@
+"""What no assignment beats: lower bounds of the greatest work / capacity, and of the moves below a limit.
+
+==========  ===========================================================================================================
+mean        all work / all capacity
+heaviest    a partition at the fastest member that subscribes to it
+together    of k * M + 1 partitions some member of M has k + 1, at least the lightest of them
+topics      (Hall) the work of some topics / the capacity of all who subscribe to any of them
+exact       found by trying all, in small groups (`exact`)
+==========  ===========================================================================================================
+
+Whatever is named here as a witness proves its bound without this module: see `plans.work_proof`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..group.indexed import UNASSIGNED, Bools, Ints
+from ..sticky.maxflow import sent
+from .model import Model
+
+EDGES = 1_000_000
+"""Pairs of class and kind of member up to which the bound by topics is computed."""
+NEWTON = 30
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound of the greatest work / capacity.
+
+    Args:
+        kind: See the table above.
+        value: In multiples of the model's unit, per capacity.
+        classes: For ``topics`` the classes that prove it, for ``together`` the one class, or none for all.
+        position: For ``heaviest`` the partition.
+    """
+
+    kind: str
+    value: float
+    classes: tuple[int, ...] = ()
+    position: int = UNASSIGNED
+
+
+def bounds(model: Model) -> list[Bound]:
+    """Each kind's largest, the largest of all first; empty when nobody may have anything.
+
+    Cost: O(P log P), and a few maximum flows over classes and kinds of members where subscriptions differ.
+    """
+    if not len(model.allowed):
+        return []
+    cap = model.capacity
+    found = [Bound("mean", float(model.work.sum()) / float(cap.sum())), _heaviest(model)]
+    found += _together(model)
+    found += _topics(model, max(each.value for each in found))
+    return sorted(found, key=lambda each: (-each.value, each.kind))
+
+
+def _heaviest(model: Model) -> Bound:
+    fastest = np.where(model.allowed, model.capacity, 0).max(axis=1)
+    per = np.where(model.of == UNASSIGNED, 0, model.work / fastest[model.of])
+    at = int(per.argmax())
+    return Bound("heaviest", float(per[at]), (), at)
+
+
+def _together(model: Model) -> list[Bound]:
+    best: list[Bound] = []
+    order = np.argsort(-model.work, kind="stable")
+    order = order[model.of[order] != UNASSIGNED]
+    value = _pigeonhole(model.work[order], int((model.capacity > 0).sum()), float(model.capacity.max()))
+    if value:
+        best.append(Bound("together", value))
+    if len(model.allowed) > 1:
+        by_class = order[np.argsort(model.of[order], kind="stable")]
+        starts = np.searchsorted(model.of[by_class], np.arange(len(model.allowed) + 1))
+        for g, subscribers in enumerate(model.subscribers):
+            works = model.work[by_class[starts[g] : starts[g + 1]]]
+            value = _pigeonhole(works, len(subscribers), float(model.capacity[subscribers].max()))
+            if value:
+                best.append(Bound("together", value, (g,)))
+    return [max(best, key=lambda each: each.value)] if best else []
+
+
+def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
+    """Works heaviest first; 0 when there are no more of them than members."""
+    k = np.arange(1, (len(works) - 1) // members + 1) if len(works) else np.zeros(0, np.int64)
+    if not len(k):
+        return 0.0
+    total = np.concatenate([[0], np.cumsum(works)])
+    return float((total[k * members + 1] - total[k * members - k]).max()) / fastest
+
+
+def _topics(model: Model, least: float) -> list[Bound]:
+    """Newton's method: the cut of a flow that does not fit below a bound names classes with a larger one."""
+    classes = len(model.allowed)
+    if classes < 2:
+        return []
+    works = np.zeros(classes, np.int64)
+    np.add.at(works, model.of[model.of != UNASSIGNED], model.work[model.of != UNASSIGNED])
+    columns: dict[bytes, int] = {}
+    kind = np.array([columns.setdefault(c.tobytes(), len(columns)) for c in np.ascontiguousarray(model.allowed.T)])
+    reads = np.array([np.frombuffer(column, bool) for column in columns]).T  # classes x kinds
+    cap = np.bincount(kind, model.capacity, minlength=len(columns))
+    if int(reads.sum()) > EDGES:
+        return []
+    best: Bound | None = None
+    for _ in range(NEWTON):
+        short = _cut(works, reads, cap, least)
+        if not short.any():
+            break
+        value = float(works[short].sum()) / float(cap[reads[short].any(axis=0)].sum())
+        if not value > least * (1 + 1e-12):
+            break
+        best = Bound("topics", value, tuple(np.flatnonzero(short).tolist()))
+        least = value
+    return [best] if best else []
+
+
+def _cut(works: Ints, reads: Bools, cap: Any, value: float) -> Bools:
+    """bool[G], classes on the source's side of a minimum cut when nobody has more than `value` per capacity."""
+    classes, kinds = reads.shape
+    scale = (1 << 30) / max(float(works.sum()), 1.0)
+    supply = np.floor(works * scale).astype(np.int64)
+    room = np.minimum(np.ceil(cap * value * scale), 1 << 30).astype(np.int64)
+    g, k = np.nonzero(reads)
+    source, sink = classes + kinds, classes + kinds + 1
+    tail = np.concatenate([np.full(classes, source), g, classes + np.arange(kinds)])
+    head = np.concatenate([np.arange(classes), classes + k, np.full(kinds, sink)])
+    tails, heads, units = sent(tail, head, np.concatenate([supply, supply[g], room]), source, sink)
+    out = tails == source
+    through = np.zeros(classes, np.int64)
+    through[heads[out]] = units[out]
+    if int(through.sum()) == int(supply.sum()):
+        return np.zeros(classes, bool)
+    # Reachable in the residual graph: from unsatisfied classes to their kinds, from kinds back along flow.
+    along = (tails < classes) & (heads >= classes) & (heads < source)
+    flow_g, flow_k = tails[along], heads[along] - classes
+    reach_g: Bools = through < supply
+    reach_k: Bools = np.zeros(kinds, bool)
+    while True:
+        now_k = reach_k | reads[reach_g].any(axis=0)
+        now_g = reach_g.copy()
+        now_g[flow_g[now_k[flow_k]]] = True
+        if (now_k == reach_k).all() and (now_g == reach_g).all():
+            return reach_g
+        reach_g, reach_k = now_g, now_k
+
+
+def least_moves(model: Model, limit: Ints) -> int:
+    """How many moves take every member to its limit at least.
+
+    Each member above its limit must lose its heaviest ones first. One that fits nowhere takes more: whoever gets it
+    must lose some of its own. That is counted once in the group, where it is largest, as one member's losses may make
+    room for several.
+
+    Args:
+        model: The group.
+        limit: int[M], the most work of each member.
+
+    Cost: O(P log P), and `GIANTS` partitions * M.
+    """
+    forced = (model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)
+    loads = model.loads(model.kept)
+    order, starts = by_member(model, model.kept)
+    works = [model.work[order[starts[m] : starts[m + 1]]] for m in range(len(limit))]
+    sums_ = [np.cumsum(each) for each in works]
+    excess = (loads - limit).tolist()
+    least = [_fewest(total, over) for total, over in zip(sums_, excess, strict=True)]
+    room = limit - loads
+
+    def extra(at: int, m: int) -> int:
+        """What whoever gets a partition must lose beyond what it must lose anyway."""
+        who = model.subscribers[int(model.of[at])]
+        who = who[who != m]
+        work = int(model.work[at])
+        if not len(who):
+            return NEVER
+        if int(room[who].max()) >= work:
+            return 0
+        needed: list[int] = [_fewest(sums_[r], work - int(room[r])) - least[r] for r in who.tolist()]
+        return min(needed)
+
+    more = 0
+    for m in [m for m, over in enumerate(excess) if over > 0]:
+        mine = order[starts[m] : starts[m + 1]]
+        extras = np.zeros(len(mine), np.int64)
+        for i, at in enumerate(mine[:GIANTS].tolist()):
+            extras[i] = extra(at, m)
+        ways = [e + _fewest(np.cumsum(works[m][extras <= e]), excess[m]) for e in np.unique(extras).tolist()]
+        more = max(more, min(ways) - least[m])
+    pool = np.flatnonzero((model.kept == UNASSIGNED) & (model.of != UNASSIGNED))
+    for at in pool[np.argsort(-model.work[pool], kind="stable")][:GIANTS].tolist():
+        more = max(more, extra(at, UNASSIGNED))
+    return int(forced.sum()) + sum(least) + (more if more < NEVER else 0)
+
+
+GIANTS = 20
+"""Of each member, so many partitions are looked at one by one."""
+NEVER = 1 << 40
+
+
+def _fewest(total: Ints, excess: int) -> int:
+    """The fewest of works, given by their sums heaviest first, that make up an excess; `NEVER` if all don't."""
+    if excess <= 0:
+        return 0
+    return int(np.searchsorted(total, excess)) + 1 if len(total) and total[-1] >= excess else NEVER
+
+
+def by_member(model: Model, owner: Ints) -> tuple[Ints, Ints]:
+    """Positions by owner, each one's heaviest first; and where each member's begin, one entry more than members."""
+    given = np.flatnonzero(owner != UNASSIGNED)
+    order = given[np.lexsort((given, -model.work[given], owner[given]))]
+    return order, np.searchsorted(owner[order], np.arange(len(model.capacity) + 1))

@@ -1,0 +1,76 @@
+"""When a group that runs should move anything at all: jitter must not, and nothing may swing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AT_ONCE = 1.25
+"""Above this multiple of the bound a group acts at the first sight."""
+IN_A_ROW = 1.10
+"""Above this one after `CHECKS` checks in a row."""
+CHECKS = 3
+GAIN = 0.05
+"""The greatest work / capacity must fall by this part at least."""
+OF_CAPACITY = 0.01
+"""And by this part of a member's capacity, where works are seconds per second."""
+GROUP_S = 60.0
+"""After it moved something, a group rests so long."""
+PARTITION_S = 600.0
+"""After it moved, a partition stays so long."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to act, and why.
+
+    Args:
+        act: Whether to move partitions that have an owner.
+        why: One sentence.
+    """
+
+    act: bool
+    why: str
+
+
+def verdict(
+    now: float,
+    then: float,
+    bound: float,
+    *,
+    checks: int = 0,
+    since_s: float | None = None,
+    of_capacity: float = OF_CAPACITY,
+) -> Verdict:
+    """Judge one check of a group.
+
+    Args:
+        now: Its greatest work / capacity, by the partitions' works as they are now, with everything where it is.
+        then: What it would be after the moves, by the same works: a member's own history would lag behind.
+        bound: The least possible.
+        checks: How many checks before this one, without a gap, were above `IN_A_ROW`.
+        since_s: Seconds since the group last moved something; None if it never did.
+        of_capacity: The least gain as a part of a member's capacity; 0 where works aren't seconds per second.
+
+    >>> verdict(now=1.2, then=1.02, bound=1.0)
+    Verdict(act=False, why='1.20 of the bound, above 1.10 in 1 check of 3')
+    >>> verdict(now=1.2, then=1.02, bound=1.0, checks=2).act
+    True
+    """
+    ratio = now / bound if bound > 0 else 1.0
+    times = checks + 1
+    if ratio <= IN_A_ROW:
+        return Verdict(False, f"{ratio:.2f} of the bound, not above {IN_A_ROW:.2f}")
+    if ratio <= AT_ONCE and times < CHECKS:
+        many = f"{times} check{'s' if times > 1 else ''}"
+        return Verdict(False, f"{ratio:.2f} of the bound, above {IN_A_ROW:.2f} in {many} of {CHECKS}")
+    if since_s is not None and since_s < GROUP_S:
+        return Verdict(False, f"the group moved something {since_s:.0f} s ago, less than {GROUP_S:.0f}")
+    gain = now - then
+    if gain < GAIN * now or gain < of_capacity:
+        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain {gain / now:.1%} only")
+    return Verdict(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")
+
+
+def rested(since_s: float | None) -> bool:
+    """Whether a partition may move again, so many seconds after it last did; None: it never did."""
+    return since_s is None or since_s >= PARTITION_S

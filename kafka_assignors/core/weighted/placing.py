@@ -1,0 +1,145 @@
+"""The strategy ``weighted``: options, the answer of one rebalance, and what is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError
+from ..group import NO_GENERATION, Group, Partitions
+from ..group.assignment import Assignment
+from ..group.claims import Claims, resolve
+from ..group.facts import Fact
+from ..group.indexed import UNASSIGNED, Bools, Ints
+from ..sticky import maxflow
+from . import engine, exact
+from .model import EPSILON, Model, Weights, checked, checked_capacity, model
+
+
+@dataclass(frozen=True)
+class Placing:
+    """What the options mean.
+
+    Args:
+        weights: By topic, as `model.checked` returns them.
+        capacity: member id -> capacity.
+        options: See `engine.Options`.
+        eager: Members that gave up everything before they joined; True for all.
+    """
+
+    weights: Mapping[str, Any] = field(default_factory=dict)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    options: engine.Options = field(default_factory=engine.Options)
+    eager: bool | frozenset[str] = False
+
+
+DEFAULT = Placing()
+
+
+def settings(
+    weights: Weights | None = None,
+    capacity: Mapping[str, float] | None = None,
+    epsilon: float = EPSILON,
+    move_budget: int | None = None,
+    hysteresis: bool = False,
+    eager: bool | Collection[str] = False,
+) -> Mapping[str, Any]:
+    """The options of the strategy; those of a live group are told by its members (`core.wire.weighted.inputs`).
+
+    Args:
+        weights: ``{("orders", 0): 12.5}``, or by topic: ``{"orders": [12.5, None]}``. Any unit; see `model.work`.
+        capacity: member id -> capacity, 1 where it is missing; 0 for a standby.
+        epsilon: How far above the bound the greatest work / capacity may be, if that saves moves.
+        move_budget: The most partitions that may leave an owner that could keep them.
+        hysteresis: Whether moves need a reason: see `hysteresis.verdict`.
+        eager: Whether members gave up everything before they joined, or which did: then nothing is withheld.
+
+    Raises:
+        ConfigError: An option is none of these.
+    """
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
+        raise ConfigError(f"epsilon must be a number above 0, like {EPSILON}, not {epsilon!r}")
+    if move_budget is not None and (
+        isinstance(move_budget, bool) or not isinstance(move_budget, int) or move_budget < 0
+    ):
+        raise ConfigError(f"move_budget must be a number of moves from 0, or None, not {move_budget!r}")
+    if not isinstance(hysteresis, bool):
+        raise ConfigError(f"hysteresis must be True or False, not {hysteresis!r}")
+    if isinstance(eager, str) or not isinstance(eager, bool | Collection):
+        raise ConfigError(f"eager must be True, False or a list of member ids, not {eager!r}")
+    options = engine.Options(float(epsilon), move_budget, hysteresis)
+    who = eager if isinstance(eager, bool) else frozenset(eager)
+    return {"placing": Placing(checked(weights), checked_capacity(capacity), options, who)}
+
+
+def load() -> None:
+    """Import what takes long, so that it does not fall into a join."""
+    maxflow.load()
+    exact.load()
+
+
+def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEFAULT) -> Assignment:
+    """Give every partition to a subscriber by work; the best assignment in this order of goals.
+
+    1. No member's work / capacity above the limit, ``(1 + epsilon)`` times the least possible (`bounds`).
+    2. The fewest moves away from undisputed owners (`claims.resolve`); at most ``move_budget``.
+    3. Even: the sum of work² / capacity, as far as that costs no further move.
+
+    What moves away from a member that still holds it is withheld for a round, as in `cooperative.assign`.
+
+    Args:
+        group: Members in any order. Any claims will do.
+        claims: `resolve(group)`, when the caller has it already.
+        placing: What the options mean.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry.
+
+    Cost: see `engine.solve`. Deterministic under any order of members.
+    """
+    claims = claims or resolve(group)
+    return claims.indexed.assignment(owners(claims, placing))
+
+
+def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
+    """`assign` as an array: int[P], each position's new owner by number; `UNASSIGNED`: none this round."""
+    target = engine.solve(modelled(claims, placing), placing.options).owner
+    return handed_over(claims, target, placing)
+
+
+def modelled(claims: Claims, placing: Placing) -> Model:
+    """The group in whole numbers."""
+    return model(claims, placing.weights, placing.capacity)
+
+
+def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
+    """A target without what members must give up first."""
+    members = claims.indexed.members
+    holds: Bools = np.array(
+        [
+            placing.eager is False or (placing.eager is not True and member.member_id not in placing.eager)
+            for member in members
+        ],
+        bool,
+    )
+    now: Ints = target.copy()
+    held = claims.holder != UNASSIGNED
+    held[held] = holds[claims.holder[held]]
+    now[held & (claims.holder != target)] = UNASSIGNED
+    at, by = claims.disputes
+    now[at[holds[by]]] = UNASSIGNED
+    return now
+
+
+def tell(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
+    """What is odd about weights and capacities."""
+    members = [replace(member, owned=Partitions.of(()), generation=NO_GENERATION) for member in group.members]
+    found = modelled(resolve(Group(members, group.partitions)), placing)  # who holds what makes no difference here
+    yield from found.facts
+    measured, every = found.coverage
+    if not measured and every:
+        yield Fact("weights-none", "", "no member tells a weight: every partition counts the same")

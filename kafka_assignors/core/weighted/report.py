@@ -1,0 +1,165 @@
+"""What a plan by work tells: works, bound, gap, moves, coverage, the frontier; as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..group.claims import Claims
+from ..group.indexed import UNASSIGNED, Indexed, Ints
+from . import engine
+from .bounds import Bound
+from .model import Model
+from .placing import Placing, modelled
+
+
+@dataclass(frozen=True)
+class Load:
+    """Works of members in a plan's target, and how good they are.
+
+    Args:
+        work: member id -> work, in the unit of the weights.
+        capacity: member id -> capacity that counted; 0 for a standby that nobody needs.
+        greatest: The greatest work / capacity.
+        bound: What it is at least in any assignment.
+        why: What proves the bound: ``mean``, ``heaviest``, ``together``, ``topics`` or ``exact``; see `bounds`.
+        witness: The topics (``topics``, ``together``) or the topic-partition (``heaviest``) that prove it.
+        limit: What it may be.
+        moves: Partitions that leave an owner.
+        least_moves: How many must, if nobody may be above the limit.
+        coverage: Partitions whose weight is known, and all.
+        epsilon: How far above the bound the limit is.
+        frontier: (moves, greatest / mean) step by step.
+        advice: What keeps the bound above the mean, and what would help.
+        verdict: Whether the hysteresis acts, and why; None where it wasn't asked.
+    """
+
+    work: Mapping[str, float]
+    capacity: Mapping[str, float]
+    greatest: float
+    bound: float
+    why: str
+    witness: tuple[Any, ...]
+    limit: float
+    moves: int
+    least_moves: int
+    coverage: tuple[int, int]
+    epsilon: float
+    frontier: tuple[tuple[int, float], ...]
+    advice: tuple[str, ...]
+    verdict: tuple[bool, str] | None = None
+
+    @property
+    def gap(self) -> float:
+        """How far the greatest work / capacity is above the bound, as a part of it."""
+        return self.greatest / self.bound - 1 if self.bound else 0.0
+
+    @property
+    def mean(self) -> float:
+        """All work / all capacity."""
+        capacity = sum(self.capacity.values())
+        return sum(self.work.values()) / capacity if capacity else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Load:
+        """What `to_json` returned."""
+        tuples = {
+            "witness": tuple(value["witness"]),
+            "coverage": (value["coverage"][0], value["coverage"][1]),
+            "frontier": tuple((moves, ratio) for moves, ratio in value["frontier"]),
+            "advice": tuple(value["advice"]),
+            "verdict": None if value["verdict"] is None else (value["verdict"][0], value["verdict"][1]),
+        }
+        return cls(**{**value, **tuples})
+
+    def lines(self) -> Iterator[str]:
+        """As text for people."""
+        measured, every = self.coverage
+        yield f"  work: greatest {_n(self.greatest)}, {self.gap:.1%} above the bound {_n(self.bound)} ({self.why});"
+        yield f"    up to {_n(self.limit)} is allowed (epsilon {self.epsilon}); {measured:,} of {every:,} measured"
+        at_least = "the fewest possible" if self.moves <= self.least_moves else f"{self.least_moves:,} at least"
+        yield f"  moves: {self.moves:,}, {at_least}"
+        if self.verdict is not None:
+            yield f"  hysteresis: {'acts' if self.verdict[0] else 'waits'}: {self.verdict[1]}"
+        for each in self.advice:
+            yield f"  {each}"
+
+
+def report(claims: Claims, target: Ints, placing: Placing) -> Load:
+    """Judge a target.
+
+    Args:
+        claims: The group, its claims resolved.
+        target: int[P], the number of each position's owner.
+        placing: What the options mean.
+    """
+    found = modelled(claims, placing)
+    solution = engine.solve(found, placing.options)
+    indexed = claims.indexed
+    loads = found.loads(target)
+    used = found.capacity > 0
+    greatest = float((loads[used] / found.capacity[used]).max()) if used.any() else 0.0
+    moved = (found.holder != UNASSIGNED) & (target != UNASSIGNED) & (target != found.holder)
+    ids = [member.member_id for member in indexed.members]
+    mean = float(found.work.sum()) / float(found.capacity.sum()) if used.any() else 0.0
+    kind, witness = _witness(found, solution.bounds)
+    verdict = solution.verdict
+    return Load(
+        dict(zip(ids, (loads * found.unit).tolist(), strict=True)),
+        dict(zip(ids, found.capacity.tolist(), strict=True)),
+        greatest * found.unit,
+        solution.bound * found.unit,
+        kind,
+        witness,
+        solution.limit * found.unit,
+        int(moved.sum()),
+        solution.least,
+        found.coverage,
+        placing.options.epsilon,
+        tuple((moves, round(ratio / mean, 6) if mean else 0.0) for moves, ratio in solution.frontier),
+        tuple(_advice(found, solution.bounds, mean)),
+        None if verdict is None else (verdict.act, verdict.why),
+    )
+
+
+def _witness(found: Model, bounds: Sequence[Bound]) -> tuple[str, tuple[Any, ...]]:
+    if not bounds:
+        return "mean", ()
+    best, indexed = bounds[0], found.indexed
+    if best.kind == "heaviest":
+        (partition,) = indexed.names(np.array([best.position]))
+        return best.kind, (partition.topic, partition.partition)
+    return best.kind, tuple(_topics(found, indexed, best))
+
+
+def _topics(found: Model, indexed: Indexed, best: Bound) -> list[str]:
+    classes = set(best.classes)
+    return [topic for t, topic in enumerate(indexed.topics) if int(found.of[indexed.first[t]]) in classes]
+
+
+def _advice(found: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]:
+    if not bounds or bounds[0].value <= mean * 1.001:
+        return
+    best, unit, indexed = bounds[0], found.unit, found.indexed
+    above = f"{best.value / mean:.2f} of the mean is the least possible"
+    if best.kind == "heaviest":
+        (partition,) = indexed.names(np.array([best.position]))
+        name, work = f"{partition.topic}-{partition.partition}", _n(float(found.work[best.position]) * unit)
+        yield f"{above}: {name} alone is {work} of work; split its keys or add partitions to {partition.topic}"
+    elif best.kind == "topics":
+        topics = _topics(found, indexed, best)
+        some = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
+        yield f"{above}: too few members subscribe to {some}; add some"
+    else:
+        yield f"{above}: partitions are too few or too heavy to share evenly; add partitions"
+
+
+def _n(value: float) -> str:
+    return f"{value:,.4g}"

@@ -1,0 +1,447 @@
+"""Find an assignment below the limits with few moves: keep all, shed, chains, exchanges; then even out what is free.
+
+A partition is *free* when its place costs nothing more: it had no owner, or it moves anyway. All choices depend on the
+numbers alone, and the work is bounded by counts of steps, never by a clock.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..group.indexed import UNASSIGNED, Bools, Ints
+from .bounds import by_member
+from .model import Floats, Model
+
+ONE_BY_ONE = 20_000
+"""Of what nobody has, so many are placed one by one, the rest in layers."""
+VISITED = 256
+"""Members that one search for a chain looks at."""
+PARTNERS, HEAVIEST = 24, 6
+"""Members, and of each so many of the heaviest, that may push each other out."""
+TRIED = 12
+"""Partners that one attempt to even out looks at."""
+
+
+class Search:
+    """An assignment that is being improved.
+
+    Args:
+        model: The group.
+        limit: int[M], the most work of each member.
+        budget: Moves that may still be made; None for any number.
+        style: Which item a member sheds, and to whom. ``even``: the one that brings both closest to the mean;
+            ``light``: the lightest that suffices, to whom has the most room; ``tight``: to whom it fills best;
+            ``bold``: as ``light``, but heavy ones may push out others where that comes cheaper.
+
+    Attributes:
+        owner: int[P], who has what; what nobody has yet is `UNASSIGNED`.
+        loads: int[M].
+        moves: Partitions that left a holder that might have kept them.
+        trace: After each step that shed something, the moves and the greatest work / capacity.
+    """
+
+    def __init__(self, model: Model, limit: Ints, budget: int | None = None, style: str = "even") -> None:
+        self.model, self.limit, self.budget, self.style = model, limit, budget, style
+        self.work, self.of, self.cap = model.work, model.of, model.capacity
+        self.origin = model.kept
+        self.owner = model.kept.copy()
+        self.loads = model.loads(self.owner)
+        self._listed()
+        self.pool = np.flatnonzero((self.owner == UNASSIGNED) & (self.of != UNASSIGNED))
+        self.moves = 0
+        self.trace: list[tuple[int, float]] = []
+
+    # -- small steps
+
+    def ratio(self) -> float:
+        """The greatest work / capacity."""
+        used = self.cap > 0
+        return float((self.loads[used] / self.cap[used]).max()) if used.any() else 0.0
+
+    def free(self, at: Ints) -> Bools:
+        """Which of these positions cost nothing to place elsewhere."""
+        found: Bools = self.owner[at] != self.origin[at]
+        return found
+
+    def move(self, at: int, to: int) -> None:
+        """Give a position to a member."""
+        was = int(self.owner[at])
+        if was != UNASSIGNED:
+            self.items[was] = self.items[was][self.items[was] != at]
+            self.loads[was] -= self.work[at]
+        mine = self.items[to]
+        place = int(np.searchsorted(-self.work[mine], -self.work[at], side="right"))
+        self.items[to] = np.insert(mine, place, at)
+        self.loads[to] += self.work[at]
+        if (home := int(self.origin[at])) != UNASSIGNED:
+            self.moves += int(to != home) - int(was != home)
+        self.owner[at] = to
+
+    def may(self, at: Ints, member: int) -> Bools:
+        """Which positions a member may have."""
+        found: Bools = self.model.allowed[self.of[at], member]
+        return found
+
+    # -- what nobody has
+
+    def place(self) -> None:
+        """Give what nobody has to members, heaviest first, each to whom it brings least far up.
+
+        Many partitions go in layers, class by class, the classes with the fewest subscribers first; the lightest ones
+        go last and one by one, which evens out what the layers left.
+        """
+        pool = self.pool[np.lexsort((self.pool, -self.work[self.pool]))]
+        self.pool = pool[:0]
+        rest = pool
+        if len(pool) > ONE_BY_ONE:
+            bulk, rest = pool[:-ONE_BY_ONE], pool[-ONE_BY_ONE:]
+            members = self.model.subscribers
+            for g in sorted(np.unique(self.of[bulk]).tolist(), key=lambda g: (len(members[g]), g)):
+                self._layers(bulk[self.of[bulk] == g] if len(members) > 1 else bulk, members[g])
+        loads, cap, members = self.loads, self.cap, self.model.subscribers
+        height = loads / np.where(cap > 0, cap, 1)
+        for at, work, g in zip(rest.tolist(), self.work[rest].tolist(), self.of[rest].tolist(), strict=True):
+            who = members[g]
+            to = int(who[(height[who] + work / cap[who]).argmin()])
+            loads[to] += work
+            height[to] = loads[to] / cap[to]
+            self.owner[at] = to
+        self._listed()
+
+    def _listed(self) -> None:
+        order, starts = by_member(self.model, self.owner)
+        self.items: list[Ints] = [order[starts[m] : starts[m + 1]] for m in range(len(self.cap))]
+
+    def _layers(self, items: Ints, members: Ints) -> None:
+        """Longest-first for many at once: the next few hundred partitions fill the lowest slots of their mean work."""
+        cap = self.cap[members]
+        step = max(4 * len(members), 64)
+        for begin in range(0, len(items), step):
+            chunk = items[begin : begin + step]
+            work = self.work[chunk]
+            height = self.loads[members] / cap
+            each = max(float(work.mean()), 1.0) / cap  # what one more partition lifts each member by
+            level = _level(height, each, len(chunk))
+            count = np.maximum(np.ceil((level - height) / each), 0).astype(np.int64) + 1
+            slot = np.repeat(np.arange(len(members)), count)
+            step_of = np.arange(len(slot)) - np.repeat(np.cumsum(count) - count, count)
+            top = height[slot] + (step_of + 1) * each[slot]
+            order = np.argsort(top, kind="stable")[: len(chunk)]
+            to = members[slot[order]]
+            self.owner[chunk] = to
+            np.add.at(self.loads, to, work)
+
+    # -- shed
+
+    def shed(self, steps: int) -> bool:
+        """Bring members below their limits with few moves; whether all are. At most so many steps."""
+        stuck = np.zeros(len(self.cap), bool)
+        for _ in range(steps):
+            over = np.where(
+                stuck | (self.cap == 0), -1.0, (self.loads - self.limit) / np.where(self.cap > 0, self.cap, 1)
+            )
+            m = int(over.argmax())
+            if over[m] <= 0:
+                break
+            if self.style == "bold" and self._swap(m):
+                pass
+            elif not (
+                any(self._direct(m, more) for more in (0, 1)) or self._exchange(m) or self._rest(m) or self._chain(m)
+            ):
+                stuck[m] = True
+                continue
+            self.trace.append((self.moves, self.ratio()))
+        return bool((self.loads <= self.limit).all())
+
+    def _affordable(self, at: Ints) -> Bools:
+        return self.free(at) if self.budget is not None and self.moves >= self.budget else np.ones(len(at), bool)
+
+    def _receivers(self, items: Ints, m: int) -> tuple[Ints, Ints]:
+        """Of each item, to whom beside `m` it would go, and the room there; room below its work if it fits nowhere."""
+        room = self.limit - self.loads
+        room[m] = -1
+        to, most = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
+        classes = self.of[items]
+        for g in np.unique(classes).tolist():
+            who = self.model.subscribers[g]
+            here = classes == g if len(self.model.subscribers) > 1 else slice(None)
+            if self.style == "tight":
+                order = who[np.argsort(room[who], kind="stable")]
+                place = np.minimum(np.searchsorted(room[order], self.work[items[here]]), len(order) - 1)
+                to[here] = order[place]
+            else:
+                to[here] = who[room[who].argmax()]
+            most[here] = room[to[here]]
+        return to, most
+
+    def _direct(self, m: int, more: int) -> bool:
+        """Move one item such that the fewest, or so many more, are still to go."""
+        items = self.items[m]
+        if not len(items):
+            return False
+        work = self.work[items]
+        excess = int(self.loads[m] - self.limit[m])
+        to, room = self._receivers(items, m)
+        fits = (work <= room) & self._affordable(items)
+        free = self.free(items)
+        need = np.zeros(len(items), np.int64)
+        count = 1
+        if (fits & free).any():
+            fits &= free
+        else:
+            total = np.concatenate([[0], np.cumsum(work)])
+            count = int(np.searchsorted(total, excess)) + more
+            if more == 0:  # the rest of the fewest that suffice are the heaviest ones
+                among = np.arange(len(items)) < count - 1
+                need = excess - np.where(among, total[count] - work, total[count - 1])
+            fits &= work >= need
+        if not fits.any():
+            return False
+        if self.style == "even":
+            mean = float(self.loads.sum()) / float(self.cap.sum())
+            wish = np.minimum(self.loads[m] - mean * self.cap[m], mean * self.cap[to] - self.loads[to])
+            wish = np.maximum(wish, need)
+        else:
+            wish = np.maximum(need, -(-excess // count)).astype(float)
+            if (fits & (work >= wish)).any():
+                fits &= work >= wish
+        best = int(np.where(fits, np.abs(work - wish), np.inf).argmin())
+        if more and 2 * work[best] * count < excess:  # so little would come to no end
+            return False
+        self.move(int(items[best]), int(to[best]))
+        return True
+
+    def _rest(self, m: int) -> bool:
+        """Move the heaviest item that fits anywhere, however many must follow."""
+        items = self.items[m]
+        if not len(items):
+            return False
+        to, room = self._receivers(items, m)
+        fits = np.flatnonzero((self.work[items] <= room) & self._affordable(items))
+        if not len(fits):
+            return False
+        best = int(fits[self.work[items[fits]].argmax()])
+        self.move(int(items[best]), int(to[best]))
+        return True
+
+    def _swap(self, m: int) -> bool:
+        """Give one of the heaviest to a member that has no room, and take one of its heaviest, or none.
+
+        Done if then fewer must move than by what fits somewhere as it is.
+        """
+        if self.budget is not None and self.moves + 2 > self.budget:
+            return False
+        room = self.limit - self.loads
+        largest = int(room.max())
+        mine = self.items[m]
+        cheapest = self._needed(m, UNASSIGNED, largest, int(-room[m]))
+        if cheapest <= 1:
+            return False
+        best = None
+        partners = np.argsort(-room / np.where(self.cap > 0, self.cap, 1), kind="stable")[:PARTNERS].tolist()
+        for at in mine[:HEAVIEST].tolist():
+            work = int(self.work[at])
+            for r in partners:
+                if r == m or not self.model.allowed[self.of[at], r]:
+                    continue
+                theirs = self.items[r][:HEAVIEST]
+                for back in [UNASSIGNED, *theirs[self.may(theirs, m)].tolist()]:
+                    got = int(self.work[back]) if back != UNASSIGNED else 0
+                    if got >= work:
+                        continue
+                    cost = (
+                        1
+                        + (back != UNASSIGNED)
+                        - int(self.origin[at] != m)
+                        - int(back != UNASSIGNED and self.origin[back] != r)
+                    )
+                    if cost >= cheapest:
+                        continue
+                    cost += self._needed(m, at, largest, int(-room[m]) - work + got)
+                    if cost >= cheapest:
+                        continue
+                    cost += self._needed(r, back, largest, work - got - int(room[r]))
+                    if cost < cheapest:
+                        cheapest, best = cost, (at, r, back)
+        if best is None:
+            return False
+        at, r, back = best
+        self.move(at, r)
+        if back != UNASSIGNED:
+            self.move(back, m)
+        return True
+
+    def _needed(self, m: int, without: int, largest: int, excess: int) -> int:
+        """How many of a member's items that fit somewhere make up an excess; many if all don't."""
+        if excess <= 0:
+            return 0
+        items = self.items[m]
+        items = items[(items != without) & (self.work[items] <= largest)]
+        total = np.cumsum(self.work[items])
+        return int(np.searchsorted(total, excess)) + 1 if len(total) and total[-1] >= excess else 1 << 20
+
+    def take_back(self) -> None:
+        """Return what needn't have moved, the lightest first."""
+        moved = np.flatnonzero((self.origin != UNASSIGNED) & (self.owner != self.origin))
+        for at in moved[np.argsort(self.work[moved], kind="stable")].tolist():
+            home = int(self.origin[at])
+            if self.loads[home] + self.work[at] <= self.limit[home]:
+                self.move(at, home)
+
+    def _exchange(self, m: int) -> bool:
+        """Give one item and take a lighter one, so that both are below their limits."""
+        if self.budget is not None and self.moves + 2 > self.budget:
+            return False
+        excess = int(self.loads[m] - self.limit[m])
+        room = self.limit - self.loads
+        mine = self.items[m]
+        partners = np.argsort(-room / np.where(self.cap > 0, self.cap, 1), kind="stable")[:TRIED]
+        best: tuple[int, int, int, int] | None = None
+        for r in partners.tolist():
+            theirs = self.items[r]
+            if r == m or room[r] < excess or not len(theirs):
+                continue
+            give, take = mine[self.may(mine, r)], theirs[self.may(theirs, m)]
+            pair = _pair(self.work[give], self.work[take], excess, int(room[r]))
+            if pair is None:
+                continue
+            at, back = int(give[pair[0]]), int(take[pair[1]])
+            cost = int(not self.free(np.array([at]))[0]) + int(not self.free(np.array([back]))[0])
+            if best is None or cost < best[0]:
+                best = cost, at, back, r
+        if best is None:
+            return False
+        _, at, back, r = best
+        self.move(at, r)
+        self.move(back, m)
+        return True
+
+    def _chain(self, m: int) -> bool:
+        """Move one item to a member that passes another one on, and so forth, until one has room."""
+        room = self.limit - self.loads
+        excess = int(-room[m])
+        incoming = {m: 0}
+        way: dict[int, tuple[int, int]] = {}  # member -> what it gets, from whom
+        layer = [m]
+        while layer and len(incoming) < VISITED:
+            following: list[int] = []
+            for r in layer:
+                short = excess if r == m else incoming[r] - int(room[r])
+                items = self.items[r]
+                items = items[self.work[items] >= short]
+                if not len(items):
+                    continue
+                for g in np.unique(self.of[items]).tolist():
+                    at = int(items[self.of[items] == g][-1])  # the lightest that suffices
+                    work = int(self.work[at])
+                    who = self.model.subscribers[g]
+                    enough = who[room[who] >= work]
+                    enough = enough[[each not in incoming for each in enough.tolist()]]
+                    if len(enough):
+                        to = int(enough[room[enough].argmax()])
+                        way[to] = at, r
+                        return self._along(way, to)
+                    for to in who.tolist():
+                        if to not in incoming:
+                            incoming[to], way[to] = work, (at, r)
+                            following.append(to)
+            layer = following
+        return False
+
+    def _along(self, way: dict[int, tuple[int, int]], to: int) -> bool:
+        steps = []
+        while to in way:
+            at, giver = way[to]
+            steps.append((at, to))
+            to = giver
+        costs = sum(not each for each in self.free(np.array([at for at, _ in steps])).tolist())
+        if self.budget is not None and self.moves + costs > self.budget:
+            return False
+        for at, member in steps:
+            self.move(at, member)
+        return True
+
+    # -- what is left open
+
+    def even_out(self, steps: int) -> None:
+        """Lower the sum of work² / capacity by free items alone, from the top: moves, and exchanges of two."""
+        idle = self.cap == 0
+        done = idle.copy()
+        safe = np.where(idle, 1, self.cap)
+        frees = [items[self.free(items)] for items in self.items]
+        if not any(map(len, frees)):
+            return
+        for _ in range(steps):
+            height = self.loads / safe
+            a = int(np.where(done, -1.0, height).argmax())
+            if done[a]:
+                return
+            if not self._evened(a, height, idle, frees):
+                done[a] = True
+
+    def _evened(self, a: int, height: Floats, idle: Bools, frees: list[Ints]) -> bool:
+        order = np.argsort(np.where(idle, np.inf, height), kind="stable")
+        spread = max(len(order) // TRIED, 1)
+        partners = [*order[:TRIED].tolist(), *order[TRIED::spread].tolist()]
+        for b in partners:
+            if b == a or idle[b] or height[b] >= height[a]:
+                continue
+            best = float(self.loads[a] * self.cap[b] - self.loads[b] * self.cap[a]) / float(self.cap[a] + self.cap[b])
+            give, take = frees[a], frees[b]
+            give, take = give[self.may(give, b)], take[self.may(take, a)]
+            found = _closest(self.work[give], self.work[take], best)
+            # Worth a step: it takes off at least a millionth of what a move of the right size would.
+            if found is None or not best * 1e-6 < found[2] < 2 * best or self._beyond(b, found[2]):
+                continue
+            at = int(give[found[0]])
+            self.move(at, b)
+            if found[1] >= 0:
+                self.move(int(take[found[1]]), a)
+            for m in (a, b):
+                frees[m] = self.items[m][self.free(self.items[m])]
+            return True
+        return False
+
+    def _beyond(self, member: int, more: float) -> bool:
+        return bool(self.loads[member] + more > self.limit[member]) and bool(self.loads[member] <= self.limit[member])
+
+
+def _level(height: Floats, each: Floats, count: int) -> float:
+    """The height up to which `count` partitions fill members that each lifts by `each`."""
+    order = np.argsort(height, kind="stable")
+    low, per = height[order], 1 / each[order]
+    rate, filled = np.cumsum(per), np.cumsum(per * low)
+    level = (count + filled) / rate
+    fits = np.flatnonzero(level <= np.append(low[1:], np.inf))
+    return float(level[fits[0]])
+
+
+def _pair(give: Ints, take: Ints, least: int, most: int) -> tuple[int, int] | None:
+    """Places of one of each whose difference is at least `least` and at most `most`, as small as can be."""
+    if not len(give) or not len(take):
+        return None
+    # Both heaviest first; of each one given the heaviest one taken that is light enough.
+    place = np.searchsorted(-take, -(give - least), side="left")
+    exists = place < len(take)
+    difference = np.where(exists, give - take[np.minimum(place, len(take) - 1)], most + 1)
+    best = int(difference.argmin())
+    return (best, int(place[best])) if difference[best] <= most else None
+
+
+def _closest(give: Ints, take: Ints, wish: float) -> tuple[int, int, float] | None:
+    """One to give, and none (-1) or one to take for it, whose difference is closest to a wish; and that difference."""
+    if not len(give):
+        return None
+    alone = int(np.abs(give - wish).argmin())
+    found = alone, -1, float(give[alone])
+    if len(take):
+        light = np.sort(take)
+        place = np.searchsorted(light, give - wish)
+        for shift in (0, 1):
+            at = np.clip(place - shift, 0, len(light) - 1)
+            difference = give - light[at]
+            i = int(np.abs(difference - wish).argmin())
+            if abs(float(difference[i]) - wish) < abs(found[2] - wish):
+                back = int(np.flatnonzero(take == light[at[i]])[0])
+                found = i, back, float(difference[i])
+    return found

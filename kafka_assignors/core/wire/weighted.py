@@ -1,0 +1,292 @@
+"""What a member carries in user data: its claims, its capacity, and the weights that it knows.
+
+=========  ============================================================================================================
+bytes      what
+=========  ============================================================================================================
+1          version, 1
+4          CRC-32 of the rest, big endian
+4 + n      a length, big endian, and `compact`'s user data: rack, instance id, options and claims
+rest       deflate (RFC 1951) of: float64 capacity and float64 `top`, big endian; int32 size of a text; the text, JSON
+           ``[topic, …]``; varints as in `compact`, per topic its number of runs of partitions, and the runs; a byte per
+           partition, its weight
+=========  ============================================================================================================
+
+A weight is a byte: 0 is unknown, 255 is `top`, and each step below is a sixteenth of an octave (4.4 %). So it is told
+within 2.2 %, over sixteen octaves; what is lighter counts as the lightest. Works are sums of many, whose errors cancel.
+
+A member tells the weights of what it owns, and as many others as take `OTHERS` bytes: members that start have nothing
+yet, and what nobody owns must be known to whoever leads. A new leader so knows all that the old one knew.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..group import NO_GENERATION
+from ..group.indexed import Ints
+from ..group.order import utf16
+from . import compact, limits
+from .protocol import Subscription, by_topic
+
+Floats = NDArray[np.float64]
+
+VERSION = 1
+STEPS = 16
+"""Of a weight's byte, to an octave."""
+OTHERS = 4_000
+"""Weights of partitions that a member doesn't own: those of two hundred members stay below a broker's limit."""
+_HEAD = struct.Struct(">dd")
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a member says.
+
+    Args:
+        said: Claims, generation, rack, instance id; garbage.
+        capacity: Its capacity.
+        weights: topic -> ascending partition ids, and their weights.
+    """
+
+    said: compact.Carried = field(default_factory=compact.Carried)
+    capacity: float = 1.0
+    weights: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+
+
+def encode(claims: bytes, capacity: float, weights: Mapping[str, tuple[Ints, Floats]]) -> bytes:
+    """Write user data.
+
+    Args:
+        claims: `compact.encode`'s.
+        capacity: The member's.
+        weights: topic -> ascending partition ids, and their weights; NaN is unknown.
+    """
+    topics = sorted((topic for topic, (ids, _) in weights.items() if len(ids)), key=utf16)
+    values = np.concatenate([[], *(weights[topic][1] for topic in topics)]).astype(np.float64)
+    top = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
+    text = json.dumps(topics, ensure_ascii=False, separators=(",", ":")).encode()
+    runs = np.concatenate([np.zeros(0, np.int64), *(compact._runs(weights[topic][0]) for topic in topics)])
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    body = _HEAD.pack(capacity, top) + len(text).to_bytes(4, "big") + text
+    body = packer.compress(body + compact._varints(runs.astype(np.int64)) + _codes(values, top).tobytes())
+    rest = len(claims).to_bytes(4, "big") + claims + body + packer.flush()
+    return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
+
+
+def _codes(values: Floats, top: float) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = 255 + np.rint(STEPS * np.log2(values / top)) if top else np.ones(len(values))
+    return np.where(np.isnan(values), 0, np.clip(np.nan_to_num(steps, neginf=1), 1, 255)).astype(np.uint8)
+
+
+def _values(codes: Any, top: float) -> Floats:
+    values = top * np.exp2((codes.astype(np.float64) - 255) / STEPS)
+    # Two significant digits more than the code has: the same on every machine, whatever its exp2.
+    return np.where(codes == 0, np.nan, np.array([float(f"{each:.4g}") for each in values]))
+
+
+def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
+    """Read user data of any origin. Never raises; None and empty bytes say nothing.
+
+    Args:
+        data: The user data.
+        partitions: topic -> partition count; see `compact.decode`. Weights of other partitions are left out.
+    """
+    if not data:
+        return Carried()
+    if data[0] > VERSION:
+        return Carried(compact.Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}"))
+    rest = data[5:]
+    if data[0] < 1 or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
+        return Carried(compact.Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"))
+    end = 4 + int.from_bytes(rest[:4], "big")
+    said = compact.decode(rest[4:end], partitions)
+    try:
+        return Carried(said, *_read(rest[end:], partitions))
+    except (ValueError, IndexError, TypeError, RecursionError, zlib.error, struct.error) as error:
+        why = f"{len(data)} bytes of user data cannot be read: {error}"
+        return Carried(compact.Carried(garbage=said.garbage or why))
+
+
+def _read(body: bytes, partitions: Mapping[str, int]) -> tuple[float, dict[str, tuple[Ints, Floats]]]:
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    content = unpacker.decompress(body, limits.UNPACKED_BYTES)
+    if not unpacker.eof:
+        raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
+    capacity, top = _HEAD.unpack_from(content)
+    if not (math.isfinite(capacity) and 0 <= capacity <= 1e6 and math.isfinite(top) and top >= 0):
+        raise ValueError(f"capacity {capacity} or weight {top} is out of range")
+    at = 20 + int.from_bytes(content[16:20], "big")
+    topics = json.loads(content[20:at].decode())
+    if not (isinstance(topics, list) and all(isinstance(each, str) for each in topics)):
+        raise ValueError("no list of topics")
+    if len(topics) > limits.TOPICS:
+        raise ValueError(f"weights of more than {limits.TOPICS:,} topics")
+    found: dict[str, tuple[Ints, Floats]] = {}
+    each: list[tuple[str, Ints]] = []
+    for topic in topics:
+        (count,), at = _varints(content, at, 1)
+        numbers, at = _varints(content, at, 2 * count)
+        gaps, lengths = np.array(numbers[::2], np.int64), np.array(numbers[1::2], np.int64) + 1
+        if int(lengths.sum()) > limits.PARTITIONS:
+            raise ValueError(f"weights of more than {limits.PARTITIONS:,} partitions")
+        starts = np.cumsum(gaps + np.concatenate([[0], lengths[:-1]])) if count else gaps
+        each.append((topic, compact._ranges(starts, lengths, 1)))
+    if len(content) - at != sum(len(ids) for _, ids in each):
+        raise ValueError("not one weight for each partition")
+    for topic, ids in each:
+        codes = np.frombuffer(content, np.uint8, len(ids), at)
+        at += len(ids)
+        exists = ids < partitions.get(topic, 0)
+        found[topic] = ids[exists], _values(codes, top)[exists]
+    return capacity, found
+
+
+def _varints(data: bytes, at: int, count: int) -> tuple[list[int], int]:
+    if count > len(data) - at:
+        raise ValueError("runs are missing")
+    found = []
+    for _ in range(count):
+        value, shift = 0, 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 35:
+                raise ValueError("a number of more than 35 bits")
+        found.append(value)
+    return found, at
+
+
+def options(data: bytes) -> bytes:
+    """The options in user data of any origin; b"" for none. Never raises."""
+    rest = data[5:]
+    if data[:1] != VERSION.to_bytes(1, "big") or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
+        return b""
+    return compact.options(rest[4 : 4 + int.from_bytes(rest[:4], "big")])
+
+
+def encode_within(
+    owned: Collection[tuple[str, int]],
+    generation: int,
+    rack: str | None,
+    instance_id: str | None,
+    told: bytes = b"",
+    capacity: float = 1.0,
+    weights: Mapping[str, tuple[Ints, Floats]] | None = None,
+) -> tuple[bytes, str]:
+    """User data that a broker will store; without weights, and then without claims, where they take too much.
+
+    Returns:
+        The user data, and why something is missing; "" when they are complete.
+    """
+    claims, why = compact.encode_within(owned, generation, rack, instance_id, told)
+    data = encode(claims, capacity, weights or {})
+    if len(data) > compact.RECORD_LIMIT:
+        many = sum(len(ids) for ids, _ in (weights or {}).values())
+        why = f"weights of {many:,} partitions take {len(data):,} bytes, {compact.LIMIT_TEXT}; this member tells none"
+        data = encode(claims, capacity, {})
+        if len(data) > compact.RECORD_LIMIT:
+            data = encode(compact.encode((), NO_GENERATION, rack, instance_id, told), capacity, {})
+    return data, why
+
+
+def chosen(
+    weights: Mapping[str, Floats], owned: Collection[tuple[str, int]], identity: str
+) -> dict[str, tuple[Ints, Floats]]:
+    """The weights that a member tells: of what it owns, and of `OTHERS` partitions more.
+
+    Args:
+        weights: topic -> weight per partition, NaN where unknown.
+        owned: Topic-partitions that it owns.
+        identity: Where the others begin depends on it, so that members tell different ones where not all fit.
+    """
+    topics = sorted(weights, key=utf16)
+    ends = np.cumsum([len(weights[topic]) for topic in topics])
+    total = int(ends[-1]) if len(ends) else 0
+    first = dict(zip(topics, [0, *ends.tolist()], strict=False))
+    picked = np.zeros(total, bool)
+    begin = zlib.crc32(identity.encode("utf-8", "replace")) % total if total else 0
+    picked[(begin + np.arange(min(OTHERS, total))) % max(total, 1)] = True
+    for topic, ids in by_topic(owned).items():
+        if topic in first:
+            here: Ints = np.array([each for each in ids if each < len(weights[topic])], np.int64)
+            picked[first[topic] + here] = True
+    found = {}
+    for topic in topics:
+        values = weights[topic]
+        at = np.flatnonzero(picked[first[topic] : first[topic] + len(values)] & ~np.isnan(values))
+        found[topic] = at, values[at]
+    return found
+
+
+def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str, Any]:
+    """What members tell, as options of the strategy: weights, capacities, and who gave up everything to join.
+
+    Where several tell a partition's weight, its owner is believed, the one of the newest generation first; of several
+    others the heaviest weight. The answer depends on what was sent alone, so a replay of it is the same.
+    """
+    topics = {topic for _, _, sent in members for topic in sent.topics}
+    counts = dict.fromkeys(topics, limits.UNKNOWN_PARTITIONS)
+    value: dict[str, Floats] = {}
+    rank: dict[str, Ints] = {}
+    capacity: dict[str, float] = {}
+    eager: list[str] = []
+    for member_id, _, sent in members:
+        carried = decode(sent.user_data, counts)
+        if carried.capacity != 1.0:
+            capacity[member_id] = carried.capacity
+        if len(carried.said.owned) and not len(sent.owned):
+            eager.append(member_id)
+        owned = by_topic(sent.owned or carried.said.owned)
+        generation = max(sent.generation, carried.said.generation)
+        for topic, (ids, weights) in carried.weights.items():
+            if not len(ids):
+                continue
+            if topic not in value or len(value[topic]) <= ids[-1]:
+                more = int(ids[-1]) + 1 - len(value.get(topic, ()))
+                value[topic] = np.append(value.get(topic, np.zeros(0)), np.full(more, np.nan))
+                rank[topic] = np.append(rank.get(topic, np.zeros(0, np.int64)), np.full(more, -3))
+            ranks = np.where(np.isin(ids, np.array(owned.get(topic, ()), np.int64)), generation, -2)
+            old = rank[topic][ids]
+            better = (ranks > old) | ((ranks == old) & (weights > value[topic][ids]))
+            value[topic][ids[better]], rank[topic][ids[better]] = weights[better], ranks[better]
+    found: dict[str, Any] = {}
+    if value:
+        found["weights"] = {topic: _told(each) for topic, each in sorted(value.items())}
+    if capacity:
+        found["capacity"] = dict(sorted(capacity.items()))
+    if eager:
+        found["eager"] = sorted(eager)
+    return found
+
+
+def _told(values: Floats) -> list[float | None]:
+    known = (~np.isnan(values)).tolist()
+    return [weight if known_ else None for weight, known_ in zip(values.tolist(), known, strict=True)]
+
+
+def arrays(weights: Mapping[str, Any]) -> dict[str, Floats]:
+    """Weights by topic, as `core.weighted.model.checked` returns them -> weight per partition, NaN where unknown."""
+    found = {}
+    for topic, each in weights.items():
+        if isinstance(each, Mapping):
+            known = {int(p): weight for p, weight in each.items() if int(p) < limits.UNKNOWN_PARTITIONS}
+            values = np.full(max(known, default=-1) + 1, np.nan)
+            values[list(known)] = list(known.values())
+        else:
+            values = np.array(each, np.float64)
+        found[topic] = values
+    return found

@@ -1,0 +1,207 @@
+"""Check what a plan by work claims, by code that shares nothing with the search: names, fractions and definitions.
+
+The bound is proven by its witness, the least moves by counting; in small groups, where a plan claims more than its
+witness shows (``exact``), by trying every assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ..core.group import Group, Member
+from ..core.group.invariants import Violation
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+NEAR = Fraction(1, 10**6)
+"""Works are rounded to a 2^39th of the heaviest, and sums of floats are compared."""
+TRIES = 200_000
+"""Branches up to which an ``exact`` claim is tried; beyond, it is left unproven, which is a violation too."""
+
+Name = tuple[str, int]
+
+
+def check(group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float], plan: Plan) -> list[Violation]:
+    """What keeps a plan's claims about work from being proven; empty when all are.
+
+    Args:
+        group: The group, with its claims.
+        weights: (topic, partition) -> weight; what is missing is unknown.
+        capacity: member id -> capacity; 1 where it is missing.
+        plan: A plan by work for that group.
+
+    Returns:
+        Violations of the laws ``work`` (a member's), ``greatest``, ``bound``, ``limit`` or ``moves``.
+
+    Cost: O(P * M); for ``exact`` claims up to `TRIES` branches. Never raises for what a plan claims.
+    """
+    return list(_checked(_World(group, weights, capacity), plan))
+
+
+class _World:
+    """The model again, from its definition."""
+
+    def __init__(self, group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float]) -> None:
+        given = {m.member_id: Fraction(capacity.get(m.member_id, 1)) for m in group.members}
+        if not any(given.values()):
+            given = dict.fromkeys(given, Fraction(1))
+        self.able: dict[Name, list[str]] = {}
+        for topic, count in group.partitions.items():
+            readers = [m.member_id for m in group.members if topic in m.topics]
+            able = [m for m in readers if given[m]] or readers
+            for p in range(count) if able else ():
+                self.able[topic, p] = able
+        used = {m for able in self.able.values() for m in able}
+        self.capacity = {m: (given[m] or Fraction(1)) if m in used else Fraction(0) for m in given}
+        known = {tp: Fraction(weights[tp]) for tp in self.able if weights.get(tp) is not None}
+        floor = Fraction(0)
+        if any(known.values()):
+            middle = median(known.values()) or median(w for w in known.values() if w)
+            floor = middle * Fraction(0.05)
+            by_topic: dict[str, list[Fraction]] = {}
+            for (topic, _), weight in known.items():
+                by_topic.setdefault(topic, []).append(weight)
+            medians = {topic: median(each) for topic, each in by_topic.items()}
+            self.work = {tp: max(known.get(tp, medians.get(tp[0], middle)), floor) for tp in self.able}
+        else:
+            self.work, floor = dict.fromkeys(self.able, Fraction(1)), Fraction(0.05)
+        self.floor = floor
+        self.holder = _holders(group.members, self.able)
+
+    def loads(self, owner: Mapping[Name, str]) -> dict[str, Fraction]:
+        found = dict.fromkeys(self.capacity, Fraction(0))
+        for tp, m in owner.items():
+            found[m] += self.work.get(tp, Fraction(0))
+        return found
+
+
+def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, str]:
+    """Who holds what: the newest claim of a subscriber, if there is one such."""
+    claims: dict[Name, dict[str, int]] = {}
+    for member in members:
+        for tp in member.owned:
+            if (name := (tp.topic, tp.partition)) in able:
+                claims.setdefault(name, {})[member.member_id] = member.generation
+    subscribed = {member.member_id: member.topics for member in members}
+    found = {}
+    for name, by in claims.items():
+        newest = [m for m, generation in by.items() if generation == max(by.values()) and name[0] in subscribed[m]]
+        if len(newest) == 1:
+            found[name] = newest[0]
+    return found
+
+
+def _checked(world: _World, plan: Plan) -> Iterator[Violation]:
+    load = plan.load
+    if load is None:
+        yield Violation("bound", (), None, "the plan claims nothing about work")
+        return
+    owner = {(t, p): m for m, topics in plan.target.items() for t, ids in topics.items() for p in ids}
+    loads = world.loads(owner)
+    for m, work in loads.items():
+        if not _same(work, load.work.get(m)):
+            yield Violation("work", (m,), None, f"{m!r} has {float(work)} of work, the plan says {load.work.get(m)}")
+    ratios = [loads[m] / c for m, c in world.capacity.items() if c]
+    greatest = max(ratios, default=Fraction(0))
+    if not _same(greatest, load.greatest):
+        yield Violation("greatest", (), None, f"the greatest is {float(greatest)}, the plan says {load.greatest}")
+    bound = Fraction(load.bound)
+    proven = _bound(world, load.why, load.witness, bound)
+    if proven is None or proven < bound * (1 - NEAR):
+        shown = "nothing" if proven is None else float(proven)
+        yield Violation("bound", (), None, f"{load.why} proves {shown}, the plan says {load.bound}")
+    limit = max(bound * (1 + Fraction(load.epsilon)), bound + world.floor)
+    if Fraction(load.limit) > limit * (1 + NEAR) and Fraction(load.limit) > greatest * (1 + NEAR):
+        yield Violation("limit", (), None, f"the limit is {float(limit)}, the plan says {load.limit}")
+    moves = sum(owner.get(tp, m) != m for tp, m in world.holder.items())
+    if moves != load.moves:
+        yield Violation("moves", (), None, f"{moves} partitions leave their owner, the plan says {load.moves}")
+    if load.least_moves > _counted(world, Fraction(load.limit)) and not _tried(world, load.limit, load.least_moves):
+        text = f"that {load.least_moves} moves are needed is not proven"
+        yield Violation("moves", (), None, text)
+
+
+def _same(a: Fraction, b: float | None) -> bool:
+    return b is not None and abs(a - Fraction(b)) <= NEAR * max(a, Fraction(b))
+
+
+def _bound(world: _World, why: str, witness: Sequence[Any], claimed: Fraction) -> Fraction | None:
+    """The bound that a kind proves with its witness; None if that is none."""
+    if not world.work:
+        return Fraction(0)
+    everybody = [m for m, c in world.capacity.items() if c]
+    if why == "mean":
+        return sum(world.work.values(), Fraction(0)) / sum(world.capacity.values(), Fraction(0))
+    if why == "heaviest":
+        name = (witness[0], witness[1])
+        return world.work[name] / max(world.capacity[m] for m in world.able[name]) if name in world.work else None
+    some = {tp: work for tp, work in world.work.items() if not witness or tp[0] in witness}
+    who = {m for tp in some for m in world.able[tp]} if witness else set(everybody)
+    if not some:
+        return None
+    if why == "topics":
+        return sum(some.values(), Fraction(0)) / sum((world.capacity[m] for m in who), Fraction(0))
+    if why == "together":
+        works, fastest = sorted(some.values(), reverse=True), max(world.capacity[m] for m in who)
+        many = len(who)
+        runs = [works[k * many - k : k * many + 1] for k in range(1, (len(works) - 1) // many + 1)]
+        return max((sum(run, Fraction(0)) for run in runs), default=Fraction(0)) / fastest
+    if why == "exact":
+        return claimed if _tried(world, float(claimed * (1 - NEAR)), None) else None
+    return None
+
+
+def _counted(world: _World, limit: Fraction) -> int:
+    """Moves that no assignment within the limit does without: each member's heaviest first, and who may not keep."""
+    total = 0
+    mine: dict[str, list[Fraction]] = {}
+    for tp, m in world.holder.items():
+        if m in world.able[tp]:
+            mine.setdefault(m, []).append(world.work[tp])
+        else:
+            total += 1
+    for m, works in mine.items():
+        excess = sum(works, Fraction(0)) - limit * world.capacity[m] * (1 + NEAR)
+        for work in sorted(works, reverse=True):
+            if excess <= 0:
+                break
+            excess -= work
+            total += 1
+    return total
+
+
+def _tried(world: _World, limit: float, moves: int | None) -> bool:
+    """Whether no assignment has everybody within a limit, with fewer moves than that; tried out."""
+    order = sorted(world.work, key=lambda tp: (-world.work[tp], tp))
+    room = {m: float(c) * limit * (1 - 1e-9 if moves is None else 1 - 1e-7) for m, c in world.capacity.items()}
+    works = [float(world.work[tp]) for tp in order]
+    left = [sum(works[i:]) for i in range(len(works) + 1)]
+    tries = 0
+
+    def fits(i: int, budget: float) -> bool | None:
+        nonlocal tries
+        tries += 1
+        if tries > TRIES:
+            return None
+        if i == len(order):
+            return True
+        if left[i] > sum(each for each in room.values() if each > 0) * (1 + 1e-9):
+            return False
+        tp = order[i]
+        home = world.holder.get(tp)
+        for m in sorted(world.able[tp], key=lambda m: (m != home, -room[m])):
+            cost = int(home is not None and m != home)
+            if works[i] > room[m] or cost > budget:
+                continue
+            room[m] -= works[i]
+            found = fits(i + 1, budget - cost)
+            room[m] += works[i]
+            if found is not False:
+                return found
+        return False
+
+    return fits(0, float("inf") if moves is None else moves - 1) is False

@@ -1,0 +1,108 @@
+"""What members tell: user data, sources that fail, and an answer that depends on the bytes alone."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assignors import WeightedAssignor
+from kafka_assignors.core.strategies import replay
+from kafka_assignors.core.wire import compact
+from kafka_assignors.core.wire.weighted import chosen, decode, encode, encode_within
+from kafka_assignors.errors import ConfigError
+
+
+def sent(**options: Any) -> bytes:
+    return bytes(WeightedAssignor(**options).metadata(["t"]).encode())
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=200), st.floats(0.01, 100))
+def test_weights_come_back_within_their_step(weights: list[float], capacity: float) -> None:
+    ids = np.arange(len(weights))
+    told = decode(encode(compact.encode(), capacity, {"t": (ids, np.array(weights))}), {"t": len(weights)})
+
+    assert told.said.garbage == ""
+    assert told.capacity == capacity
+    floor = max(weights) * 2 ** (-254 / 16)
+    assert np.allclose(told.weights["t"][1], np.maximum(weights, floor), rtol=0.0222)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read(data: bytes) -> None:
+    decode(data, {"t": 3})
+
+
+@given(st.integers(0, 60), st.integers(0, 255))
+def test_damaged_and_newer_bytes_say_nothing(at: int, byte: int) -> None:
+    data = bytearray(encode(compact.encode([("t", 0)], 3), 2.0, {"t": (np.arange(3), np.array([1.0, 2, 3]))}))
+    if at >= len(data) or data[at] == byte:
+        return
+    data[at] = byte
+    told = decode(bytes(data), {"t": 3})
+    assert told.said.garbage
+    assert (told.capacity, dict(told.weights)) == (1.0, {})
+
+
+def test_a_byte_for_each_partition_in_contiguous_ranges() -> None:
+    weights = np.random.default_rng(1).lognormal(0, 1, 10_000)
+    owned = [("t", p) for p in range(10_000)]
+    data, why = encode_within(owned, 3, None, None, weights=chosen({"t": weights}, owned, "m"))
+    assert why == ""
+    assert len(data) <= len(owned)
+
+
+def test_beyond_the_record_limit_weights_and_then_claims_are_left_out() -> None:
+    weights = np.random.default_rng(1).lognormal(0, 1, 1_300_000)
+    data, why = encode_within([], 3, None, None, weights={"t": (np.arange(len(weights)), weights)})
+    assert "this member tells none" in why
+    assert len(data) < 1_000
+
+
+def test_the_leader_decides_by_what_members_tell() -> None:
+    """Its own weights count as another member's; a standby gets nothing."""
+    weights = {("t", p): w for p, w in enumerate([9, 1, 1, 1, 1, 1])}
+    members = [("a", None, sent(weights=weights)), ("b", None, sent()), ("c", None, sent(capacity=0))]
+    answer = replay("weighted", members, {"t": 6})
+    assert sorted(map(len, (topics.get("t", []) for topics in answer.values()))) == [0, 1, 5]
+    assert answer["c"] == {}
+    assert answer == replay("weighted", members[::-1], {"t": 6})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"weights": {("t", 0): value}} for value in (math.nan, -1, math.inf, "1", True)]
+    + [{"weights": [1]}, {"weights": {"t": 3}}, {"epsilon": 0}, {"epsilon": math.nan}, {"move_budget": -1}]
+    + [{"capacity": -1}, {"capacity": math.nan}, {"hysteresis": 1}, {"weights": {}, "weights_file": "x"}],
+)
+def test_a_wrong_argument_is_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        WeightedAssignor.factory(**options)
+
+
+def test_a_source_that_fails_is_warned_of_once_and_partitions_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "torn").write_text('{"format": 1, "wei')
+    sources: list[dict[str, Any]] = [
+        {"weights": lambda: 1 / 0},
+        {"weights": lambda: {("t", 0): math.nan}},
+        {"weights_file": tmp_path / "missing"},
+        {"weights_file": tmp_path / "torn"},
+    ]
+    for options in sources:
+        assignor = WeightedAssignor(**options)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "kafka_assignors"):
+            first, second = (bytes(assignor.metadata(["t"]).encode()) for _ in range(2))
+        assert [record.getMessage() for record in caplog.records if "tells no weights" in record.getMessage()][1:] == []
+        assert "tells no weights" in caplog.text
+        assert first == second
+        answer = replay("weighted", [("a", None, first), ("b", None, sent())], {"t": 6})
+        assert sorted(len(topics["t"]) for topics in answer.values()) == [3, 3]
