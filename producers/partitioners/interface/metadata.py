@@ -39,7 +39,9 @@ class CachedTopic:
         keys: Places records with a key, unless `rule` is None; None: keys are ignored.
     """
 
-    __slots__ = ("all_led", "choices", "keys", "leader_ids", "memo", "n", "place", "rule", "source", "view")
+    __slots__ = (
+        "all_led", "choices", "keys", "leader_ids", "lock", "memo", "n", "owned", "place", "rule", "source", "view",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -53,10 +55,12 @@ class CachedTopic:
         self.source: Any = object() if source is None else source
         self.leader_ids = leader_ids
         self.view = view
-        self.rule: Any = rule  # Any: callers check for None once per record
+        self.owned: Any = rule  # Any: callers check `rule` for None once per record
+        # The fields of `rule` and `keys`, one look-up away for the hot path.
+        self.rule: Any = None if rule is None else rule.rule
+        self.lock = None if rule is None else rule.lock
         self.keys = keys
         direct = None if rule is None else keys
-        # The fields of `keys`, one look-up away for the hot path.
         self.place: Any = direct and direct.place
         self.n = direct.n if direct else 0
         self.memo = direct.memo if direct else None

@@ -75,19 +75,22 @@ class RulePartitioner(CheckedPartitioner):
         else:
             if not cached.all_led:
                 cached = self._topics.with_leaders(topic, cluster)
-            rule, size = cached.rule, RECORD_OVERHEAD_BYTES + len(serialized_key or b"") + len(serialized_value or b"")
+            size = RECORD_OVERHEAD_BYTES + len(serialized_key or b"") + len(serialized_value or b"")
             previous = self._previous(topic, size) if self._again and serialized_key is None else None
-            if previous is None:
-                chosen = rule.choose(cached.view, size)
+            if previous is not None:
+                chosen = cached.owned.choose_again(cached.view, size, previous)
+            elif cached.lock is None:
+                chosen = cached.rule.choose(cached.view, size)
             else:
-                chosen = rule.choose_again(cached.view, size, previous)
+                with cached.lock:
+                    chosen = cached.rule.choose(cached.view, size)
             leader_ids = cached.leader_ids
             if (
                 leader_ids is not None
                 and cached.source[chosen].leader_id != leader_ids[chosen]
                 and cached.lost_leader(chosen)
             ):
-                chosen = rule.choose(self._topics.read(topic, cluster).view, size)
+                chosen = cached.owned.choose(self._topics.read(topic, cluster).view, size)
         if self._observed:
             self._note(topic, serialized_key, serialized_value, chosen)
         return chosen
