@@ -1,4 +1,4 @@
-"""The Spark job's tables over records whose keys are all different: memory, disk and time as the keys grow."""
+"""The Spark job's tables over records whose keys are all distinct: memory, disk and time as the keys grow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTS = (12, 24)
 
 
 def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
-    """``distinct-N``: every table about records, and the findings, of N records with N different keys of 16 bytes.
+    """``distinct-N``: every table about records, and the findings, of N records with N distinct keys of 16 bytes.
 
     Each size has a session of its own, so that its peak is its own. The quick form is the first size.
     """
@@ -34,9 +34,9 @@ def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
 
 
 def _measured(size: int, before: Result | None) -> Result:
-    from kafka_assignors.pipeline.cli import Steps, session
+    from kafka_assignors.pipeline.session import session
 
-    with session(Steps(), long=True) as spark:
+    with session(long=True) as spark:
         _tables(spark, 10_000)
         local = Path(spark.conf.get("spark.local.dir") or "")
         with Cost() as cost, _Disk(local) as disk:
@@ -48,7 +48,7 @@ def _measured(size: int, before: Result | None) -> Result:
                            "peak_rss_bytes": cost.peak_bytes, "peak_disk_bytes": disk.peak_bytes, "heap": heap,
                            **cached}  # fmt: skip
     note = (
-        f"{size:,} different keys; {size / seconds:,.0f} keys/s; {cost.cpu_seconds:.0f} CPU s; peak "
+        f"{size:,} distinct keys; {size / seconds:,.0f} keys/s; {cost.cpu_seconds:.0f} CPU s; peak "
         f"{cost.peak_bytes / 1e6:,.0f} MB in all processes, {disk.peak_bytes / 1e6:,.0f} MB of temporary files, "
         f"heap {heap}"
     )
@@ -64,7 +64,7 @@ def _tables(spark: SparkSession, size: int) -> dict[str, int]:
     """All that the job computes from keys; the answers are checked. Returns the size of what it keeps."""
     from kafka_assignors.pipeline import findings
     from kafka_assignors.pipeline.load import keys
-    from kafka_assignors.pipeline.load.transform import placement, topic_load
+    from kafka_assignors.pipeline.load.balance import placement, topic_load
     from kafka_assignors.pipeline.load.what_if import partitioners
 
     with TemporaryDirectory(prefix="distinct-") as out:
@@ -73,12 +73,12 @@ def _tables(spark: SparkSession, size: int) -> dict[str, int]:
         placement(keys.windows(counts), _PARTITIONS).write.parquet(f"{out}/placement")
         load = spark.read.parquet(f"{out}/placement")
         topic_load(load, _PARTITIONS).write.parquet(f"{out}/topic_load")
-        different = keys.different(counts)
-        keys.per_partition(different).write.parquet(f"{out}/partition_keys")
-        keys.hot(different).write.parquet(f"{out}/hot_keys")
-        partitioners(different, "run", _PARTITIONS, _COUNTS).write.parquet(f"{out}/partitioner_what_if")
-        list(findings.misplaced(different, "java"))
-        list(findings.split_keys(different))
+        distinct = keys.distinct(counts)
+        keys.per_partition(distinct).write.parquet(f"{out}/partition_keys")
+        keys.hot(distinct).write.parquet(f"{out}/hot_keys")
+        partitioners(distinct, "run", _PARTITIONS, _COUNTS).write.parquet(f"{out}/partitioner_what_if")
+        list(findings.misplaced(distinct, "java"))
+        list(findings.split_keys(distinct))
         info = spark.sparkContext._jsc.sc().getRDDStorageInfo()
         kept = {"cached_memory_bytes": sum(each.memSize() for each in info),
                 "cached_disk_bytes": sum(each.diskSize() for each in info)}  # fmt: skip

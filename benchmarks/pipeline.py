@@ -22,7 +22,7 @@ _Answer = dict[tuple[Any, ...], tuple[int, ...]]  # (rule, partitions, placed) -
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """``what-if``: every rule by four partition counts over different keys, columns against a row UDF.
+    """``what-if``: every rule by four partition counts over distinct keys, columns against a row UDF.
     ``scale-1m``, ``scale-10m``: `keys`, `placement`, `topic_load`, hot keys and what-if of generated records, in one
     job; with ten million how time and CPU grew from one. CPU is what a busy machine leaves as it is.
 
@@ -30,9 +30,9 @@ def run(quick: bool) -> Iterator[Result]:
     form runs once and leaves ten million out.
     """
     # Spark is an extra: a benchmark that does without it must not ask for it.
-    from kafka_assignors.pipeline.cli import Steps, session
+    from kafka_assignors.pipeline.session import session
 
-    with session(Steps(), long=True) as spark:
+    with session(long=True) as spark:
         _tables(spark, 10_000)
         yield _what_if(spark, _DIFFERENT // 8 if quick else _DIFFERENT, 1 if quick else 2)
         yield (million := _scale(spark, "scale-1m", 1_000_000, 1 if quick else 2))
@@ -41,7 +41,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
-    """Where different keys would lie under five rules and four counts, out of cached rows.
+    """Where distinct keys would lie under five rules and four counts, out of cached rows.
 
     Both sides answer the same sums. The row UDF gets an eighth of the rows: it takes that long. Both are told per key,
     and on that eighth their answers must be equal.
@@ -104,7 +104,7 @@ def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
     ours, peer = (statistics.median(us[who]) for who in timed)
     worked = [statistics.median(cpu_us[who]) for who in timed]
     note = (
-        f"{len(KEYED)} rules x {len(_COUNTS)} partition counts; {size:,} different keys, the UDF {size // 8:,}; "
+        f"{len(KEYED)} rules x {len(_COUNTS)} partition counts; {size:,} distinct keys, the UDF {size // 8:,}; "
         f"CPU {worked[0]:.2f} and {worked[1]:.1f} us/key, ratio {worked[1] / worked[0]:.1f}"
     )
     return Result("what-if", ours, "us/key", "a Python row UDF", peer, note, raw={"us": us, "cpu_us": cpu_us})
@@ -125,13 +125,13 @@ def _scale(spark: SparkSession, name: str, size: int, rounds: int, smaller: Resu
 
 
 def _tables(spark: SparkSession, size: int) -> float:
-    from kafka_assignors.pipeline.load.keys import counted, different, hot, placed, windows
-    from kafka_assignors.pipeline.load.transform import placement, topic_load
+    from kafka_assignors.pipeline.load.balance import placement, topic_load
+    from kafka_assignors.pipeline.load.keys import counted, distinct, hot, placed, windows
     from kafka_assignors.pipeline.load.what_if import partitioners
 
     began = time.perf_counter()
     counts = placed(counted(records(spark, size), "1 minute"), _PARTITIONS, "java").persist()
-    keys = different(counts)
+    keys = distinct(counts)
     load = placement(windows(counts), _PARTITIONS).cache()
     found_records: Any = load.agg({"records": "sum"}).collect()[0][0]
     topic_load(load, _PARTITIONS).collect()
@@ -187,10 +187,10 @@ class Cost:
         self.peak_bytes = max(self.peak_bytes, total)
 
 
-def records(spark: SparkSession, size: int, different: int | None = None) -> DataFrame:
+def records(spark: SparkSession, size: int, distinct: int | None = None) -> DataFrame:
     """`schema.RECORDS`: three topics, ten minutes, 50,000 keys of 16 bytes, every fourth record without one; 100 B.
 
-    With `different` so many keys, and no record without one.
+    With `distinct` so many keys, and no record without one.
     """
     from pyspark.sql import functions as sf
 
@@ -200,8 +200,8 @@ def records(spark: SparkSession, size: int, different: int | None = None) -> Dat
     topics = list(_PARTITIONS)
     topic = sf.when(row % 7 < 4, topics[0]).when(row % 7 < 6, topics[1]).otherwise(topics[2])
     partitions = sf.when(row % 7 < 4, 12).when(row % 7 < 6, 6).otherwise(3)
-    key = sf.encode(sf.format_string("customer-%07d", row % (different or _KEYS)), "utf-8")
-    if different is None:
+    key = sf.encode(sf.format_string("customer-%07d", row % (distinct or _KEYS)), "utf-8")
+    if distinct is None:
         key = sf.when(row % 4 != 3, key)
     return schema.conform(
         spark.range(size).select(

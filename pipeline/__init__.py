@@ -1,0 +1,36 @@
+"""Load, skew and ownership from topics, histories and the coordinator's log, by Spark.
+
+`analyze` returns the tables as lazy DataFrames, for notebooks; ``python -m kafka_assignors.pipeline run`` writes them.
+Importing this package needs no Spark: its names are imported when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .analysis import Tables, analyze
+    from .session import session
+    from .sources.brokers import Part
+    from .sources.snapshot import Source
+
+_MODULES = {
+    "Part": ".sources.brokers",
+    "Source": ".sources.snapshot",
+    "Tables": ".analysis",
+    "analyze": ".analysis",
+    "session": ".session",
+}
+
+__all__ = ["Part", "Source", "Tables", "analyze", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

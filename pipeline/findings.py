@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as sf
 
 from . import schema
 from .groups.departures import UNPROVEN
 from .load.keys import sample
+from .load.timestamps import impossible
 
 CAP = 100
 """Findings of a kind that are listed."""
@@ -24,9 +25,6 @@ OTHER_RULE = 0.2
 
 CLOCK_S = 1.0
 """A wall clock that is off by more against the monotonic one has jumped."""
-
-FUTURE = "1 hour"
-"""Records dated later than this after they were read were not made then."""
 
 
 def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
@@ -105,7 +103,7 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
     """Keys with records that the reference rule puts on another partition; per topic one row when most are.
 
     Args:
-        keys: What `keys.different` returns.
+        keys: What `keys.distinct` returns.
         reference: The rule behind their `home`.
 
     Cost: two jobs over the keys.
@@ -144,7 +142,7 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
     """Keys with records on more than one partition: their order is lost between them.
 
     Args:
-        keys: What `keys.different` returns.
+        keys: What `keys.distinct` returns.
 
     Cost: one job over the keys.
     """
@@ -300,15 +298,6 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
             "nothing"
         ),
     )
-
-
-def impossible() -> Column:
-    """Rows with ``first_ts`` and ``last_ts`` that hold a record which was not made then."""
-    future = sf.current_timestamp() + sf.expr(f"interval {FUTURE}")
-    return (sf.col("last_ts") > future) | (sf.unix_seconds("first_ts") < _YEAR_1971)
-
-
-_YEAR_1971 = 365 * 86400
 
 
 def _date(seconds: int) -> str:

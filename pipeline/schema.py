@@ -151,7 +151,7 @@ PARTITION_KEYS = _table(
     ("run", STRING, NEVER),
     ("topic", STRING, NEVER),
     ("partition", INT, NEVER),
-    ("keys", LONG, NEVER),  # different keys, exact
+    ("keys", LONG, NEVER),  # distinct keys, exact
     ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with most records, ties to the lower; null: no keys
     ("top_key_share", DOUBLE, NEVER),  # its records / the partition's records, 0..1; 0: no keys
     ("moved_keys", LONG, NEVER),  # keys of it that the records read show on other partitions of the topic too
@@ -293,7 +293,7 @@ PARTITIONER_WHAT_IF = _table(
     ("current", BOOLEAN, NEVER),  # it is the topic's own count
     ("records", LONG, NEVER),
     ("bytes", LONG, NEVER),  # B of keys, values and headers
-    ("keys", LONG, NEVER),  # different keys, exact; an empty key is one
+    ("keys", LONG, NEVER),  # distinct keys, exact; an empty key is one
     ("moved_keys", LONG, OR_NULL),  # keys with records on another partition than this rule's; null: keys have no place
     ("moved_key_share", DOUBLE, OR_NULL),  # of the keys, 0..1; null as before
     (
@@ -367,6 +367,22 @@ BATCH_KEYS = _table(
     ("records", LONG, NEVER),
 )
 """The keys with most records of each topic-partition in one batch of a stream. Rows of all batches add up."""
+
+
+TABLES = {
+    "placement": PLACEMENT,
+    "topic_load": TOPIC_LOAD,
+    "partition_keys": PARTITION_KEYS,
+    "hot_keys": HOT_KEYS,
+    "partitioner_what_if": PARTITIONER_WHAT_IF,
+    "partition_weights": PARTITION_WEIGHTS,
+    "group_timeline": GROUP_TIMELINE,
+    "rebalances": REBALANCES,
+    "assignor_what_if": ASSIGNOR_WHAT_IF,
+    "findings": FINDINGS,
+    "rejected": REJECTED,
+}
+"""name -> schema of the tables of a run."""
 
 
 LAST = datetime(9999, 1, 1, tzinfo=timezone.utc)

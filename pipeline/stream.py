@@ -80,7 +80,7 @@ def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to:
         # Spark tells the number of the batch before; a batch that is done again finds its own folder.
         counts = keys.counted(records, to.window).persist()
         loads(keys.windows(counts)).write.mode("overwrite").parquet(f"{to.out}/loads/batch={batch}")
-        top_keys(keys.different(counts)).write.mode("overwrite").parquet(f"{to.out}/batch_keys/batch={batch}")
+        top_keys(keys.distinct(counts)).write.mode("overwrite").parquet(f"{to.out}/batch_keys/batch={batch}")
         counts.unpersist()
 
     stream = (
@@ -207,11 +207,11 @@ def loads(windows: DataFrame) -> DataFrame:
     return schema.conform(windows, schema.without(schema.LOADS, "batch"), strict=False)
 
 
-def top_keys(different: DataFrame) -> DataFrame:
-    """What `keys.different` returns -> the first keys of each topic-partition: `schema.BATCH_KEYS` without batch."""
+def top_keys(distinct: DataFrame) -> DataFrame:
+    """What `keys.distinct` returns -> the first keys of each topic-partition: `schema.BATCH_KEYS` without batch."""
     place = Window.partitionBy("run", "topic", "partition").orderBy(sf.desc("records"), "key_hash")
     rows = (
-        different.where("key_hash is not null")
+        distinct.where("key_hash is not null")
         .withColumn("rank", sf.row_number().over(place))
         .where(sf.col("rank") <= BATCH_KEYS)
         .withColumn("key_sample", keys.sample("key"))

@@ -1,4 +1,4 @@
-"""Records -> their different keys: where each lies, where it should, which are hot, and whose order was lost."""
+"""Records -> their distinct keys: where each lies, where it should, which are hot, and whose order was lost."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | No
     return columns.mapInArrow(_homes(partitions, reference), schema.COUNTS)
 
 
-def different(counts: DataFrame) -> DataFrame:
+def distinct(counts: DataFrame) -> DataFrame:
     """The rows of `schema.COUNTS` of keys, and of records without one."""
     return counts.where("of_key")
 
@@ -117,7 +117,7 @@ def per_partition(keys: DataFrame) -> DataFrame:
     """The keys of each topic-partition as numbers.
 
     Args:
-        keys: What `different` returns.
+        keys: What `distinct` returns.
 
     Returns:
         `schema.PARTITION_KEYS`.
@@ -150,7 +150,7 @@ def hot(keys: DataFrame) -> DataFrame:
     """The keys with most records, at most `HOT_KEYS` a topic.
 
     Args:
-        keys: What `different` returns.
+        keys: What `distinct` returns.
 
     Returns:
         `schema.HOT_KEYS`; exact.

@@ -25,7 +25,7 @@ from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.weights import Weights, parse
 
 from .. import schema
-from ..findings import impossible
+from .timestamps import impossible
 
 COUNTED = {"records_per_s": "records", "bytes_per_s": "bytes"}
 """unit -> the column of `schema.PLACEMENT` that it counts."""
@@ -82,7 +82,7 @@ def measure(
 
     Args:
         placement: `schema.PLACEMENT` of one run.
-        partitions: topic -> partition count, as for `transform.placement`.
+        partitions: topic -> partition count, as for `balance.placement`.
         unit: One of `COUNTED`.
         sample: Share of the records that `placement` is of.
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from kafka_assignors.producers.batch import partitions_for_tries
 
 from .. import schema
-from .transform import with_counts
+from .balance import with_counts
 
 KEYED = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
 """The presets that differ from each other; see `kafka_assignors.producers.PRESETS`."""
@@ -86,7 +86,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
     robin, random, sticky and uniform come to in the long run.
 
     Args:
-        keys: What `keys.different` returns, of one run.
+        keys: What `keys.distinct` returns, of one run.
         run: Its id.
         partitions: topic -> partition count.
         counts: Other partition counts to try, beside each topic's own.
@@ -94,7 +94,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
     Returns:
         `schema.PARTITIONER_WHAT_IF`.
 
-    Cost: lazy. Each different key is hashed once per rule and count, as whole columns; two shuffles of rules x counts x
+    Cost: lazy. Each distinct key is hashed once per rule and count, as whole columns; two shuffles of rules x counts x
     partitions rows.
     """
     tried = {topic: sorted({own, *counts}) for topic, own in partitions.items()}
@@ -137,11 +137,11 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
     )
 
 
-def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFrame:
+def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFrame:
     """Where keys lie under every rule and partition count.
 
     Args:
-        different: A row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``: the first
+        distinct: A row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``: the first
             and the last partition of the key (null: no key).
         tried: topic -> partition counts, its own among them.
 
@@ -152,8 +152,8 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
     Cost: lazy; one pass in Arrow batches, one shuffle of each task's sums; about 1 µs of CPU a key for 20 tries.
     """
     packing = _Packing(tuple(sorted(tried)), max(map(max, tried.values())))
-    numbers = different.sparkSession.createDataFrame(list(enumerate(packing.topics)), "number int, topic string")
-    numbered = different.join(sf.broadcast(numbers), "topic")
+    numbers = distinct.sparkSession.createDataFrame(list(enumerate(packing.topics)), "number int, topic string")
+    numbered = distinct.join(sf.broadcast(numbers), "topic")
     narrow = numbered.select(packing.packed().alias("at"), "key", "bytes")
     parts = narrow.mapInArrow(_placing(packing, tried), _PLACED)
     place = ["topic", "rule", "partitions", "placed"]
@@ -163,7 +163,7 @@ def placed(different: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFr
 def _placing(
     packing: _Packing, tried: Mapping[str, Collection[int]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Batches of different keys -> batches of `_PLACED`, few: sums are kept until they are `_HELD` or all is read."""
+    """Batches of distinct keys -> batches of `_PLACED`, few: sums are kept until they are `_HELD` or all is read."""
 
     def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         totals: dict[tuple[str, str, int], Sums] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_assignors.pipeline.cli import Steps, session
+from kafka_assignors.pipeline.session import session
 
 LOG = pytest.StashKey[Path]()
 
@@ -18,7 +18,7 @@ LOG = pytest.StashKey[Path]()
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # a Python worker must find this checkout
-    with session(Steps()) as found:
+    with session() as found:
         pytestconfig.stash[LOG] = Path(found.conf.get("spark.local.dir") or "") / "spark.log"
         yield found
 

@@ -21,11 +21,12 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.integration.topics.publish import publish
-from kafka_assignors.pipeline.job import TABLES, Sources, Wanted, work, written
-from kafka_assignors.pipeline.load import weights
+from kafka_assignors.pipeline.progress import Progress
 from kafka_assignors.pipeline.report import page, report
+from kafka_assignors.pipeline.run import RunOptions, write_run, written
+from kafka_assignors.pipeline.schema import TABLES
 from kafka_assignors.pipeline.sources import brokers
-from kafka_assignors.pipeline.steps import Steps
+from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from kafka_assignors.producers import partition_for_key
 from tests.support.waiting import until
 from tests.support.wellformed import Wellformed
@@ -46,13 +47,13 @@ def job(
     **wanted: Any,
 ) -> dict[str, Any]:
     """The job over one topic."""
-    sources = Sources(
+    snapshot = Snapshot(
         brokers.topics(broker.bootstrap, [topic]),
         brokers.coordinator_log(broker.bootstrap) if groups else None,
         brokers.topics(broker.bootstrap, [events]) if events else None,
     )
-    want = Wanted(str(folder / "out"), weights.Target(), groups=groups, **wanted)
-    return work(spark, broker.bootstrap, sources, want, Steps())
+    want = RunOptions(out=str(folder / "out"), groups=groups, **wanted)
+    return write_run(spark, broker.bootstrap, snapshot, want, Progress())
 
 
 def timeline_is_the_checkers(spark: SparkSession, folder: Path) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_assignors.pipeline import schema
-from kafka_assignors.pipeline.load import keys, transform, what_if
+from kafka_assignors.pipeline.load import balance, keys, what_if
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def records(spark: SparkSession, rows: list[tuple[str, int, float, int | None, i
 
 
 def placed(spark: SparkSession, rows, partitions: dict[str, int]) -> DataFrame:
-    return transform.placement(keys.windows(keys.counted(records(spark, rows), "10 seconds")), partitions)
+    return balance.placement(keys.windows(keys.counted(records(spark, rows), "10 seconds")), partitions)
 
 
 def in_utc(row: Row) -> dict[str, object]:
@@ -68,7 +68,7 @@ def test_placement_of_rows_counted_by_hand(spark: SparkSession) -> None:
     assert (found["t", 1, later]["share"], found["t", 1, later]["skew"]) == (1.0, 4.0)
 
     counts = keys.placed(keys.counted(records(spark, rows), "10 seconds"), {"t": 4, "u": 1}, None)
-    per_partition = keys.per_partition(keys.different(counts))
+    per_partition = keys.per_partition(keys.distinct(counts))
     assertSchemaEqual(per_partition.schema, schema.PARTITION_KEYS)
     columns = ("keys", "top_key_hash", "top_key_share", "moved_keys", "judged_records", "misplaced_records")
     assert {(r["topic"], r["partition"]): tuple(r[name] for name in columns) for r in per_partition.collect()} == {
@@ -92,7 +92,7 @@ def test_what_is_known_of_topics_is_broadcast(spark: SparkSession) -> None:
     rows = [("t", 0, 0.0, 1, 92, 0)]
     counts = keys.placed(keys.counted(records(spark, rows), "10 seconds"), {"t": 4}, None)
 
-    for frame in (placed(spark, rows, {"t": 4}), what_if.partitioners(keys.different(counts), "r", {"t": 4}, [6])):
+    for frame in (placed(spark, rows, {"t": 4}), what_if.partitioners(keys.distinct(counts), "r", {"t": 4}, [6])):
         plan = frame._jdf.queryExecution().executedPlan().toString()
         assert "BroadcastHashJoin [topic#" in plan
         assert "SortMergeJoin" not in plan
@@ -105,7 +105,7 @@ def test_hot_keys_are_the_first_of_each_topic(spark: SparkSession) -> None:
     rows += [("t", 0, 0.0, None, 9, 0)] * 100 + [("u", 0, 0.0, 5, 9, 0)]
     counts = keys.placed(keys.counted(records(spark, rows), "10 seconds"), {"t": 3, "u": 1}, None)
 
-    hot = keys.hot(keys.different(counts))
+    hot = keys.hot(keys.distinct(counts))
 
     assertSchemaEqual(hot.schema, schema.HOT_KEYS)
     plan = hot._jdf.queryExecution().executedPlan().toString()
@@ -138,7 +138,7 @@ def test_measures_of_load_are_the_textbooks(spark: SparkSession) -> None:
     for topic, partition, _, key, value, header in rows:
         loads[topic][partition] += (8 if key is not None else 0) + (value or 0) + header
 
-    load = transform.topic_load(placed(spark, rows, counts), counts)
+    load = balance.topic_load(placed(spark, rows, counts), counts)
 
     assertSchemaEqual(load.schema, schema.TOPIC_LOAD)
     found = {row["topic"]: row for row in load.collect()}

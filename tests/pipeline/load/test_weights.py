@@ -18,7 +18,7 @@ from pyspark.testing import assertSchemaEqual
 from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.pipeline import schema
-from kafka_assignors.pipeline.load import keys, transform, weights
+from kafka_assignors.pipeline.load import balance, keys, weights
 from kafka_assignors.pipeline.sources import brokers
 from kafka_assignors.pipeline.sources import read as pipeline_read
 from kafka_assignors.weights import Weights, parse, read
@@ -147,7 +147,7 @@ def test_measured_rates_are_the_true_ones(kafka_broker: Broker, kafka_topic, spa
     found = brokers.topics(kafka_broker.bootstrap, [hot, other])
     records = pipeline_read.records(spark, kafka_broker.bootstrap, found, "r")
     counts = keys.counted(records, "1 minute")
-    placement = transform.placement(keys.windows(counts), found.partitions).persist()
+    placement = balance.placement(keys.windows(counts), found.partitions).persist()
 
     by_records = weights.measure(placement, found.partitions)
     by_bytes = weights.measure(placement, found.partitions, "bytes_per_s")

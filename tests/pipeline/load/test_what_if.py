@@ -25,7 +25,7 @@ ROWS = "run string, topic string, partition int, key binary, bytes long, records
 
 
 def summed(rows: DataFrame) -> DataFrame:
-    """Rows of records -> a row per topic, partition and key, as `keys.different` gives them."""
+    """Rows of records -> a row per topic, partition and key, as `keys.distinct` gives them."""
     same = Window.partitionBy("topic", "key")
     sums = rows.groupBy("run", "topic", "partition", "key").agg(
         sf.sum("bytes").alias("bytes"), sf.sum("records").alias("records")
@@ -139,7 +139,7 @@ def test_the_prediction_is_what_a_topic_with_more_partitions_shows(
     there = read.records(spark, kafka_broker.bootstrap, found, "r")
 
     counts = keys.placed(keys.counted(there, "1 minute"), found.partitions, None)
-    rows = what_if.partitioners(keys.different(counts), "r", found.partitions, [12]).collect()
+    rows = what_if.partitioners(keys.distinct(counts), "r", found.partitions, [12]).collect()
 
     row = {(row["topic"], row["rule"], row["partitions"]): row for row in rows}
     predicted, real = row[small, "java", 12], row[large, "java", 12]

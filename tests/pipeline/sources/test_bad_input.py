@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.broker import Broker, start_broker
-from kafka_assignors.pipeline.job import Sources, Wanted, work
-from kafka_assignors.pipeline.load import weights
+from kafka_assignors.pipeline.progress import Progress
+from kafka_assignors.pipeline.run import RunOptions, write_run
 from kafka_assignors.pipeline.sources import brokers, read
-from kafka_assignors.pipeline.steps import Steps
+from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from kafka_assignors.producers import partition_for_key
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.long]
@@ -74,9 +74,9 @@ def test_what_is_missing_or_odd_is_told_with_its_reason(
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "m1.jsonl").write_text("\n".join(clock) + "\n")
 
-    sources = Sources(brokers.topics(kafka_broker.bootstrap, [holes, grown]))
-    want = Wanted(str(tmp_path / "out"), weights.Target(), history=str(tmp_path / "history"))
-    said = work(spark, kafka_broker.bootstrap, sources, want, Steps())
+    snapshot = Snapshot(brokers.topics(kafka_broker.bootstrap, [holes, grown]))
+    want = RunOptions(out=str(tmp_path / "out"), history=str(tmp_path / "history"))
+    said = write_run(spark, kafka_broker.bootstrap, snapshot, want, Progress())
 
     topics = {topic["topic"]: topic for topic in said["topics"]}
     kept = topics[holes]["records"]
@@ -100,11 +100,11 @@ def test_records_that_go_between_the_first_look_and_the_job(
 ) -> None:
     topic = kafka_topic(1)
     produce(kafka_broker.bootstrap, topic, [(key, b"v", None) for key in KEYS])
-    sources = Sources(brokers.topics(kafka_broker.bootstrap, [topic]))
+    snapshot = Snapshot(brokers.topics(kafka_broker.bootstrap, [topic]))
     kafka_admin.delete_records({TopicPartition(topic, 0): 5})  # as retention does
 
     with pytest.raises(ConfigError, match=r"^--topics: records of .* are gone that were to be read.* Run it again"):
-        work(spark, kafka_broker.bootstrap, sources, Wanted(str(tmp_path / "out"), weights.Target()), Steps())
+        write_run(spark, kafka_broker.bootstrap, snapshot, RunOptions(out=str(tmp_path / "out")), Progress())
 
     now = brokers.topics(kafka_broker.bootstrap, [topic])
     there = read.records(spark, kafka_broker.bootstrap, now, "r").count()
@@ -121,10 +121,10 @@ def test_a_broker_that_dies_during_the_job(
         admin.wait_for_topics(["t"])
         admin.close()
         produce(broker.bootstrap, "t", [(b"k", b"v", None)])
-        sources = Sources(brokers.topics(broker.bootstrap, ["t"]))
+        snapshot = Snapshot(brokers.topics(broker.bootstrap, ["t"]))
         broker.kill()
 
         with pytest.raises(ConfigError, match=r"^--bootstrap '127.*': the brokers answered, but do no more") as caught:
-            work(spark, broker.bootstrap, sources, Wanted(str(tmp_path / "out"), weights.Target()), Steps())
+            write_run(spark, broker.bootstrap, snapshot, RunOptions(out=str(tmp_path / "out")), Progress())
 
     assert "\n" not in str(caught.value)

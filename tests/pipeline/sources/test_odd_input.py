@@ -20,11 +20,12 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.pipeline import options, schema
-from kafka_assignors.pipeline.job import Sources, Wanted, work, written
-from kafka_assignors.pipeline.load import keys, transform, weights
+from kafka_assignors.pipeline.load import balance, keys, weights
+from kafka_assignors.pipeline.progress import Progress
+from kafka_assignors.pipeline.run import RunOptions, write_run, written
 from kafka_assignors.pipeline.sources import brokers, read
 from kafka_assignors.pipeline.sources.brokers import Part
-from kafka_assignors.pipeline.steps import Steps
+from kafka_assignors.pipeline.sources.snapshot import Snapshot
 
 MakeTopic = Callable[..., str]
 
@@ -59,7 +60,7 @@ def test_days_are_utc_in_every_session(spark: SparkSession) -> None:
     columns = "topic string, partition int, offset long, timestamp timestamp, timestampType int, key binary, "
     raw = spark.createDataFrame(rows, columns + "value binary, headers array<struct<key string, value binary>>")
 
-    placed = transform.placement(keys.windows(keys.counted(read.from_kafka(raw, "r", "c"), "1 hour")), {"t": 1})
+    placed = balance.placement(keys.windows(keys.counted(read.from_kafka(raw, "r", "c"), "1 hour")), {"t": 1})
 
     assert [row["dt"] for row in placed.collect()] == [date(2026, 1, 2)] * 3
 
@@ -102,8 +103,8 @@ def test_odd_times_aborted_and_open_transactions_and_parts_of_topics(
         writer.send(mixed, b"v", b"hot", timestamp_ms=now_ms).get(30)
 
         topics = brokers.topics(kafka_broker.bootstrap, [odd, only, mixed])
-        want = Wanted(str(tmp_path / "out"), weights.Target(), reference=None)
-        said = work(spark, kafka_broker.bootstrap, Sources(topics), want, Steps())
+        want = RunOptions(out=str(tmp_path / "out"), reference=None)
+        said = write_run(spark, kafka_broker.bootstrap, Snapshot(topics), want, Progress())
         every = Part(isolation="read_uncommitted")
         everything = brokers.topics(kafka_broker.bootstrap, [mixed], part=every)
         last = brokers.topics(kafka_broker.bootstrap, [mixed], part=Part(since_ms=now_ms - 15_000))

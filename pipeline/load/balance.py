@@ -1,4 +1,4 @@
-"""DataFrame -> DataFrame, in Spark's built-in functions alone: how even the load is."""
+"""How even the load is: over windows of a topic-partition, and over a topic's partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command is, for whoever waits for it."""
+"""How far a command has come, for whoever waits for it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 
 
-class Steps:
-    """How long each step took; said while it goes, as a live line on a terminal and a line per step in a pipe.
+class Progress:
+    """How long each step took; shown meanwhile, as a live line on a terminal and as a line per step in a pipe.
 
-    >>> steps = Steps()
-    >>> with steps("nothing"):
+    >>> progress = Progress()
+    >>> with progress("nothing"):
     ...     pass
-    >>> sorted(steps.seconds)
+    >>> sorted(progress.seconds)
     ['nothing', 'total']
     """
 
@@ -24,7 +24,7 @@ class Steps:
 
     @contextlib.contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Time what is done inside, under this name."""
+        """Time the body of the ``with`` under this name."""
         begin = time.monotonic()
         with self._live(name):
             yield

@@ -1,0 +1,323 @@
+"""Topics, histories and the coordinator's log -> tables. This file says what each table is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
+
+from kafka_assignors.connection import Connection
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.strategies import STRATEGIES
+from kafka_assignors.weights import Weights
+
+from . import findings, options, schema
+from .groups import rebalances, timeline
+from .groups.rebalances import Decided
+from .load import balance, keys, weights, what_if
+from .sources import coordinator, read
+from .sources.snapshot import Snapshot, Source
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """How the tables are computed.
+
+    Args:
+        history: Folder or URI of ``*.jsonl`` files; None: no history.
+        groups: Groups to read from the coordinator's log.
+        window: Length of the windows of placement, as Spark writes it.
+        run_id: On every row; None: the history's id if it has one run, else the time.
+        reference: The preset that keys should follow; None: do not judge.
+        hot_key_share: A key with more of its topic's records is a finding; 0..1.
+        counts: Partition counts to try every rule with; none: no what-if of partitioners.
+        tasks: Least number of tasks that read the records; None: one a topic-partition.
+        target: The file, unit and lifetime of the weights.
+    """
+
+    history: str | None = None
+    groups: Collection[str] = ()
+    window: str = "1 minute"
+    run_id: str | None = None
+    reference: str | None = "java"
+    hot_key_share: float = 0.2
+    counts: Iterable[int] = ()
+    tasks: int | None = None
+    target: weights.Target = field(default_factory=weights.Target)
+
+
+def analyze(
+    spark: SparkSession,
+    source: Source,
+    *,
+    window: str = "1 minute",
+    run: str | None = None,
+    reference: str | None = "java",
+    hot_key_share: float = 0.2,
+    partition_counts: Iterable[int] = (),
+    weights_unit: str = "records_per_s",
+    min_partitions: int | None = None,
+) -> Tables:  # keyword options of a public function
+    """The tables about topics and groups, for notebooks.
+
+    Args:
+        spark: A session with Spark's Kafka connector, such as `session` starts.
+        source: What to read. The brokers are asked now, so that every table is of the same offsets.
+        window: Length of the windows of ``placement``, such as ``"10 seconds"``.
+        run: Id on every row; None: the history's id if it has one run, else the time.
+        reference: The preset of `producers` that keys should follow; None: do not judge.
+        hot_key_share: A key with more of its topic's records is a finding; more than 0, at most 1.
+        partition_counts: Partition counts to try every rule with, for ``partitioner_what_if``.
+        weights_unit: ``"records_per_s"`` or ``"bytes_per_s"``, for ``partition_weights``.
+        min_partitions: Least number of tasks that read the records; None: one a topic-partition.
+
+    Returns:
+        One DataFrame per table, computed when it is used. Nothing is written.
+
+    Raises:
+        ConfigError: An option that cannot work, named as on the command line; no broker answers; a topic is absent or
+            empty.
+
+    Cost: a few requests to the brokers; no Spark job.
+    """
+    options.length(window)
+    wanted = AnalysisOptions(
+        history=None if source.history is None else options.history_folder(source.history),
+        groups=source.groups,
+        window=window,
+        run_id=run,
+        reference=options.reference("none" if reference is None else reference),
+        hot_key_share=options.share(hot_key_share),
+        counts=tuple(partition_counts),
+        tasks=options.at_least("--min-partitions", 1, min_partitions),
+        target=options.weights_target(None, weights_unit, 60),
+    )
+    return Tables(spark, source.bootstrap, source.snapshot(), wanted)
+
+
+class Tables:
+    """The tables of one run: an attribute per name in `schema.TABLES`, a DataFrame of that schema.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``, or a `Connection`.
+        snapshot: The topics as the brokers described them.
+        options: How the tables are computed.
+
+    The tables about records are lazy. Those about groups, and the findings, are decided on the driver: the first use of
+    such an attribute runs Spark jobs. What several tables share stays in Spark's storage (memory, then disk) until
+    `unpersist`.
+
+    Raises:
+        ConfigError: At first use: the history has no event, or several runs without a `run_id`; a group is not in the
+            coordinator's log.
+
+    Cost: records are read once, and those of the harness a second time for their order.
+    """
+
+    def __init__(
+        self, spark: SparkSession, bootstrap: str | Connection, snapshot: Snapshot, options: AnalysisOptions
+    ) -> None:
+        self.spark, self._bootstrap, self._options = spark, bootstrap, options
+        self._snapshot, self._topics = snapshot, snapshot.topics
+        self._persisted: list[DataFrame] = []
+
+    def unpersist(self) -> None:
+        """Free what the tables share. They can still be used, and are then computed from the sources again."""
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def _keep(self, name: str, frame: DataFrame) -> DataFrame:
+        """The frame that stands for a table from now on: a subclass may write it, and read what it wrote."""
+        del name
+        return frame
+
+    def _rows(self, name: str, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
+        return self.spark.createDataFrame(list(rows), schema.TABLES[name])
+
+    def _shared(self, frame: DataFrame) -> DataFrame:
+        self._persisted.append(frame.persist())
+        return frame
+
+    # --- what was read -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def run(self) -> str:
+        """The id on every row."""
+        return self._read_events[1]
+
+    @cached_property
+    def events(self) -> DataFrame:
+        """`schema.EVENTS`: the events of the history, the events topic and the coordinator's log."""
+        return read.events(self._read_events[0])
+
+    @cached_property
+    def _read_events(self) -> tuple[DataFrame, str]:
+        """The parsed lines of all sources, and the run's id."""
+        wanted, snapshot = self._options, self._snapshot
+        run_id, log = wanted.run_id, snapshot.log
+        lines = self.spark.createDataFrame([], coordinator.LINES)
+        if wanted.history is not None:
+            lines = lines.unionByName(read.lines(self.spark, wanted.history))
+        if snapshot.events is not None:
+            lines = lines.unionByName(read.published(self.spark, self._bootstrap, snapshot.events))
+        parsed = self._shared(read.parse(lines))
+        if run_id is None and (kept := wanted.history or snapshot.events):
+            counts = read.events(parsed).groupBy("run").count().collect()
+            named = (
+                f"--history {kept!r}" if isinstance(kept, str) else f"--events-topic {next(iter(kept.partitions))!r}"
+            )
+            run_id = options.only_run({row["run"]: row["count"] for row in counts}, named)
+        run_id = run_id or f"{datetime.now(timezone.utc):%Y-%m-%dT%H-%M-%S}"
+        if log is None:
+            return parsed, run_id
+        with read.internal_topics(self.spark):
+            rows = read.source(self.spark, self._bootstrap, log)
+            logged = read.parse(coordinator.lines(rows, wanted.groups, self._topics.everywhere, run_id))
+            both = self._shared(parsed.unionByName(logged))
+            found = {row["group"] for row in read.events(both).select("group").distinct().collect()}
+        self._persisted = [frame for frame in self._persisted if frame is not parsed]
+        parsed.unpersist()
+        options.check_groups(wanted.groups, found)
+        return both, run_id
+
+    @cached_property
+    def _counts(self) -> DataFrame:
+        """`schema.COUNTS`: the records per window, and per distinct key."""
+        records = read.records(self.spark, self._bootstrap, self._topics, self.run, self._options.tasks)
+        counted = keys.counted(records, self._options.window)
+        return self._shared(keys.placed(counted, self._topics.partitions, self._options.reference))
+
+    @cached_property
+    def _totals(self) -> list[Row]:
+        """Per topic-partition its records, and those that say where they belong in their sender's order."""
+        rows: list[Row] = (
+            keys.windows(self._counts)
+            .groupBy("topic", "partition")
+            .agg(sf.sum("records").alias("records"), sf.sum("numbered_records").alias("numbered"))
+            .collect()
+        )
+        return rows
+
+    @cached_property
+    def records(self) -> dict[TopicPartition, int]:
+        """Records that were read, per topic-partition that has any. Runs the first read of the records."""
+        return {TopicPartition(row["topic"], row["partition"]): row["records"] for row in self._totals}
+
+    @cached_property
+    def _disorder(self) -> DataFrame | None:
+        """The result of `keys.disorder`; None: no record says where it belongs."""
+        numbered = {row["topic"] for row in self._totals if row["numbered"]}
+        if not numbered:
+            return None
+        # Order needs each record, and so a second read: of the topics alone whose records say where they belong.
+        some = replace(self._topics, chosen={tp: r for tp, r in self._topics.ranges.items() if tp.topic in numbered})
+        again = read.records(self.spark, self._bootstrap, some, self.run, self._options.tasks)
+        return self._shared(keys.disorder(again, self._options.window))
+
+    # --- load --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def placement(self) -> DataFrame:
+        """`schema.PLACEMENT`: the load of each topic-partition per window."""
+        windows = keys.windows(self._counts)
+        return self._keep("placement", balance.placement(windows, self._topics.partitions, self._disorder))
+
+    @cached_property
+    def topic_load(self) -> DataFrame:
+        """`schema.TOPIC_LOAD`: how even each topic's bytes lie over its partitions."""
+        return self._keep("topic_load", balance.topic_load(self.placement, self._topics.partitions))
+
+    @cached_property
+    def partition_keys(self) -> DataFrame:
+        """`schema.PARTITION_KEYS`: the keys of each topic-partition as numbers."""
+        return self._keep("partition_keys", keys.per_partition(keys.distinct(self._counts)))
+
+    @cached_property
+    def hot_keys(self) -> DataFrame:
+        """`schema.HOT_KEYS`: the keys with most records, exact."""
+        return self._keep("hot_keys", keys.hot(keys.distinct(self._counts)))
+
+    @cached_property
+    def partitioner_what_if(self) -> DataFrame:
+        """`schema.PARTITIONER_WHAT_IF`: the load under every rule and partition count; empty without counts."""
+        counts, name = list(self._options.counts), "partitioner_what_if"
+        if not counts:
+            return self._keep(name, self._rows(name, []))
+        distinct = keys.distinct(self._counts)
+        return self._keep(name, what_if.partitioners(distinct, self.run, self._topics.partitions, counts))
+
+    @cached_property
+    def measured(self) -> weights.Measured:
+        """The load of each topic-partition as a rate."""
+        unit = self._options.target.unit
+        return weights.measure(self.placement, self._topics.partitions, unit, self._topics.sample)
+
+    @cached_property
+    def settled_weights(self) -> tuple[Weights, dict[str, Any]]:
+        """The weights for the next assignment, and what changed: see `weights.update`."""
+        return weights.update(self.measured, self._options.target)
+
+    @cached_property
+    def partition_weights(self) -> DataFrame:
+        """`schema.PARTITION_WEIGHTS`: the weight of each topic-partition for the next assignment."""
+        table = weights.table(self.spark, self.run, self.measured, self.settled_weights[0])
+        return self._keep("partition_weights", table)
+
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _decided(self) -> Decided:
+        return rebalances.collect(self.events)
+
+    @cached_property
+    def group_timeline(self) -> DataFrame:
+        """`schema.GROUP_TIMELINE`: who owned which topic-partition from when to when."""
+        triggers = self.spark.createDataFrame(rebalances.triggers(self._decided.rebalances), timeline.TRIGGERS)
+        committed = self._rows("group_timeline", self._decided.intervals)
+        return self._keep("group_timeline", timeline.group_timeline(self.events, triggers, committed))
+
+    @cached_property
+    def rebalances(self) -> DataFrame:
+        """`schema.REBALANCES`: each rebalance, its trigger and what it moved."""
+        begun = rebalances.begun(self.group_timeline)
+        return self._keep(
+            "rebalances", self._rows("rebalances", rebalances.per_rebalance(self._decided.rebalances, begun))
+        )
+
+    @cached_property
+    def assignor_what_if(self) -> DataFrame:
+        """`schema.ASSIGNOR_WHAT_IF`: what every assignor would have done at each rebalance."""
+        replayed = rebalances.what_if(self._decided.rebalances, self.measured.loads, STRATEGIES)
+        return self._keep("assignor_what_if", self._rows("assignor_what_if", replayed))
+
+    # --- what is wrong -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def findings(self) -> DataFrame:
+        """`schema.FINDINGS`: what is wrong, a sentence each."""
+        wanted, distinct = self._options, keys.distinct(self._counts)
+        found = [
+            *findings.hot_keys(self.hot_keys, self._topics.partitions, wanted.hot_key_share),
+            *(findings.misplaced(distinct, wanted.reference) if wanted.reference else ()),
+            *findings.split_keys(distinct),
+            *(findings.disordered(self._disorder) if self._disorder is not None else ()),
+            *findings.ownership(self.group_timeline),
+            *findings.clocks(self.events, keys.windows(self._counts)),
+        ]
+        return self._keep("findings", self._rows("findings", found))
+
+    @cached_property
+    def rejected(self) -> DataFrame:
+        """`schema.REJECTED`: lines and offsets that were not used, counted by reason."""
+        aborted = read.aborted(self.spark, self._bootstrap, self._topics, self.records)
+        unread = read.unread(self._topics, self.records, aborted, self.run)
+        hidden = self._rows("rejected", [*unread, *self._decided.left_out])
+        both = read.rejected(self._read_events[0], self.run).unionByName(hidden)
+        # A union forgets what is never null.
+        return self._keep("rejected", schema.conform(both, schema.REJECTED))

@@ -1,0 +1,117 @@
+"""One run: the tables of an analysis, written, with the weights file and the summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_assignors.connection import Connection
+
+from . import failures
+from .analysis import AnalysisOptions, Tables
+from .load import weights
+from .progress import Progress
+from .report import report
+from .schema import TABLES
+from .sources.snapshot import Snapshot
+from .storage import tables as storage
+
+STEPS = {
+    "placement": ("placement", "topic_load", "partition_keys", "hot_keys"),
+    "partitioner_what_if": ("partitioner_what_if",),
+    "partition_weights": ("partition_weights",),
+    "group_timeline": ("group_timeline",),
+    "rebalances": ("rebalances", "assignor_what_if"),
+    "findings": ("findings", "rejected"),
+}
+"""step -> tables that it writes, in this order: later tables are computed from earlier ones as they were written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(AnalysisOptions):
+    """How a run computes its tables, and where it writes them.
+
+    Args:
+        out: Folder or URI of the tables.
+        format: One of `storage.FORMATS`.
+    """
+
+    out: str
+    format: str = "parquet"
+
+
+class _WrittenTables(Tables):
+    """Tables that are written as soon as they are computed: what follows from one is read from what was written."""
+
+    def __init__(
+        self, spark: SparkSession, bootstrap: str | Connection, snapshot: Snapshot, options: RunOptions
+    ) -> None:
+        super().__init__(spark, bootstrap, snapshot, options)
+        self._out, self._format = options.out, options.format
+
+    @cached_property
+    def stored(self) -> storage.Tables:
+        return storage.Tables(self.spark, self._out, self.run, self._format)
+
+    def _keep(self, name: str, frame: DataFrame) -> DataFrame:
+        self.stored.write(frame, name)
+        return self.stored.read(name, TABLES[name])
+
+
+def write_run(
+    spark: SparkSession, bootstrap: str | Connection, snapshot: Snapshot, options: RunOptions, progress: Progress
+) -> dict[str, Any]:
+    """Write all tables. Returns what ``--json`` prints, without the seconds.
+
+    Args:
+        spark: A session with Spark's Kafka connector.
+        bootstrap: ``host:port[,host:port]``, or a `Connection`.
+        snapshot: What to read.
+        options: What to compute, and where to write it.
+        progress: Measures each step.
+
+    Raises:
+        ConfigError: The history has no event, or several runs where `run_id` is None; the weights file is another kind
+            of file; a group is not in the coordinator's log; records or brokers went away while they were read.
+        MachineError: The weights file cannot be written.
+    """
+    with failures.explained(bootstrap, snapshot.topics.partitions, "Run it again: it begins with what is there now"):
+        return _write_run(_WrittenTables(spark, bootstrap, snapshot, options), snapshot, options, progress)
+
+
+def _write_run(tables: _WrittenTables, snapshot: Snapshot, options: RunOptions, progress: Progress) -> dict[str, Any]:
+    spark = tables.spark
+    storage.require(spark, options.format)
+    with progress("events"):
+        event_count = tables.events.count()
+    tables.stored.begin()
+    with progress("keys"):
+        record_count = sum(tables.records.values())
+    for step, names in STEPS.items():
+        with progress(step):
+            for name in names:
+                getattr(tables, name)
+    with progress("summary"):
+        settled, changes = tables.settled_weights
+        tables.stored.commit(TABLES, snapshot.topics.cluster)
+        if options.target.path is not None:  # after the tables, which say what it stands on: no run, no file
+            weights.write(options.target.path, settled)
+        said = report.summary({name: written(spark, options.out, name, tables.run, options.format) for name in TABLES})
+    said["rows"] = {"records": record_count, "events": event_count, **said["rows"]}
+    tables.unpersist()
+    return {
+        "run": tables.run, "cluster": snapshot.topics.cluster, **said, "weights": changes, "out": paths(options.out),
+    }  # fmt: skip
+
+
+def written(spark: SparkSession, out: str, table: str, run: str | None = None, format_: str = "parquet") -> DataFrame:
+    """A table as it was written; `run`: of one run."""
+    return storage.written(spark, out, table, TABLES[table], run, format_)
+
+
+def paths(out: str) -> dict[str, str]:
+    """The path of each table."""
+    return {table: f"{out}/{table}" for table in TABLES}

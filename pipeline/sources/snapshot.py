@@ -1,0 +1,61 @@
+"""What to read, and what the brokers say of it before Spark reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from kafka_assignors.connection import Connection
+
+from . import brokers
+from .brokers import Part, Topics
+
+
+@dataclass(frozen=True)
+class Source:
+    """What an analysis reads.
+
+    Args:
+        bootstrap: ``host:port[,host:port]`` of the brokers, or a `Connection` with its security settings.
+        topics: Names of the topics with the records.
+        groups: Consumer groups to read from ``__consumer_offsets``.
+        history: Folder or URI of a run's ``*.jsonl`` files, at any depth; None: no history.
+        events_topic: Topic that a run's events were published to, a line of JSON a record; None: there is none.
+        part: Which of the topics' records to read; by default all.
+    """
+
+    bootstrap: str | Connection
+    topics: Collection[str]
+    groups: Collection[str] = ()
+    history: str | None = None
+    events_topic: str | None = None
+    part: Part = field(default_factory=Part)
+
+    def snapshot(self) -> Snapshot:
+        """Ask the brokers for the topics.
+
+        Raises:
+            ConfigError: As `brokers.topics` and `brokers.coordinator_log`.
+
+        Cost: a connection and a few requests per kind of topic.
+        """
+        return Snapshot(
+            brokers.topics(self.bootstrap, self.topics, part=self.part),
+            brokers.coordinator_log(self.bootstrap) if self.groups else None,
+            brokers.topics(self.bootstrap, [self.events_topic], option="--events-topic") if self.events_topic else None,
+        )
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The topics as the brokers described them at one moment: every read of an analysis reads these offsets.
+
+    Args:
+        topics: The topics with the records.
+        log: The coordinator's log, if groups are to be read from it.
+        events: The topic that a run's events were published to, a line a record; None: there is none.
+    """
+
+    topics: Topics
+    log: Topics | None = None
+    events: Topics | None = None
