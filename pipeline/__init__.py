@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Tables, analyze
-    from .session import session
     from .sources.brokers import Part
     from .sources.snapshot import Source
 
@@ -20,10 +19,9 @@ _MODULES = {
     "Source": ".sources.snapshot",
     "Tables": ".analysis",
     "analyze": ".analysis",
-    "session": ".session",
 }
 
-__all__ = ["Part", "Source", "Tables", "analyze", "session"]
+__all__ = ["Part", "Source", "Tables", "analyze"]
 
 
 def __getattr__(name: str) -> Any:

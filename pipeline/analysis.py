@@ -66,7 +66,7 @@ def analyze(
     """The tables about topics and groups, for notebooks.
 
     Args:
-        spark: A session with Spark's Kafka connector, such as `session` starts.
+        spark: A session with Spark's Kafka connector, such as `session.session` starts.
         source: What to read. The brokers are asked now, so that every table is of the same offsets.
         window: Length of the windows of ``placement``, such as ``"10 seconds"``.
         run: Id on every row; None: the history's id if it has one run, else the time.

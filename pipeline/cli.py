@@ -18,7 +18,8 @@ from kafka_assignors.producers import PRESETS
 
 from . import options, stream
 from .progress import Progress
-from .report import charts, page, report
+from .report import charts, page, text
+from .report.summary import summary
 from .run import RunOptions, write_run, written
 from .schema import TABLES
 from .session import session
@@ -197,7 +198,7 @@ def report_(
             require(spark, format_)
             run_id = chosen(spark, out, run_id, format_)
             tables = {table: written(spark, out, table, run_id, format_) for table in TABLES}
-            said, more = report.summary(tables), page.details(tables)
+            said, more = summary(tables), page.details(tables)
         with progress("page"):
             page.write(page.render(said, more), page_file)
             drawings = charts.write(said, more, png_folder) if png_folder else []
@@ -226,5 +227,5 @@ def _print(said: dict[str, Any], json_: bool) -> None:
     if json_:
         print(json.dumps(said, ensure_ascii=False))
         return
-    (stream.show if "batches" in said else report.show)(said)
+    (stream.show if "batches" in said else text.show)(said)
     print("Written: " + "  ".join(said["out"].values()))

@@ -37,7 +37,7 @@ def judged(said: Mapping[str, Any]) -> list[str]:
     """What no finding means: a sentence for everything that was looked at, as far as what was read shows it.
 
     Args:
-        said: What `report.summary` returns.
+        said: What `summary` returns.
     """
     found = []
     if said["topics"]:

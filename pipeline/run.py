@@ -14,7 +14,7 @@ from . import failures
 from .analysis import AnalysisOptions, Tables
 from .load import weights
 from .progress import Progress
-from .report import report
+from .report.summary import summary
 from .schema import TABLES
 from .sources.snapshot import Snapshot
 from .storage import tables as storage
@@ -99,7 +99,7 @@ def _write_run(tables: _WrittenTables, snapshot: Snapshot, options: RunOptions, 
         tables.stored.commit(TABLES, snapshot.topics.cluster)
         if options.target.path is not None:  # after the tables, which say what it stands on: no run, no file
             weights.write(options.target.path, settled)
-        said = report.summary({name: written(spark, options.out, name, tables.run, options.format) for name in TABLES})
+        said = summary({name: written(spark, options.out, name, tables.run, options.format) for name in TABLES})
     said["rows"] = {"records": record_count, "events": event_count, **said["rows"]}
     tables.unpersist()
     return {

@@ -21,7 +21,7 @@ from kafka_assignors.errors import ConfigError
 from . import failures, options, schema
 from .findings import printable
 from .load import keys
-from .report import report
+from .report import text
 from .sources import read
 from .sources.brokers import Topics
 from .storage.files import Files
@@ -270,7 +270,7 @@ def paths(out: str) -> dict[str, str]:
 
 def show(said: dict[str, Any]) -> None:
     """Print a summary on stdout."""
-    report.table(
+    text.table(
         f"Load in {said['batches']} batches",
         ("topic", "partition", "records", "bytes", "offsets", "without a record"),
         [
@@ -279,7 +279,7 @@ def show(said: dict[str, Any]) -> None:
             for topic in said["topics"] for load in topic["loads"]
         ],
     )  # fmt: skip
-    report.table(
+    text.table(
         "Keys with most records",
         ("topic", "key", "records, at least"),
         [(topic["topic"], key["key"], key["records"]) for topic in said["topics"] for key in topic.get("hot_keys", ())],

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from ..findings import judged
-from . import report, svg
+from . import svg, text
 
 MOST_INTERVALS = 20_000
 """Ownership intervals of a group that are drawn; the first ones."""
@@ -91,12 +91,12 @@ def render(said: Mapping[str, Any], more: Details) -> str:
     """The page.
 
     Args:
-        said: What `report.summary` returns, with or without ``run``, ``cluster`` and ``seconds``.
+        said: What `summary` returns, with or without ``run``, ``cluster`` and ``seconds``.
         more: What `details` returns.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(size=size, short=svg.short, percent=percent)
-    environment.globals.update(span=report.span)
+    environment.globals.update(span=text.span)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     runs = sorted({row["run"] for name in ("topics", "groups") for row in said[name]})
     begin, end = _span(more)

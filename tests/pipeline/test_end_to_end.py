@@ -22,7 +22,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.integration.topics.publish import publish
 from kafka_assignors.pipeline.progress import Progress
-from kafka_assignors.pipeline.report import page, report
+from kafka_assignors.pipeline.report import page
 from kafka_assignors.pipeline.run import RunOptions, write_run, written
 from kafka_assignors.pipeline.schema import TABLES
 from kafka_assignors.pipeline.sources import brokers
@@ -223,4 +223,4 @@ def test_a_killed_consumer_is_never_told_as_one_that_left(
     text = Wellformed(page.render(said, page.details(tables))).text
     for unseen in ("one owner", "killed;", "had left"):
         assert unseen not in text, unseen
-    report.show(said)
+    text.show(said)

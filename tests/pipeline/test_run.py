@@ -32,7 +32,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
 from kafka_assignors.pipeline import cli as run
-from kafka_assignors.pipeline import options, schema
+from kafka_assignors.pipeline import options, schema, session
 from tests.support.footprint import footprint
 from tests.support.places import ROOT
 
@@ -142,7 +142,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     for name, columns in run.TABLES.items():
         assert_written_as(out / name, columns)
 
-    monkeypatch.setattr(run, "session", lambda steps: contextlib.nullcontext(spark))  # its start is what takes long
+    monkeypatch.setattr(run, "session", lambda progress: contextlib.nullcontext(spark))  # its start is what takes long
     again = CliRunner().invoke(run.app, ["report", str(out), "--png", str(tmp_path / "png")])
     assert again.exit_code == 0, again.stderr
     page = (out / "report.html").read_text("utf-8")
@@ -260,7 +260,7 @@ def test_an_error_of_the_jvm_is_its_cause_and_the_log(spark: SparkSession, tmp_p
     log = tmp_path / "spark.log"
     log.write_text("all of it")
 
-    with pytest.raises(MachineError, match=r"Spark failed: .*the reason") as caught, run._plain_errors(log):
+    with pytest.raises(MachineError, match=r"Spark failed: .*the reason") as caught, session._plain_errors(log):
         spark.sql("select raise_error('the reason')").collect()
 
     assert "\n" not in str(caught.value)
@@ -287,7 +287,7 @@ def test_a_jvm_that_ended_is_told_by_its_exit_code_and_the_last_error_that_it_lo
     program = subprocess.Popen([sys.executable, "-c", "raise SystemExit(52)"])
     with (
         pytest.raises(MachineError, match="Spark failed: its JVM ended with exit code 52: " + told) as caught,
-        run._plain_errors(log, program),
+        session._plain_errors(log, program),
         socket.create_connection(("127.0.0.1", *free_ports(1))),
     ):
         pass
@@ -301,7 +301,7 @@ def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_p
     (tmp_path / "spark.log").write_text("")
     with (
         pytest.raises(MachineError, match=r"Spark failed: ValueError: the reason, after \d batches") as caught,
-        run._plain_errors(tmp_path / "spark.log"),
+        session._plain_errors(tmp_path / "spark.log"),
     ):
         spark.range(3).mapInArrow(fail, "id long").collect()
     Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")")).unlink()

@@ -1,0 +1,126 @@
+"""The written tables -> one summary."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ..findings import printable
+
+SHOWN_KEYS = 10
+"""Hot keys of a topic that are shown; the table has more."""
+
+
+def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
+    """What a reader wants to know first, from the tables of `schema.TABLES`.
+
+    Returns:
+        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
+        and share of each partition that has any, ``judged_records`` (compared with the reference rule) and
+        ``numbered_records`` (compared with their sender's order). ``groups``: per group its intervals, members, moves,
+        ``source`` (callback or coordlog), longest gap (null: no callbacks tell), its bounds and overlap (ms).
+        ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
+        moves over all rebalances, and the worst of its loads. ``partitioners``: per topic, rule and partition count its
+        `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic,
+        as `schema.HOT_KEYS`. ``findings``: what is wrong, a sentence each. ``rejected``: reason ->
+        lines or offsets. All sorted, all plain JSON values.
+
+    Cost: twelve small jobs; driver memory of O(partitions + rebalances).
+    """
+    topics, windows = _topics(tables)
+    groups = _groups(tables["group_timeline"])
+    assignors = _assignors(tables["assignor_what_if"])
+    rebalances = [row.asDict() for row in tables["rebalances"].orderBy("run", "group", "rebalance").collect()]
+    tried = tables["partitioner_what_if"].drop("records_per_partition")
+    partitioners = [row.asDict() for row in tried.orderBy("run", "topic", "partitions", "rule").collect()]
+    reasons = tables["rejected"].groupBy("reason").agg(sf.sum("rows").alias("rows")).collect()
+    hot = tables["hot_keys"].where(sf.col("rank") <= SHOWN_KEYS).orderBy("run", "topic", "rank").collect()
+    found = tables["findings"].orderBy("run", "kind", "topic", "partition", "first_offset", "text").collect()
+    rows = {
+        "placement": windows,
+        "topic_load": len(topics),
+        "partition_keys": sum(len(topic["loads"]) for topic in topics),
+        "group_timeline": sum(group["intervals"] for group in groups),
+        "rebalances": len(rebalances),
+        "assignor_what_if": sum(row["rebalances"] for row in assignors),
+        "partitioner_what_if": len(partitioners),
+        "partition_weights": tables["partition_weights"].count(),
+        "hot_keys": tables["hot_keys"].count(),
+        "findings": len(found),
+        "rejected": tables["rejected"].count(),
+    }
+    return {
+        "rows": rows,
+        "topics": topics,
+        "groups": groups,
+        "rebalances": rebalances,
+        "assignors": assignors,
+        "partitioners": partitioners,
+        "hot_keys": [{**row.asDict(), "key_sample": printable(row["key_sample"])} for row in hot],
+        "findings": [{name: row[name] for name in _FINDING} for row in found],
+        "rejected": {row["reason"]: row["rows"] for row in sorted(reasons)},
+    }
+
+
+_FINDING = ("kind", "group", "topic", "partition", "member", "records", "text")
+
+
+def _topics(tables: dict[str, DataFrame]) -> tuple[list[dict[str, Any]], int]:
+    """The topics, and the number of rows of ``placement``."""
+    loads: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    placed = tables["placement"].groupBy("run", "topic", "partition")
+    per_partition = placed.agg(
+        sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"), sf.count("*").alias("windows"),
+        sf.sum("numbered_records").alias("numbered"),
+    )  # fmt: skip
+    windows = 0
+    numbered: dict[tuple[str, str], int] = defaultdict(int)
+    compared = tables["partition_keys"].groupBy("run", "topic").agg(sf.sum("judged_records").alias("records"))
+    judged = {(row["run"], row["topic"]): row["records"] for row in compared.collect()}
+    for row in sorted(per_partition.collect(), key=lambda row: row[:3]):
+        load = {name: row[name] for name in ("partition", "records", "bytes")}
+        loads.setdefault((row["run"], row["topic"]), []).append(load)
+        windows += row["windows"]
+        numbered[row["run"], row["topic"]] += row["numbered"]
+    topics = [row.asDict() for row in sorted(tables["topic_load"].collect())]
+    for topic in topics:
+        topic["loads"] = loads.get((topic["run"], topic["topic"]), [])
+        topic["numbered_records"] = numbered[topic["run"], topic["topic"]]
+        topic["judged_records"] = judged.get((topic["run"], topic["topic"]), 0)
+        for load in topic["loads"]:
+            load["share"] = load["records"] / topic["records"]
+    return topics, windows
+
+
+def _groups(timeline: DataFrame) -> list[dict[str, Any]]:
+    callback_gap = sf.when(sf.col("source") == "callback", sf.coalesce("gap_before_ms", sf.lit(0.0)))
+    bounded = sf.count("gap_at_least_ms") == sf.count("gap_at_most_ms")
+    found = timeline.groupBy("run", "group").agg(
+        sf.count("*").alias("intervals"),
+        sf.count_distinct("member").alias("members"),
+        sf.count_if("moved").alias("moves"),
+        sf.first("source").alias("source"),
+        sf.max(callback_gap).alias("longest_gap_ms"),
+        sf.coalesce(sf.max("gap_at_least_ms"), sf.lit(0.0)).alias("gap_at_least_ms"),
+        sf.when(bounded, sf.coalesce(sf.max("gap_at_most_ms"), sf.lit(0.0))).alias("gap_at_most_ms"),
+        sf.sum("overlap_prev_ms").alias("overlap_ms"),
+    )
+    return [row.asDict() for row in sorted(found.collect())]
+
+
+def _assignors(what_if: DataFrame) -> list[dict[str, Any]]:
+    found = what_if.groupBy("run", "group", "assignor").agg(
+        sf.bool_or("elected").alias("elected"),
+        sf.sum("moves").alias("moves"),
+        sf.max("max_partitions").alias("max_partitions"),
+        sf.max(_ratio("max_load", "mean_load")).alias("max_over_mean"),
+        sf.count("*").alias("rebalances"),
+    )
+    return [row.asDict() for row in sorted(found.collect())]
+
+
+def _ratio(part: str, whole: str) -> Column:
+    return sf.when(sf.col(whole) > 0, sf.col(part) / sf.col(whole)).otherwise(0.0)

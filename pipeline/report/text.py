@@ -1,0 +1,162 @@
+"""A summary -> text on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from .. import findings
+
+SHOWN_LOADS = 24
+"""Partitions of a topic whose records are printed; the JSON has them all."""
+
+
+def show(said: dict[str, Any]) -> None:
+    """Print a summary on stdout: tables on a terminal, aligned columns in a pipe."""
+    _show_load(said)
+    _show_groups(said)
+    if said["partitioners"]:
+        _show_partitioners(said["partitioners"])
+    if "weights" in said and said["weights"]["file"]:
+        weights, names = said["weights"], ("file", "version", "unit", "partitions", "changed")
+        row = [*(weights[name] for name in names), weights["note"] or ""]
+        table("Weights for the next assignment", (*names, "note"), [row])
+    if said["rejected"]:
+        table("Not read, and why", ("reason", "lines or offsets"), list(said["rejected"].items()))
+
+
+def _show_load(said: dict[str, Any]) -> None:
+    table(
+        "Load per topic",
+        ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "empty"),
+        [
+            (
+                *(topic[name] for name in ("topic", "partitions", "records", "bytes")),
+                *(f"{topic[name]:.3f}" for name in ("max_over_mean", "cv", "gini")),
+                topic["empty_partitions"],
+            )
+            for topic in said["topics"]
+        ],
+    )
+    table(
+        "Findings",
+        ("kind", "what"),
+        [(one["kind"], one["text"]) for one in said["findings"]]
+        or [("none", sentence) for sentence in findings.judged(said) or ["nothing was read that could be judged"]],
+    )
+    table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
+
+
+def _show_groups(said: dict[str, Any]) -> None:
+    table(
+        "Ownership per group",
+        ("group", "told by", "intervals", "members", "moves", "longest gap ms", "overlap ms"),
+        [
+            (
+                *(group[name] for name in ("group", "source", "intervals", "members", "moves")),
+                span(group["longest_gap_ms"], group["gap_at_least_ms"], group["gap_at_most_ms"]),
+                f"{group['overlap_ms']:.1f}",
+            )
+            for group in said["groups"]
+        ],
+    )
+    table(
+        "Rebalances",
+        (
+            "group",
+            "generation",
+            "after",
+            "elected",
+            "members",
+            "moves",
+            "fewest",
+            "given back",
+            "longest stop ms",
+            "downtime ms",
+            "assign us",
+        ),
+        [
+            (
+                *(row[name] for name in ("group", "generation", "trigger", "elected", "members", "moves")),
+                _known(row["min_moves"]),
+                _known(row["needless"]),
+                span(row["stop_ms"], row["stop_at_least_ms"], row["stop_at_most_ms"]),
+                "?" if row["tp_downtime_ms"] is None else f"{row['tp_downtime_ms']:.1f}",
+                _known(row["assign_us"]),
+            )
+            for row in said["rebalances"]
+        ],
+    )
+    table(
+        "What each assignor would have done",
+        ("group", "assignor", "elected", "moves", "most partitions", "load max/mean"),
+        [
+            (
+                row["group"],
+                row["assignor"],
+                "yes" if row["elected"] else "",
+                *(row[name] for name in ("moves", "max_partitions")),
+                f"{row['max_over_mean']:.2f}",
+            )
+            for row in said["assignors"]
+        ],
+    )
+
+
+def _show_partitioners(partitioners: list[dict[str, Any]]) -> None:
+    table(
+        "Where records would lie",
+        ("topic", "partitions", "rule", "max/mean", "cv", "keys elsewhere", "records elsewhere"),
+        [
+            (
+                *(row[name] for name in ("topic", "partitions", "rule")),
+                f"{row['max_over_mean']:.3f}",
+                f"{row['cv']:.3f}",
+                "-" if row["moved_key_share"] is None else f"{row['moved_key_share']:.1%}",
+                "-" if row["moved_records"] is None else row["moved_records"],
+            )
+            for row in partitioners
+        ],
+    )
+
+
+def span(exact: float | None, at_least: float, at_most: float | None, unit: str = "") -> str:
+    """A time in ms, or what is known of it; a dash where nothing got another member.
+
+    >>> span(305.04, 0, 0), span(None, 10, 16_000, " ms"), span(None, 10, None), span(None, 0, 0)
+    ('305.0', '10 to 16,000 ms', 'at least 10', '–')
+    """
+    if exact is not None:
+        return f"{exact:,.1f}{unit}"
+    if at_most is None:
+        return f"at least {at_least:,.0f}{unit}"
+    return f"{at_least:,.0f} to {at_most:,.0f}{unit}" if at_most else "–"
+
+
+def _known(value: Any) -> str:
+    return "?" if value is None else str(value)
+
+
+def _loads(topic: dict[str, Any]) -> str:
+    records = {load["partition"]: load["records"] for load in topic["loads"]}
+    shown = [str(records.get(partition, 0)) for partition in range(min(topic["partitions"], SHOWN_LOADS))]
+    return " ".join([*shown, "…"] if topic["partitions"] > SHOWN_LOADS else shown)
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print one table: drawn on a terminal, in aligned columns in a pipe."""
+    cells = [head, *([str(cell) for cell in row] for row in rows)]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        drawn = Table(*head, title=title)
+        for row in cells[1:]:
+            drawn.add_row(*row)
+        Console().print(drawn)
+        return
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    print(title)
+    for row in cells:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
