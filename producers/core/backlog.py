@@ -1,4 +1,4 @@
-"""What was sent and is not yet acknowledged."""
+"""Records that were sent and are not yet acknowledged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Backlog:
 
     Args:
         clock: Seconds, never going back.
-        timeout_s: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0: none.
+        timeout_s: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0: leave out none.
 
     Not thread-safe: the caller holds a lock.
 
@@ -31,14 +31,14 @@ class Backlog:
         self._changes = 0  # until the queues are weighed again
 
     def sent(self, partition: int, size: int) -> int:
-        """A record went to the client; gives a token for `done`."""
+        """A record was passed to the client; returns a token for `done`."""
         self._next += 1
         self._waiting.setdefault(partition, OrderedDict())[self._next] = self._clock(), size
         self._bytes[partition] = self._bytes.get(partition, 0) + size
         return self._next
 
     def done(self, partition: int, token: int) -> None:
-        """The record is acknowledged, or has failed for good. A second time does nothing."""
+        """The record is acknowledged, or has failed for good. A second call does nothing."""
         waiting = self._waiting.get(partition)
         found = waiting.pop(token, None) if waiting is not None else None
         if found is not None:
@@ -46,7 +46,7 @@ class Backlog:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was ever sent: backlog is not counted for this topic."""
+        """Whether nothing was ever sent, which means that backlog is not counted for this topic."""
         return not self._next
 
     def pending_bytes(self, partition: int) -> int:
@@ -59,9 +59,9 @@ class Backlog:
         return next(iter(waiting.values()))[0] if waiting else None
 
     def weigh(self, view: TopicView, batch_bytes: int) -> tuple[list[tuple[int, int]], int] | None:
-        """The queues before a change of partition, or None to leave them as they were told last.
+        """The queues, once in n / 32 changes of partition; None: the last ones still count.
 
-        They are told once in n / 32 changes, which keeps the price of a record the same for any number n of partitions.
+        So the cost of a record does not depend on the number n of partitions.
         """
         if self.idle:
             return [], 0
@@ -75,8 +75,8 @@ class Backlog:
         """The topic's queues, as `Uniform.set_loads` takes them.
 
         Args:
-            view: The topic. A partition whose leader is not known is late by its own records alone.
-            batch_bytes: Queues are counted in batches of that size, the last one not full.
+            view: The topic. If the leader of a partition is unknown, only its own records make it late.
+            batch_bytes: The unit of queues: batches of that size, the last one not full.
 
         Returns:
             [(partition, batches)] of the partitions to choose from, and the number of candidates.

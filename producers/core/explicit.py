@@ -1,4 +1,4 @@
-"""The partition a record names itself."""
+"""The partition that a record names."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..errors import InvalidPartition
 from .topic import TopicView
 
 NO_PARTITION = -1
-"""What records use, besides None, to say "no matter which"."""
+"""Like None, a record's way to name no partition."""
 
 
 def from_value(value: object) -> object:
-    """What a record's value says of its partition: ``value["partition"]`` or ``value.partition``, None when neither.
+    """The partition that a record's value names: ``value["partition"]`` or ``value.partition``; None without either.
 
-    A method of that name (str and bytes have one) is no answer.
+    A method of that name (str and bytes have one) names none.
     """
     if isinstance(value, Mapping):
         return value.get("partition")
@@ -28,14 +28,14 @@ def choose(view: TopicView, answer: object, partitioner: str = "explicit") -> in
 
     Args:
         view: The topic.
-        answer: What the record says: a partition id, or None or -1 for "no matter which".
+        answer: The partition id that the record names; None or -1 if it names none.
         partitioner: Name for the message.
 
     Returns:
-        The id, or None for None, -1 and ids that the topic does not have: the caller's policy decides about those.
+        The id; None for None, -1 and ids that the topic does not have, which the caller's policy decides.
 
     Raises:
-        InvalidPartition: Not an integer at all. That is a mistake no policy should hide.
+        InvalidPartition: Not an integer. No policy should hide that mistake.
     """
     if answer is None:
         return None

@@ -1,4 +1,4 @@
-"""Partitions by where their leader is."""
+"""Partitions by the place of their leader."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def host_like(*patterns: str) -> Where:
 
 
 def matching(
-    view: TopicView, steps: Sequence[Where], record: object
+    view: TopicView, preferences: Sequence[Where], record: object
 ) -> tuple[frozenset[Broker], tuple[int, ...]] | None:
-    """The first step's leaders that lead any partition, with the partitions they lead; None when no step matches.
+    """The leaders that the first matching preference selects, and their partitions; None if no preference matches.
 
-    Only partitions with a leader match. Cost: O(steps * leaders) a record, whatever the number of partitions.
+    Only partitions with a leader match. Cost: O(preferences * leaders) a record, whatever the number of partitions.
     """
-    for step in steps:
-        leaders = frozenset(leader for leader in view.brokers if step(leader, record))
+    for matches in preferences:
+        leaders = frozenset(leader for leader in view.brokers if matches(leader, record))
         if leaders:
             return leaders, view.led_by(leaders)
     return None

@@ -1,4 +1,4 @@
-"""What the rules have in common that place records without a key."""
+"""The interface of the rules that place records without a key."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .topic import TopicView
 
 
 class Rule(ABC):
-    """Where the records of one topic go that no key places.
+    """Places the records of one topic that have no key, or whose key is ignored.
 
-    A topic has a rule of its own, so that topics never wait for each other. A rule is told of each record once, before
-    the client has it. If the client does not take the record, `take_back` (or `choose_again`) follows.
+    Each topic owns a rule, so that topics never wait for each other. `choose` is called once per record, before the
+    client gets it. If the client refuses the record, `take_back` (or `choose_again`) follows.
     """
 
     __slots__ = ()
@@ -36,9 +36,9 @@ class Rule(ABC):
         return previous if previous in view else self.choose(view, size)
 
     def take_back(self, size: int, partition: int) -> None:
-        """Undo one choice: the client did not take the record, because its queue was full or the record too large.
+        """Undo one choice: the client refused the record, because its queue was full or the record too large.
 
         The record may come again or never. In both cases the following records go where they would have gone without
-        this choice. By default nothing is undone: a rule that keeps nothing has nothing to undo.
+        this choice. By default nothing is undone, as a rule without state has nothing to undo.
         """
         del size, partition

@@ -1,4 +1,4 @@
-"""What a partitioner sees of a topic."""
+"""A topic as a partitioner sees it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TopicView:
         topic: Its name, for messages.
         partitions: All partition ids, any order. Keyed records are placed over these, leaderless ones included.
         available: Those that have a leader.
-        leaders: partition -> leader, for partitioners that care where a leader is; a missing one is not known.
+        leaders: partition -> leader, for partitioners that need it; a missing leader is unknown.
 
     Attributes:
         partitions: Ascending ids.

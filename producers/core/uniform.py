@@ -36,7 +36,7 @@ class Uniform(Rule):
         rack: Prefer partitions whose leader is there, as long as there are any (KIP-1123).
         local_share: The most that goes to the rack: of the stays, this share (0 to 1) at random; the rest goes to the
             other racks, if any. Below 1 it keeps producers of one zone from filling that zone's partitions alone.
-        backlog: What is sent and not yet acknowledged; None: all partitions weigh the same.
+        backlog: Records that are sent and not yet acknowledged; None: all partitions weigh the same.
 
     A stay may be followed by one on the same partition. With few records all of them stay together: 24 small ones fit
     into one batch. KIP-480 changes partition with each batch instead, however small, and so favours slow brokers.
@@ -110,7 +110,7 @@ class Uniform(Rule):
             self.partition = self._view = None
 
     def current(self, view: TopicView) -> int:
-        """Where the next record goes, however large it is."""
+        """The partition of the next record, whatever its size."""
         if self.partition is None or self.produced_bytes >= self._most_bytes or not self._keeps(view, self.partition):
             self.partition, self.produced_bytes = self._next(view), 0
             if not self._keeps(view, self.partition):  # the loads are older than the view

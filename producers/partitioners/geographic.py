@@ -56,13 +56,13 @@ class GeographicPartitioner(FallbackPartitioner):
             )
         if fallback is not None and not is_partitioner(fallback):
             raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
-        self._steps = tuple(_where(each) for each in prefer)
+        self._preferences = tuple(_where(each) for each in prefer)
         self._fallback = fallback
         self._turns: dict[tuple[str, frozenset[Broker]], RoundRobin] = {}
 
     def choose(self, view: TopicView, record: Record) -> object:
-        """The next partition of the first step that has any."""
-        match = geographic.matching(view, self._steps, record)
+        """The next partition of the first preference that matches."""
+        match = geographic.matching(view, self._preferences, record)
         if match is None and self._fallback is not None:
             return self._fall_back(record)
         leaders, found = match or (frozenset(), view.candidates)

@@ -28,6 +28,6 @@ def draw_from(rng: random.Random | None, seed: int | None) -> Draw:
 
 
 def check_flag(value: object, name: str) -> None:
-    """Raise `ConfigError` unless it is True or False: any other word for no would mean yes."""
+    """Raise `ConfigError` unless it is True or False: a string such as "no" would count as true."""
     if not isinstance(value, bool):
         raise ConfigError(f"{name} must be True or False, not {value!r}")

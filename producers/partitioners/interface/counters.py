@@ -1,4 +1,4 @@
-"""What a partitioner did, for metrics."""
+"""Counts of what partitioners placed, for metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .fork import after_fork
 
 
 class TopicCounts(NamedTuple):
-    """What `Counters` knows of one topic."""
+    """The counts of one topic."""
 
     records: int
     bytes: int  # keys and values, with the overhead of a record

@@ -1,4 +1,4 @@
-"""What a forked process must not go on with: locks that a thread of its parent may hold for ever."""
+"""Renewal after a fork: a thread of the parent process may hold a lock for ever."""
 
 from __future__ import annotations
 
