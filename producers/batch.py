@@ -76,7 +76,7 @@ def partitions_for_tries(keys: Any, tries: Iterable[tuple[str, int]]) -> Iterato
 
 
 def columns(keys: Any) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_] | None]:
-    """Keys -> (bytes one behind the other, offsets, which are None or None if there are none such)."""
+    """Keys -> (their bytes concatenated, offsets, a mask of the keys that are None; None without any)."""
     if type(keys).__module__.partition(".")[0] == "pyarrow":
         return _from_arrow(keys)
     if isinstance(keys, np.ndarray) and keys.dtype == np.uint8 and keys.ndim == 2:
@@ -95,7 +95,7 @@ def _from_arrow(keys: Any) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.
     kind = str(keys.type)
     if hasattr(keys, "combine_chunks"):
         keys = keys.combine_chunks()
-        if hasattr(keys, "chunks"):  # pyarrow leaves what would not fit into one array
+        if hasattr(keys, "chunks"):  # pyarrow keeps chunks that would not fit into one array
             raise TypeError(f"a column of {kind} keys beyond 2 GiB: cast it to large_binary first")
     rows, first = len(keys), keys.offset
     nulls = np.asarray(keys.is_null()) if keys.null_count else None

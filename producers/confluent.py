@@ -46,7 +46,7 @@ _TWINS = {
     "sarama": "fnv1a_random",
     "fnv1a": "fnv1a_random",
 }
-# What a second client needs to reach the same cluster.
+# The settings that a second client needs to reach the same cluster.
 _CONNECTING = (
     "bootstrap.servers",
     "metadata.broker.list",
@@ -238,7 +238,7 @@ class PartitioningProducer(Producer):
                 placed.message["_error"] = error
                 placed.undo()
                 if placed.chosen and error.code() == KafkaError._UNKNOWN_PARTITION:
-                    self.cluster.doubt(topic)  # who sends it again shall not be told the same
+                    self.cluster.doubt(topic)  # otherwise a retry would get the same error
         return taken
 
 
@@ -273,7 +273,7 @@ def _validated(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Serializers(NamedTuple):
-    """What ``SerializingProducer`` does before it produces."""
+    """The serialization that ``SerializingProducer`` does before it produces."""
 
     key: Callable[[Any, Any], Any] | None
     value: Callable[[Any, Any], Any] | None
@@ -298,7 +298,7 @@ class _Reports:
 
     Args:
         uniform: Counts backlog.
-        settings: The producer's. What it says of reports is taken out, as librdkafka would hide some of them from us.
+        settings: The producer's settings. Those about reports are removed: with them librdkafka would withhold some.
     """
 
     def __init__(self, uniform: UniformPartitioner, settings: dict[str, Any]) -> None:
@@ -340,11 +340,11 @@ class _Broker(NamedTuple):
 
 
 class Cluster:
-    """What is known of the topics, in the words of kafka-python's ``ClusterMetadata``, which partitioners speak.
+    """Metadata of the topics, behind the interface of kafka-python's ``ClusterMetadata``, which partitioners use.
 
     Args:
         producer: Whose ``list_topics`` is asked.
-        racks: Where racks are known from: ``list_topics`` does not tell them. None: nobody wants to know.
+        racks: The source of racks, which ``list_topics`` does not return; None: no partitioner needs them.
         max_age_s, timeout_s: See `PartitioningProducer`.
     """
 
@@ -363,12 +363,12 @@ class Cluster:
 
         Raises:
             KafkaException: No answer, and nothing is known.
-            NoPartitions: No such topic can be; NotAuthorized: the cluster does not tell of it.
+            NoPartitions: The name cannot be a topic's; NotAuthorized: the cluster refuses to describe the topic.
         """
         if time.monotonic() < self._due.get(topic, 0):
             return
         if topic in self._partitions:
-            # A broker that stalls keeps an answer for long: who sends goes on with what is known.
+            # A broker that stalls answers late: meanwhile the sender uses the metadata it has.
             self._due[topic] = time.monotonic() + self._timeout_s
             threading.Thread(target=self._renew, args=(topic,), daemon=True, name=f"metadata of {topic}").start()
             return
@@ -390,9 +390,9 @@ class Cluster:
         try:
             self._ask(topic, self._timeout_s)  # without the lock, for which the sender of a new topic may wait
         except KafkaException:
-            self._due[topic] = time.monotonic() + 1  # what is known has to do; librdkafka itself keeps trying
+            self._due[topic] = time.monotonic() + 1  # the old metadata has to do; librdkafka itself keeps trying
         except NoPartitions:
-            pass  # forgotten: the next sender asks, and is told
+            pass  # the topic is forgotten: the next sender asks, and gets the error
 
     def refresh(self, topic: str) -> None:
         """Ask for the topic now.
@@ -414,22 +414,22 @@ class Cluster:
         if producer is None:  # only someone who kept the cluster alone gets here
             return
         answer = producer.list_topics(topic, timeout=timeout_s)
-        told = answer.topics[topic]
+        described = answer.topics[topic]
         racks = self._racks.last_heard(timeout_s) if self._racks is not None else {}
         self._brokers = {b.id: _Broker(b.host, racks.get(b.id)) for b in answer.brokers.values()}
-        if told.partitions:
+        if described.partitions:
             # One step: a partitioner must not see half of a change.
-            self._partitions[topic] = {p.id: _Leader(p.leader) for p in told.partitions.values()}
-            rackless = self._racks is not None and any(p.leader not in racks for p in told.partitions.values())
+            self._partitions[topic] = {p.id: _Leader(p.leader) for p in described.partitions.values()}
+            rackless = self._racks is not None and any(p.leader not in racks for p in described.partitions.values())
             self._due[topic] = time.monotonic() + (min(1, self._max_age_s) if rackless else self._max_age_s)
             return
         self._partitions.pop(topic, None)
         self._due.pop(topic, None)
-        if told.error is not None and told.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        if described.error is not None and described.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise NotAuthorized(topic)
-        if told.error is not None and told.error.code() == KafkaError.TOPIC_EXCEPTION:
+        if described.error is not None and described.error.code() == KafkaError.TOPIC_EXCEPTION:
             raise NoPartitions(
-                f"topic {topic!r}: {told.error.str()}; topics are named with letters, digits, '.', '_', '-'"
+                f"topic {topic!r}: {described.error.str()}; topics are named with letters, digits, '.', '_', '-'"
             )
 
     def topics(self) -> set[str]:
@@ -456,7 +456,7 @@ class Cluster:
         return self._brokers.get(broker_id)
 
     def request_update(self) -> _Answered:
-        """Ask for all known topics at once: what ``policy="refresh"`` waits for."""
+        """Ask for all known topics at once; ``policy="refresh"`` waits for it."""
         for topic in list(self._partitions):
             try:
                 self.refresh(topic)
@@ -473,7 +473,7 @@ class _Answered:
 
 
 class _Racks:
-    """Broker id -> rack, by an admin client of its own: only ``describe_cluster`` tells racks."""
+    """Broker id -> rack, by an admin client of its own: only ``describe_cluster`` returns racks."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {name: value for name, value in config.items() if name.startswith(_CONNECTING)}

@@ -6,7 +6,7 @@ ProducersError
 ├── InvalidPartition     a partitioner's answer that the topic has no partition for
 │   └── UnknownPartition a partition that a record names and that did not come in time
 ├── NoPartitions         a topic that metadata does not know, or knows without partitions
-│   └── NotAuthorized    a topic that the cluster does not tell this producer of
+│   └── NotAuthorized    a topic that the cluster hides from this producer
 └── ClientMissing        a client library that is not installed; names the extra that brings it
 """
 
@@ -40,7 +40,7 @@ class InvalidPartition(ProducersError, ValueError):
         topic: The record's topic.
         value: The answer as it came.
         partitions: The topic's ascending partition ids.
-        advice: What to do about it, when there is more to say than "fix the partitioner".
+        advice: What to do about it, if there is more to do than to fix the partitioner.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class NoPartitions(ProducersError, ValueError):
 
 
 class NotAuthorized(NoPartitions):
-    """A topic that the cluster does not tell this producer of, whether it exists or not."""
+    """A topic that the cluster hides from this producer, whether it exists or not."""
 
     errno = 29
     """Kafka's TOPIC_AUTHORIZATION_FAILED, as the clients' errors have it."""

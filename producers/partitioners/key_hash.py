@@ -116,7 +116,7 @@ class KeyHashPartitioner(RulePartitioner):
         if hot_share is None and hot_ways != _HOT_WAYS:
             raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
         if hot_share is not None:
-            HotKeys(hot_share, hot_ways)  # a bad argument is told now, not at the first record
+            HotKeys(hot_share, hot_ways)  # a bad argument raises now, not at the first record
         self._hot_keys = None if hot_share is None else partial(HotKeys, hot_share, hot_ways)
 
     def _keys(self, view: TopicView) -> KeyPlacement | None:
@@ -130,7 +130,7 @@ class KeyHashPartitioner(RulePartitioner):
             ids = ids[: self.modulus]
         old = self._topics.cached.get(view.topic)
         if old is not None and old.view.partitions == view.partitions:
-            return old.keys  # what is remembered is still true
+            return old.keys  # the memo is still true
         if self._hot_keys is not None:
             splitter = _HotKeySplitter(self._hot_keys(), self._index, ids)
             return KeyPlacement(splitter.place, len(ids), take_back=splitter.take_back)

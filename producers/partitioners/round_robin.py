@@ -51,7 +51,7 @@ class RoundRobinPartitioner(RulePartitioner):
         check_flag(random_start, "random_start")
         if start and random_start:
             raise ConfigError("give start or random_start, not both")
-        RoundRobin(start, chunk)  # a bad argument is told now, not at the first record
+        RoundRobin(start, chunk)  # a bad argument raises now, not at the first record
         super().__init__(
             lambda: RoundRobin(draw() if random_start else start, chunk), on_choice=on_choice, counters=counters
         )

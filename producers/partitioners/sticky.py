@@ -41,5 +41,5 @@ class StickyPartitioner(RulePartitioner):
         counters: Counters | None = None,
     ) -> None:
         draw = draw_from(rng, seed)
-        Sticky(draw, batch_bytes)  # a bad argument is told now, not at the first record
+        Sticky(draw, batch_bytes)  # a bad argument raises now, not at the first record
         super().__init__(lambda: Sticky(draw, batch_bytes), on_choice=on_choice, counters=counters)

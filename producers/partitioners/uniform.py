@@ -29,7 +29,7 @@ class UniformPartitioner(KeyHashPartitioner):
         batch_bytes: The producer's ``batch_size`` in bytes: a partition is left after so many bytes at a new batch, or
             after twice as many.
         adaptive: Weigh partitions by backlog: the more batches wait, the less it gets. Backlog is what was sent and is
-            not yet acknowledged; only `attach` tells of it (the wrappers of other clients tell by themselves).
+            not yet acknowledged. It is counted after `attach` (the wrappers of other clients count it without).
         availability_timeout_ms: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0:
             none. They come back with its first acknowledgement.
         ignore_keys: Place records with a key like the others, Java's ``partitioner.ignore.keys``; otherwise they go
@@ -74,7 +74,7 @@ class UniformPartitioner(KeyHashPartitioner):
             raise ConfigError("availability_timeout_ms needs adaptive=True: without it nothing is known of leaders")
         draw = draw_from(rng, seed)
         uniform = partial(Uniform, draw, batch_bytes, rack=rack, local_share=local_share)
-        uniform()  # a bad argument is told now, not at the first record
+        uniform()  # a bad argument raises now, not at the first record
         self._by_hash("java")
         self.needs_leaders = rack is not None or timeout > 0
         self.adaptive, self.ignore_keys = adaptive, ignore_keys
@@ -118,11 +118,11 @@ class UniformPartitioner(KeyHashPartitioner):
         producer.send = _CountedSend(self, send, self._sending)
 
     def counts_sends(self) -> None:
-        """From now on each choice is noted: a wrapper will tell of what it sends."""
+        """From now on each choice is noted: a wrapper reports the records that it sends."""
         self._observed = True
 
     def sent(self, topic: str, partition: int, size: int) -> Callable[..., None]:
-        """A record of so many bytes was sent; what it gives must be called (any arguments) once that is over."""
+        """A record of `size` bytes was sent. Call the result (any arguments) when it is acknowledged or has failed."""
         lock, backlog = self._backlog(topic)
         with lock:
             token = backlog.sent(partition, size)
@@ -149,7 +149,7 @@ class UniformPartitioner(KeyHashPartitioner):
 
 
 def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
-    """The adaptive one among a partitioner and its fallbacks; a client's wrapper tells it of all that is sent."""
+    """The adaptive one among a partitioner and its fallbacks; a client's wrapper reports to it all that is sent."""
     for each in with_fallbacks(partitioner):
         if isinstance(each, UniformPartitioner) and each.adaptive:
             each.counts_sends()
@@ -158,7 +158,7 @@ def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
 
 
 class _CountedSend:
-    """A `KafkaProducer`'s ``send`` that tells a partitioner of what is sent and acknowledged."""
+    """A `KafkaProducer`'s ``send`` that reports to a partitioner the records sent and acknowledged."""
 
     def __init__(self, partitioner: UniformPartitioner, send: Callable[..., Any], sending: threading.local) -> None:
         self.partitioner, self.send, self._sending = partitioner, send, sending

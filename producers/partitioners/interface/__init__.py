@@ -1,1 +1,1 @@
-"""kafka-python's ``Partitioner`` interface, a topic's metadata and rule, and what is counted and undone."""
+"""kafka-python's ``Partitioner`` interface, with a topic's metadata and rule, counters and undo."""

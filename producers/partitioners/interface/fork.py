@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-_alive: dict[int, tuple[weakref.ref[Any], Callable[[Any], object]]] = {}  # id of an owner -> what it needs
+_alive: dict[int, tuple[weakref.ref[Any], Callable[[Any], object]]] = {}  # id of an owner -> how to renew it
 
 
 def after_fork(owner: Any, renew: Callable[[Any], object]) -> None:

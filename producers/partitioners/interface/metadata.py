@@ -13,7 +13,7 @@ from .topic_rule import TopicRule
 
 
 class _TopicPartition(NamedTuple):
-    """What ``cluster.leader_for_partition`` takes."""
+    """The argument of ``cluster.leader_for_partition``."""
 
     topic: str
     partition: int
