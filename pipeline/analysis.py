@@ -26,7 +26,7 @@ from .sources.snapshot import Snapshot, Source
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """How the tables are computed.
+    """Options of the tables.
 
     Args:
         history: Folder or URI of ``*.jsonl`` files; None: no history.
@@ -107,7 +107,7 @@ class Tables:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``, or a `Connection`.
         snapshot: The topics as the brokers described them.
-        options: How the tables are computed.
+        options: Options of the tables.
 
     The tables about records are lazy. Those about groups, and the findings, are decided on the driver: the first use of
     such an attribute runs Spark jobs. What several tables share stays in Spark's storage (memory, then disk) until

@@ -51,7 +51,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 @app.callback()
 def _main() -> None:
-    """What the records and rebalances say: load, skew and who owned what, by Spark."""
+    """Load, skew and ownership from records and rebalances, by Spark."""
 
 
 @app.command()

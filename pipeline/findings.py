@@ -1,4 +1,4 @@
-"""What is not as it should be, each with the sentence that says so. Rows for `schema.FINDINGS`, made on the driver.
+"""Findings: faults in the data, a sentence each. Rows for `schema.FINDINGS`, made on the driver.
 
 A run without a fault has none. What that means depends on what was read: `judged` says it.
 """
@@ -34,10 +34,10 @@ def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
 
 
 def judged(said: Mapping[str, Any]) -> list[str]:
-    """What no finding means: a sentence for everything that was looked at, as far as what was read shows it.
+    """The meaning of "no finding": a sentence for everything that was checked, as far as the sources show it.
 
     Args:
-        said: What `summary` returns.
+        said: The result of `summary`.
     """
     found = []
     if said["topics"]:
@@ -103,7 +103,7 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
     """Keys with records that the reference rule puts on another partition; per topic one row when most are.
 
     Args:
-        keys: What `keys.distinct` returns.
+        keys: The result of `keys.distinct`.
         reference: The rule behind their `home`.
 
     Cost: two jobs over the keys.
@@ -142,7 +142,7 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
     """Keys with records on more than one partition: their order is lost between them.
 
     Args:
-        keys: What `keys.distinct` returns.
+        keys: The result of `keys.distinct`.
 
     Cost: one job over the keys.
     """

@@ -193,7 +193,7 @@ def offset_ranges(text: str | None) -> dict[TopicPartition, tuple[int | None, in
 
 
 def part(since: str | None, until: str | None, offsets: str | None, sample: float, isolation: str) -> brokers.Part:
-    """What ``--since``, ``--until``, ``--offsets``, ``--sample`` and ``--isolation`` leave to be read."""
+    """The bounds that ``--since``, ``--until``, ``--offsets``, ``--sample`` and ``--isolation`` set on the records."""
     if not 0 < sample <= 1:
         raise ConfigError(f"--sample {sample} is no share; give more than 0 and at most 1, such as 0.1")
     if isolation not in brokers.ISOLATION:

@@ -1,4 +1,4 @@
-"""How far a command has come, for whoever waits for it."""
+"""Progress of a command, for its user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 class Progress:
-    """How long each step took; shown meanwhile, as a live line on a terminal and as a line per step in a pipe.
+    """Seconds per step; shown meanwhile, as a live line on a terminal and as a line per step in a pipe.
 
     >>> progress = Progress()
     >>> with progress("nothing"):

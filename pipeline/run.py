@@ -32,7 +32,7 @@ STEPS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(AnalysisOptions):
-    """How a run computes its tables, and where it writes them.
+    """Options of a run: of its analysis, and of its output.
 
     Args:
         out: Folder or URI of the tables.

@@ -355,7 +355,7 @@ LOADS = _table(
     ("first_offset", LONG, NEVER),
     ("last_offset", LONG, NEVER),
 )
-"""What one batch of a stream held: a row per topic-partition and window. Rows of all batches add up."""
+"""The load in one batch of a stream: a row per topic-partition and window. Rows of all batches add up."""
 
 BATCH_KEYS = _table(
     ("run", STRING, NEVER),

@@ -40,11 +40,12 @@ TABLES = ("loads", "batch_keys")
 
 @dataclass(frozen=True)
 class Streamed:
-    """Where a stream goes.
+    """The output of a stream, and its limits.
 
     Args:
         out: Folder or URI of the tables.
-        checkpoint: Folder or URI of what was read so far. It belongs to `out`: one without the other doubles or loses.
+        checkpoint: Folder or URI of the offsets read so far. Delete both or neither: without the checkpoint records are
+            counted twice, without `out` they are lost.
         window: Length of the windows, as Spark writes it.
         max_records: Of one batch.
         run: Id on every row.
@@ -153,7 +154,7 @@ class Batches:
 
     @property
     def number(self) -> int:
-        """How many batches there were."""
+        """The number of batches so far."""
         return self.upto + 1 + len(self.later)
 
     def read(self, spark: SparkSession) -> DataFrame:
@@ -203,12 +204,12 @@ def _summed_keys(rows: DataFrame) -> DataFrame:
 
 
 def loads(windows: DataFrame) -> DataFrame:
-    """What `keys.windows` returns -> `schema.LOADS` without its batch. Lazy."""
+    """The result of `keys.windows` -> `schema.LOADS` without its batch. Lazy."""
     return schema.conform(windows, schema.without(schema.LOADS, "batch"), strict=False)
 
 
 def top_keys(distinct: DataFrame) -> DataFrame:
-    """What `keys.distinct` returns -> the first keys of each topic-partition: `schema.BATCH_KEYS` without batch."""
+    """The result of `keys.distinct` -> the first keys of each topic-partition: `schema.BATCH_KEYS` without batch."""
     place = Window.partitionBy("run", "topic", "partition").orderBy(sf.desc("records"), "key_hash")
     rows = (
         distinct.where("key_hash is not null")
@@ -264,7 +265,7 @@ def summary(spark: SparkSession, out: str) -> dict[str, Any]:
 
 
 def paths(out: str) -> dict[str, str]:
-    """Where each table is."""
+    """The path of each table."""
     return {table: f"{out}/{table}" for table in TABLES}
 
 

@@ -1,4 +1,4 @@
-"""What the coordinator committed -> who held each topic-partition from when to when, and how long nobody did.
+"""The coordinator's committed generations -> the owner of each topic-partition over time, and the time without one.
 
 Plain functions over values, but for `commits`. A group's records are in one partition of the log, so their order is
 known. A commit belongs to the generation before it, because the coordinator refuses those of an older one.
@@ -108,7 +108,7 @@ class Interval:
 
 
 def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -> list[Interval]:
-    """Who held what by the generations of a group, by start.
+    """Ownership intervals by the generations of a group, ordered by start.
 
     An interval begins when a generation gives a topic-partition to a member that had it not in the one before, and ends
     when one no longer does. A static member stays the same when it comes back. When a member stopped to consume isn't
@@ -154,7 +154,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
 
 
 def _bound(intervals: Sequence[Interval]) -> None:
-    """How long nobody had a topic-partition before each of its intervals.
+    """Sets the bounds of the time without an owner before each interval of a topic-partition.
 
     At least: from the completed join, in which the one before was gone or had given it up, to the record that gave it
     to the next one; all of the time since the one before was gone. At most: between the commits on both sides, as who

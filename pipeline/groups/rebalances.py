@@ -1,4 +1,4 @@
-"""What each rebalance did, and what every assignor would have done instead.
+"""The effect of each rebalance, and of every other assignor in its place.
 
 Plain Python on the driver, by the strategies' own code: a run has thousands of generations at most, and each needs the
 one before it. Only what the events say comes in; the tables' rows go out.
@@ -85,7 +85,7 @@ class Rebalance:
 
     @property
     def holders(self) -> frozenset[str]:
-        """Who its members are."""
+        """The ids of its members."""
         return frozenset(holder for _, holder, _ in self.members)
 
     @property
@@ -96,7 +96,7 @@ class Rebalance:
 
 @dataclass(frozen=True)
 class Decided:
-    """What the coordinator's log says of all runs and groups.
+    """The rebalances and ownership intervals of all runs and groups, from the coordinator's log.
 
     Args:
         rebalances: Each group's, in order.
@@ -279,7 +279,7 @@ def _gone(
 
 
 def _trigger(before: Rebalance | None, after: Rebalance) -> str:
-    """What differs."""
+    """The difference between two generations that triggered the rebalance."""
     if before is None:
         return "join"
     found = set(before.gone.values())
@@ -304,7 +304,7 @@ def triggers(found: Iterable[Rebalance]) -> list[tuple[str, str, int, str]]:
 
 
 def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int) -> Owners:
-    """Who would own what after a rebalance, had this assignor been elected.
+    """The owners after a rebalance if this assignor had been elected.
 
     Args:
         protocol: One of `strategies.STRATEGIES`.

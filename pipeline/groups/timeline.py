@@ -41,7 +41,7 @@ _PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # of 
 
 
 def from_callbacks(events: DataFrame) -> DataFrame:
-    """Who held each topic-partition from when to when, as the members' own callbacks tell it.
+    """The owner of each topic-partition over time, from the members' own callbacks.
 
     For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
     `assigned_begin` opens an interval unless one is open. The first of these ends it: `revoke_end` or `lost_begin` that

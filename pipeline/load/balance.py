@@ -1,4 +1,4 @@
-"""How even the load is: over windows of a topic-partition, and over a topic's partitions."""
+"""The balance of load: of a topic-partition per window, and over a topic's partitions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataF
 
 
 def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
-    """How even each topic's bytes lie over its partitions, all windows together.
+    """The balance of each topic's bytes over its partitions, all windows together.
 
     Args:
         placement: `schema.PLACEMENT`.

@@ -55,10 +55,10 @@ def counted(records: DataFrame, window: str) -> DataFrame:
 
 
 def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | None) -> DataFrame:
-    """Where else each key is, and where it should be.
+    """Adds the other partitions of each key, and the partition it should be on.
 
     Args:
-        counts: What `counted` returns.
+        counts: The result of `counted`.
         partitions: topic -> partition count, as the reference rule is to see it.
         reference: A preset of `producers`; None: no key has a home.
 
@@ -117,7 +117,7 @@ def per_partition(keys: DataFrame) -> DataFrame:
     """The keys of each topic-partition as numbers.
 
     Args:
-        keys: What `distinct` returns.
+        keys: The result of `distinct`.
 
     Returns:
         `schema.PARTITION_KEYS`.
@@ -150,7 +150,7 @@ def hot(keys: DataFrame) -> DataFrame:
     """The keys with most records, at most `HOT_KEYS` a topic.
 
     Args:
-        keys: What `distinct` returns.
+        keys: The result of `distinct`.
 
     Returns:
         `schema.HOT_KEYS`; exact.

@@ -35,12 +35,12 @@ HYSTERESIS = 0.2
 
 @dataclass(frozen=True)
 class Target:
-    """What shall become of the weights.
+    """The file, unit and lifetime of the weights.
 
     Args:
         path: The weights file; None: the table alone.
         unit: One of `COUNTED`.
-        minutes: How long they may be used.
+        minutes: How long the weights may be used.
     """
 
     path: Path | None = None

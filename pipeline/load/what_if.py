@@ -1,4 +1,4 @@
-"""Where records would lie under other rules and other partition counts, from their keys."""
+"""Placement of records under other rules and other partition counts, from their keys."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
     robin, random, sticky and uniform come to in the long run.
 
     Args:
-        keys: What `keys.distinct` returns, of one run.
+        keys: The result of `keys.distinct`, of one run.
         run: Its id.
         partitions: topic -> partition count.
         counts: Other partition counts to try, beside each topic's own.
@@ -138,7 +138,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
 
 
 def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFrame:
-    """Where keys lie under every rule and partition count.
+    """The placement of keys under every rule and partition count.
 
     Args:
         distinct: A row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``: the first

@@ -19,7 +19,7 @@ def write(said: Mapping[str, Any], more: Details, folder: Path) -> list[Path]:
     """Draw ``load.png``, and ``timeline-GROUP.png`` and ``what-if.png`` where there is anything to draw.
 
     Args:
-        said: What `summary` returns.
+        said: The result of `summary`.
         more: What `page.details` returns.
         folder: Made if it is not there.
 

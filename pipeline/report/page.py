@@ -40,7 +40,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Details:
-    """What the page draws beside the summary.
+    """The data that the page draws beside the summary.
 
     Args:
         windows: topic -> (window start, records), in time.
@@ -54,7 +54,7 @@ class Details:
 
 
 def details(tables: Mapping[str, DataFrame]) -> Details:
-    """Collect what is drawn, from the tables of `job.TABLES`.
+    """Collect the data to draw, from the tables of `schema.TABLES`.
 
     Cost: four small jobs; driver memory of O(topics x `MOST_WINDOWS` + `MOST_GROUPS` x `MOST_INTERVALS`).
     """
@@ -91,7 +91,7 @@ def render(said: Mapping[str, Any], more: Details) -> str:
     """The page.
 
     Args:
-        said: What `summary` returns, with or without ``run``, ``cluster`` and ``seconds``.
+        said: The result of `summary`, with or without ``run``, ``cluster`` and ``seconds``.
         more: What `details` returns.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -15,7 +15,7 @@ SHOWN_KEYS = 10
 
 
 def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
-    """What a reader wants to know first, from the tables of `schema.TABLES`.
+    """The figures that a reader looks at first, from the tables of `schema.TABLES`.
 
     Returns:
         ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes

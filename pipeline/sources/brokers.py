@@ -1,4 +1,4 @@
-"""What the brokers say about the topics to read, asked before Spark does: its own answer would be a stack trace."""
+"""The topics to read, as the brokers describe them. They are asked before Spark is, whose errors are stack traces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC
 
 TIMEOUT_MS = 15_000
-"""How long a broker may take to answer, here and in Spark's consumers."""
+"""The time limit for a broker's answer, here and in Spark's consumers."""
 
 
 ISOLATION = ("read_committed", "read_uncommitted")
@@ -34,7 +34,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """Which records of the topics are wanted; all of them unless said.
+    """Bounds on the records to read; by default all are read.
 
     Args:
         since_ms: From the first record on that is dated so or later, in each topic-partition; wall clock.
@@ -80,14 +80,14 @@ class Topics:
 
     @property
     def ranges(self) -> dict[TopicPartition, tuple[Range, ...]]:
-        """What is to be read of each topic-partition that has anything to read."""
+        """The offset ranges to read of each topic-partition that has any."""
         if self.chosen is not None:
             return {tp: ranges for tp, ranges in self.chosen.items() if ranges}
         return {tp: ((self.first[tp], end),) for tp, end in self.end.items() if end > self.first[tp]}
 
 
 def choose(first: int, end: int, bounds: Iterable[tuple[int | None, int | None]], sample: float) -> tuple[Range, ...]:
-    """What to read of one topic-partition.
+    """The offset ranges to read of one topic-partition.
 
     Args:
         first: The first offset that is there.

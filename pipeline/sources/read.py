@@ -33,7 +33,7 @@ def records(
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
-        topics: What `brokers.topics` found.
+        topics: The result of `brokers.topics`.
         run: Id to put on every row.
         tasks: As for `source`.
 
@@ -49,7 +49,7 @@ def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tas
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
-        topics: What `brokers.topics` found.
+        topics: The result of `brokers.topics`.
         tasks: Spark's ``minPartitions``; None: a task per topic-partition.
     """
     ranges = topics.ranges
@@ -77,7 +77,7 @@ def aborted(
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
-        topics: What `brokers.topics` found.
+        topics: The result of `brokers.topics`.
         read: Records that were read, per topic-partition.
 
     Cost: a second read of the topic-partitions that have an offset without a record; nothing where there is none.
@@ -112,7 +112,7 @@ def internal_topics(spark: SparkSession) -> Iterator[None]:
 
 
 def connection(bootstrap: str | Connection, isolation: str) -> dict[str, str]:
-    """What every read of Spark's from Kafka is given, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
+    """The options of every read from Kafka, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
     return {
         **Connection.of(bootstrap).spark(),
         "kafka.isolation.level": isolation,
@@ -281,7 +281,7 @@ def unread(
     """Offsets of the topics that gave no record -> rows of `schema.REJECTED`.
 
     Args:
-        topics: What `brokers.topics` found.
+        topics: The result of `brokers.topics`.
         read: Records that were read, per topic-partition.
         aborted: What `aborted` returns.
         run: Id to put on every row.

@@ -1,4 +1,4 @@
-"""What to read, and what the brokers say of it before Spark reads anything."""
+"""The sources of an analysis, and their state before Spark reads anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .brokers import Part, Topics
 
 @dataclass(frozen=True)
 class Source:
-    """What an analysis reads.
+    """The sources that an analysis reads.
 
     Args:
         bootstrap: ``host:port[,host:port]`` of the brokers, or a `Connection` with its security settings.
