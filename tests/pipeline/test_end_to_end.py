@@ -220,7 +220,7 @@ def test_a_killed_consumer_is_never_told_as_one_that_left(
         assert 0 <= least <= min(truth)
     assert max(truth) <= last["stop_at_most_ms"]
     tables = {table: written(spark, out, table) for table in TABLES}
-    text = Wellformed(page.render(said, page.details(tables))).text
+    html = Wellformed(page.render(said, page.details(tables))).text
     for unseen in ("one owner", "killed;", "had left"):
-        assert unseen not in text, unseen
+        assert unseen not in html, unseen
     text.show(said)
