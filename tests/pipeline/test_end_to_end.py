@@ -22,7 +22,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.integration.topics.publish import publish
 from kafka_assignors.pipeline.progress import Progress
-from kafka_assignors.pipeline.report import page
+from kafka_assignors.pipeline.report import page, text
 from kafka_assignors.pipeline.run import RunOptions, write_run, written
 from kafka_assignors.pipeline.schema import TABLES
 from kafka_assignors.pipeline.sources import brokers
