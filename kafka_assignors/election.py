@@ -109,10 +109,6 @@ def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | Non
     return Election(tied[0], candidates, votes, voted, tied if len(tied) > 1 else (), warnings)
 
 
-predict_vote = elect
-"""`elect` by the name of what it is good for: which assignor a group will use, before it does."""
-
-
 def _unfinished(offers: Mapping[str, Mapping[str, None]]) -> Iterator[str]:
     """How far a change from an eager assignor to the cooperative one has come; it takes two rolling bounces."""
     both = [m for m, offered in offers.items() if COOPERATIVE in offered and len(offered) > 1]

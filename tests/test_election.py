@@ -8,7 +8,7 @@ import confluent_kafka
 import pytest
 
 from kafka_assignors.core.group.order import hash_order
-from kafka_assignors.election import elect, predict_vote
+from kafka_assignors.election import elect
 from kafka_assignors.errors import ElectionError, UnknownName
 
 
@@ -198,7 +198,3 @@ def test_librdkafka_and_kafka_python_do_refuse_both():
 def test_an_unknown_client_lists_the_known_ones():
     with pytest.raises(UnknownName, match=r"unknown client 'kafkajs'; known: java, librdkafka, kafka-python"):
         elect({"a": OLD}, {"a": "kafkajs"})
-
-
-def test_it_goes_by_two_names():
-    assert predict_vote is elect

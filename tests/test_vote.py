@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
-from kafka_assignors.election import predict_vote
+from kafka_assignors.election import elect
 from kafka_assignors.errors import ElectionError
 from kafka_assignors.integration.broker import Broker
 
@@ -139,7 +139,7 @@ def join(group: str, members: list[tuple[Voter, list[str]]], newcomer: Voter, na
 
 def predicted(lists: dict[str, list[str]]) -> str | None:
     try:
-        return predict_vote(lists).winner
+        return elect(lists).winner
     except ElectionError:
         return None
 

@@ -100,7 +100,7 @@ def _moves(moves: Sequence[Move]) -> Iterator[str]:
     if len(moves) <= WHOLE:
         yield f"new owners ({len(moves)})"
         for move in moves:
-            yield f"  {_name(move.partition)}: {move.old or '-'} -> {move.new}  {move.kind}: {move.why}"
+            yield f"  {move.partition}: {move.old or '-'} -> {move.new}  {move.kind}: {move.why}"
         return
     yield f"new owners ({len(moves):,})"
     for kind, count in Counter(move.kind for move in moves).most_common():
@@ -126,7 +126,7 @@ def _withheld(withheld: Mapping[TopicPartition, tuple[str, ...]]) -> Iterator[st
         by_holders.setdefault(holders, []).append(partition)
     lines = []
     for holders, partitions in by_holders.items():
-        named = ", ".join(map(_name, partitions[:WHOLE]))
+        named = ", ".join(map(str, partitions[:WHOLE]))
         lines.append(f"  by {', '.join(holders)}: {_shortened(named, len(partitions) - WHOLE)}")
     yield from _first(lines)
 
@@ -152,10 +152,6 @@ def _ranges(ids: Sequence[int]) -> str:
             parts.append(str(ids[start]) if i - start == 1 else f"{ids[start]}-{ids[i - 1]}")
             start = i
     return ",".join(parts)
-
-
-def _name(partition: TopicPartition) -> str:
-    return f"{partition.topic}-{partition.partition}"
 
 
 def _many(count: int, what: str) -> str:

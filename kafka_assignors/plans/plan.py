@@ -65,7 +65,7 @@ class Move:
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A strategy's answer to a group, explained. Plans are equal whatever time they took.
 
@@ -128,6 +128,15 @@ class Plan:
     def objective(self) -> Objective:
         """The goals, as the strategy's options say; the default ones where it has no such option."""
         return _objective(strategy(self.strategy, **self.options))
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        best = "optimal" if self.optimal else "not optimal" if self.goals else "no proof"
+        placed, members = sum(self.loads.values()), len(self.loads)
+        return f"<Plan {self.strategy}{options}: {placed:,} partitions to {members:,} members, {best}>"
+
+    def __str__(self) -> str:
+        return self.explain()
 
     def explain(self) -> str:
         """The plan as text for people: a small group whole, a large one summed up. Its lines end without spaces."""

@@ -76,7 +76,7 @@ def test_producer_examples_of_other_clients_place_like_java(
 
 
 def test_election_example_prints_the_vote(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(example("predict_vote("), {})
+    exec(example("elect("), {})
     assert "range wins by votes, range 2 : roundrobin 1" in capsys.readouterr().out
 
 

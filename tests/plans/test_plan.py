@@ -161,6 +161,12 @@ def test_a_large_group_is_summed_up():
     assert "  2 members with 99 partitions" in text
 
 
+def test_a_plan_shows_itself_briefly_and_prints_its_explanation():
+    made = plan(story(), "cooperative-sticky", parity=None)
+    assert repr(made) == "<Plan cooperative-sticky, parity=None: 7 partitions to 3 members, optimal>"
+    assert str(made) == made.explain()
+
+
 def test_users_get_times_and_the_core_needs_no_clock():
     assert pure_plan(story()).seconds is None
     timed = plan(story())

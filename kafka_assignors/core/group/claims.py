@@ -30,7 +30,7 @@ class Dropped:
     first: tuple[TopicPartition, ...]
 
     def __str__(self) -> str:
-        names = ", ".join(f"{partition.topic}-{partition.partition}" for partition in self.first)
+        names = ", ".join(map(str, self.first))
         rest = self.count - len(self.first)
         return names if not rest else f"{names} and {rest:,} more" if names else f"{rest:,} partitions"
 

@@ -113,4 +113,4 @@ def of_claims(claims: Claims) -> Iterable[Fact]:
         text = (
             f"{partitions} {is_} claimed by {some(list(map(repr, holders)))} with the same generation; {it_is} nobody's"
         )
-        yield Fact("claim-disputed", f"{first.topic}-{first.partition}", text)
+        yield Fact("claim-disputed", str(first), text)

@@ -73,14 +73,14 @@ def violations(
         for number in range(group.partitions[topic]):
             partition = TopicPartition(topic, number)
             if partition not in owners and not claims.holders(partition):
-                found.append(Violation("covered", (), partition, f"{_name(partition)} is assigned to nobody"))
+                found.append(Violation("covered", (), partition, f"{partition} is assigned to nobody"))
     return sorted(found, key=_order)
 
 
 def _given(
     group: Group, members: Mapping[str, Member], claims: Claims, partition: TopicPartition, having: Sequence[str]
 ) -> Iterable[Violation]:
-    name = _name(partition)
+    name = str(partition)
     if not 0 <= partition.partition < group.partitions.get(partition.topic, 0):
         known = group.partitions.get(partition.topic)
         why = f"{partition.topic!r} has {known} partitions" if known is not None else f"no topic {partition.topic!r}"
@@ -97,10 +97,6 @@ def _given(
             still = ", ".join(repr(holder) for holder in holders if holder != member_id)
             text = f"{name} is given to {member_id!r} while {still} may still hold it"
             yield Violation("hand-over", tuple(sorted({member_id, *holders})), partition, text)
-
-
-def _name(partition: TopicPartition) -> str:
-    return f"{partition.topic}-{partition.partition}"
 
 
 def _order(violation: Violation) -> tuple[str, bytes, int, tuple[str, ...]]:

@@ -21,10 +21,13 @@ T = TypeVar("T")
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic; sorts by topic, then partition."""
+    """One partition of one topic; sorts by topic, then partition. Its text is ``topic-partition``, as in Java."""
 
     topic: str
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
 
 class Partitions(Sequence[TopicPartition]):
