@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import psutil
+import pyspark
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from typer.testing import CliRunner
@@ -23,16 +24,20 @@ from typer.testing import CliRunner
 from kafka_assignors.connection import Connection, Right, brokers, read_connection
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.cluster import start_cluster
+from kafka_assignors.integration.broker.ports import free_ports
 from kafka_assignors.integration.broker.secured import Certificates, Secured
 from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.integration.members.config import CLIENTS
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics, create_topics
+from kafka_assignors.jvm import spark_jars, spark_java_home
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
 from tests.support.connection.scenarios import short_scenario
 from tests.support.places import ROOT
+
+from . import sparkui
 
 ENDS_S, JOINS_S = 540, 60
 
@@ -100,6 +105,7 @@ def start(
     folder: Path,
     *words: str,
     code: int = 0,
+    by: Sequence[str] = (sys.executable, "-m"),
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as that user; no process shows the password, and nothing that is printed or kept has it."""
@@ -108,7 +114,7 @@ def start(
     surroundings = {**os.environ, **environment, "KAFKA_PASSWORD": user.password or ""}
     with command_lines() as seen:
         done = subprocess.run(
-            [sys.executable, "-m", *words, *options(user, given)], stdin=subprocess.DEVNULL, capture_output=True,
+            [*by, *words, *options(user, given)], stdin=subprocess.DEVNULL, capture_output=True,
             text=True, timeout=ENDS_S, cwd=ROOT, env=surroundings, check=False,
         )  # fmt: skip
     assert any(" ".join(words[:2]) in line for line in seen), seen
@@ -212,7 +218,7 @@ def test_a_run_leaves_nothing_on_a_secured_cluster(
     """Member processes, the sender and the reader of the coordinator log get in; what was made is gone afterwards."""
     user = secured.user(f"player-{options.__name__}", PLAYED)
     words = ("run", short_scenario(tmp_path), "--yes", "--out", str(tmp_path / "out"), "--json")
-    done = start(user, options, tmp_path, "integration", *words)
+    done = start(user, options, tmp_path, "kafka_assignors.integration", *words)
     assert "left at" not in done.stderr
     assert json.loads(done.stdout)["records"] > 0
     with closing(Topics(secured_broker.bootstrap)) as topics:
@@ -263,24 +269,51 @@ def spark_log(tmp_path: Path) -> Path:
     return log
 
 
+def submit(port: int) -> list[str]:
+    """spark-submit with its UI at that port; `python -m kafka_assignors.pipeline` has none."""
+    settings = {
+        "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "4", "spark.ui.port": str(port),
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",  # as ours
+    }  # fmt: skip
+    return [
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]",
+        "--jars", ",".join(map(str, spark_jars())), "--driver-memory", "1g",
+        *(word for name, value in {**settings, **sparkui.SETTINGS}.items() for word in ("--conf", f"{name}={value}")),
+    ]  # fmt: skip
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("what", "options"),
+    ("what", "options", "tab"),
     # The demo's test runs the job by a file on a secured broker as well, and looks for secrets.
-    [pytest.param("run --group", by_file, marks=pytest.mark.long), ("stream", by_settings)],
+    [
+        pytest.param("run --group", by_file, "/SQL/", marks=pytest.mark.long),
+        ("stream", by_settings, "/StreamingQuery/"),
+    ],
 )
 def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(
-    what: str, options: Options, secured: Secured, orders: str, watched: str, spark_log: Path, tmp_path: Path
+    what: str, options: Options, tab: str, secured: Secured, orders: str, watched: str, spark_log: Path, tmp_path: Path
 ):
-    """Nor do Spark's plans, settings and events."""
+    """Nor do Spark's plans, settings and events, its UI while it works, and what that answers to programs."""
     user = secured.user(f"analyst-{options.__name__}", NEEDED[f"pipeline {what}"])
     name, *groups = what.split()
-    words = ("pipeline", name, "--topics", orders, *(f"{each}={watched}" for each in groups), "--json")
-    out = str(tmp_path / "out")
-    said = start(user, options, tmp_path, *words, "--out", out, environment={"SPARK_CONF_DIR": str(tmp_path)}).stdout
-    assert json.loads(said.strip().splitlines()[-1])["topics"][0]["records"] == 200
+    words = (name, "--topics", orders, *(f"{each}={watched}" for each in groups), "--json")
+    out, job, [port] = str(tmp_path / "out"), str(ROOT / "pipeline" / "__main__.py"), free_ports(1)
+    surroundings = {
+        "SPARK_CONF_DIR": str(tmp_path), "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(spark_java_home()),
+        "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    with sparkui.shown(port) as pages:
+        said = start(user, options, tmp_path, job, *words, "--out", out, by=submit(port), environment=surroundings)
+    assert json.loads(said.stdout.strip().splitlines()[-1])["topics"][0]["records"] == 200
     assert "SparkListenerSQLExecutionStart" in kept_by(spark_log)
+    shows = {page: "".join(texts) for page, texts in pages.items()}
+    (rest,) = {page.rpartition("/")[0] for page in shows if page.endswith("/allexecutors")}
+    assert {"/environment/", "/SQL/", tab, f"{rest}/environment", f"{rest}/jobs"} <= shows.keys()
+    for plans in ("/SQL/execution/?id=", f"{rest}/sql?details=true"):
+        assert any("Kafka" in text for page, text in shows.items() if page.startswith(plans)), plans
+    assert [page for page, text in shows.items() for secret in user.secrets if secret in text] == []
 
 
 PIPELINE = {name: rights for name, rights in NEEDED.items() if name.startswith("pipeline")}
