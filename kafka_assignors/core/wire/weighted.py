@@ -178,7 +178,7 @@ def options(data: bytes) -> bytes:
     return compact.options(rest[4 : 4 + int.from_bytes(rest[:4], "big")])
 
 
-def encode_within(
+def encode_within(  # one parameter per field of the user data
     owned: Collection[tuple[str, int]],
     generation: int,
     rack: str | None,
