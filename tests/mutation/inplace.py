@@ -47,10 +47,11 @@ class Recorder:
     def __init__(self, files: Sequence[Path]) -> None:
         self.files = {str(file) for file in files}
         self.lines: dict[str, set[tuple[str, int]]] = {}
+        self.called: dict[str, set[tuple[str, int]]] = {}  # by the first line of a function
 
     def during(self, name: str) -> None:
         """From now on what runs is run by this test."""
-        ran = self.lines.setdefault(name, set())
+        ran, called = self.lines.setdefault(name, set()), self.called.setdefault(name, set())
 
         def line(frame: FrameType, event: str, _: Any) -> Any:
             if event == "line":
@@ -59,7 +60,10 @@ class Recorder:
 
         def call(frame: FrameType, event: str, _: Any) -> Any:
             code = frame.f_code
-            return line if code.co_filename in self.files and code.co_flags & CO_OPTIMIZED else None
+            if code.co_filename not in self.files or not code.co_flags & CO_OPTIMIZED:
+                return None
+            called.add((code.co_filename, code.co_firstlineno))
+            return line
 
         sys.settrace(call)
 
@@ -77,8 +81,11 @@ class Recorder:
         return any((str(case.file), line) in self.lines[test] for line in range(first, last + 1))
 
     def imported(self, case: Case) -> bool:
-        """Whether what a mutant changes runs as modules are imported: a function's answer then is kept in one."""
-        return case.mutant.function is None or self.runs(_BEFORE_TESTS, case)
+        """Whether what a mutant changes runs as modules are imported: a function's answer then is kept in one.
+
+        The answer may be a function that was made within it, which has the changed statement and doesn't run yet.
+        """
+        return case.mutant.function is None or (str(case.file), case.mutant.function) in self.called[_BEFORE_TESTS]
 
 
 class Session:

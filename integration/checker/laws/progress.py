@@ -155,7 +155,7 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
     quiet = list(quiet_times(record))
     for event in sorted([*events, *rests], key=lambda e: (e.mono_ns, e.src, e.seq)):
         process = event.member, event.incarnation
-        while quiet and event.mono_ns > quiet[0].end_ns:
+        while quiet and event.mono_ns >= quiet[0].end_ns:
             _left_alone(quiet.pop(0), adopted, got, found)
         if event.kind == "step":
             _at_rest(record, event, held, adopted, found)

@@ -34,7 +34,10 @@ BROKEN: dict[str, tuple[str, tuple[Said, ...]]] = {
         "memberEpoch 6 of member m was committed after 7",
         ((MEMBER, "m", 7), (MEMBER, "n", 8), (GROUP, None, 8), (MEMBER, "m", 6)),
     ),
-}
+    "to nothing": ("epoch 0 of the group was committed after 3", ((GROUP, None, 3), (GROUP, None, 0))),
+    "after a static member went away": (
+        "epoch 4 of the group was committed after 5", ((GROUP, None, 5), (MEMBER, "m", -2), (GROUP, None, 4))),
+}  # fmt: skip
 LAWFUL: dict[str, tuple[int, tuple[Said, ...]]] = {
     "grow, and stay": (3, ((GROUP, None, 1), (GROUP, None, 2), (MEMBER, "m", 2), (MEMBER, "m", 2), (MEMBER, "m", 3))),
     "each its own": (0, ((GROUP, None, 5), (TARGET, None, 4), (MEMBER, "m", 3), (MEMBER, "n", 2))),

@@ -157,3 +157,17 @@ def test_intervals_are_sorted_and_of_one_group_each() -> None:
     assert keys == sorted(keys)
     assert {(i.topic, i.partition) for i in found} == {("t", p) for p in range(4)} | {("u", p) for p in range(3)}
     assert {i.end_kind for i in found} == {"revoked", "killed", "open"}
+
+
+def test_a_pause_that_begins_as_an_interval_ends_is_none_of_it() -> None:
+    """Paused 20-30, told at 40, given up at 70, and paused again at that moment."""
+    ms = 1_000_000
+    history = History([
+        event(10 * ms, "assigned_begin", "a", 0),
+        event(20 * ms, "fault_begin", "a", fault="pause"), event(30 * ms, "fault_end", "a", fault="pause"),
+        event(40 * ms, "assigned_begin", "a", 1),
+        event(70 * ms, "revoke_end", "a", 0), event(70 * ms, "fault_begin", "a", fault="pause"),
+        event(90 * ms, "fault_end", "a", fault="pause"),
+    ])  # fmt: skip
+
+    assert [i.zombie_ms for i in intervals(history) if i.partition == 0] == [20]

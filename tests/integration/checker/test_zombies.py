@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.checker.timeline import intervals
-from kafka_assignors.integration.checker.zombies import ZOMBIE_MS
-from tests.support.histories.story import SESSION_MS, Story
+from kafka_assignors.integration.checker.laws.excuses import Excuse, excuses, zombie_of
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.checker.timeline import intervals, spans
+from kafka_assignors.integration.checker.zombies import ZOMBIE_MS, zombies
+from tests.support.histories import stories as told
+from tests.support.histories.edges import at_ns, last
+from tests.support.histories.faults import fenced
+from tests.support.histories.story import HEARTBEAT_MS, SESSION_MS, Story
 from tests.support.histories.zombies import COOPERATIVE, hit
 
 
@@ -121,3 +127,116 @@ def test_a_member_that_is_away_for_good_stays_excused_only_for_what_it_had() -> 
     verdict = check(story.history)
     assert {(i.member, i.end_kind) for i in intervals(story.history) if i.zombie_ms} == {("b", "open")}
     assert "O1" not in {violation.law for violation in verdict.violations}
+
+
+B = ("g", "b", 0)
+
+
+def excused(story: Story) -> list[tuple[int, int]]:
+    """From when to when b is excused."""
+    found = excuses(RunRecord.of(story.history).groups["g"])
+    return [(each.begin_ns, each.end_ns) for each in found.get(B[1:], ())]
+
+
+def committed(story: Story) -> list[int]:
+    return [e.mono_ns for e in story.events if e.kind == "generation_committed"]
+
+
+def test_one_that_is_told_that_it_lost_something_knows() -> None:
+    story = told.two().pause("b").resume("b")
+
+    assert zombies(story.history)[B] == [(last(story, "fault_begin").mono_ns, last(story, "lost_begin").mono_ns)]
+
+
+def test_a_fenced_process_should_know_since_it_was_fenced_whatever_its_successor_adopts_later() -> None:
+    story = fenced(None)
+    (window,) = zombies(story.history)[B]
+    adopted = last(story, "generation", "b")
+    story.events.append(replace(adopted, seq=adopted.seq + 50, mono_ns=adopted.mono_ns + HEARTBEAT_MS * 1_000_000))
+
+    assert zombies(story.history)[B] == [window]
+
+
+@pytest.mark.parametrize("members", ["a", "ab"])
+@pytest.mark.parametrize("group", ["g", "another"])
+def test_only_a_generation_of_its_own_group_without_it_takes_something_from_one_that_is_cut_off(
+    group: str, members: str
+) -> None:
+    story = told.two()
+    story.tell("fault_begin", "proxy", "b", fault="cut", target="b", params={})
+    story.generation += 1
+    story._commit([*members])
+    story.events[-1] = replace(story.events[-1], group=group)
+    story.events.insert(0, replace(story.events[0], group="another", member="x"))
+
+    assert set(zombies(story.history)) == ({B} if (group, members) == ("g", "a") else set())
+
+
+def test_one_that_hears_of_its_eviction_amid_a_fault_is_excused_again_when_it_is_evicted_again() -> None:
+    story = Story("range").start("a", "b").round()
+    story.tell("fault_begin", "proxy", "b", fault="delay", target="b", params={})
+    heard = []
+    for _ in range(2):
+        had = story.held.pop("b")
+        story.wait(SESSION_MS).round()
+        story._callback("b", "lost", had)
+        heard.append(last(story, "lost_begin").mono_ns)
+        story.held["b"] = set()
+        story._claims.pop("b", None)
+        story.round()
+    story.tell("fault_end", "proxy", "b", fault="delay", target="b", params={}, hits=9)
+
+    assert excused(story) == [(committed(story)[1], heard[0]), (committed(story)[3], heard[1])]
+
+
+def test_what_another_hears_tells_a_fenced_process_nothing() -> None:
+    story = fenced(None)
+    (excuse,) = excused(story)
+    story.events.append(replace(last(story, "assigned_begin", "a"), seq=77, mono_ns=excuse[0] + 1))
+
+    assert excused(story) == [excuse]
+
+
+@pytest.mark.parametrize(("after_ns", "times"), [(0, 0), (1, 1)])
+def test_one_that_dies_unseen_is_excused_from_a_generation_after_its_last_word(after_ns: int, times: int) -> None:
+    story = told.two()
+    del story.held["b"]
+    story.wait(SESSION_MS).round().round().tell("exit", member="b", code=-11, signal="SIGSEGV")
+    word = max((e for e in story.events if e.src == "member" and e.member == "b"), key=lambda e: e.mono_ns)
+    without = committed(story)[1]
+    at_ns(story, word, without - after_ns)
+
+    assert excused(story) == [(without, last(story, "exit").mono_ns)] * times
+
+
+def test_of_two_faults_at_once_the_last_one_to_end_counts() -> None:
+    story = told.two()
+    story.tell("fault_begin", "proxy", "b", fault="delay", target="b", params={})
+    story.pause("b").round().tell("fault_end", member="b", fault="pause", target="b")
+    story.wait(ZOMBIE_MS + 1000).tell("fault_end", "proxy", "b", fault="delay", target="b", params={}, hits=9)
+    story._callback("b", "lost", story._zombies.pop("b"))
+
+    assert excused(story) == [(committed(story)[1], last(story, "lost_begin").mono_ns)]
+
+
+def test_a_process_that_never_started_takes_no_instance_id() -> None:
+    story = told.without(fenced(None), lambda e: not (e.kind == "start" and e.incarnation))
+
+    assert zombies(story.history) == {}
+
+
+@pytest.mark.parametrize(
+    ("begin_ns", "end_ns", "whole"),
+    [(20, 50, True), (10, 50, True), (30, 40, True), (9, 50, False), (31, 50, False), (20, 39, False)],
+)
+def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(begin_ns: int, end_ns: int, whole: bool) -> None:
+    """b owned from 10 to 40, a from 30 on."""
+    story = Story("range", {"t": 1}).start("a", "b")
+    partitions = [{"topic": "t", "partition": 0}]
+    for member, kind, ns in (("b", "assigned_begin", 10), ("a", "assigned_begin", 30), ("b", "revoke_end", 40)):
+        event = story.tell(kind, "member", member, generation=1, partitions=partitions)
+        story.events[-1] = replace(event, mono_ns=ns)
+    older, newer = spans(story.history)
+    excuse = Excuse(begin_ns, end_ns, story.events[0])
+
+    assert zombie_of(older, newer, {older.owner[1:]: [excuse]}) == (older if whole else None)

@@ -12,7 +12,7 @@ from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.integration import recording
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
-from tests.support.histories.story import churn, seal
+from tests.support.histories.story import Story, churn, seal
 
 
 def write(folder: Path, name: str, *kinds: str, start_ns: int = 0) -> Path:
@@ -177,3 +177,27 @@ def test_a_folder_without_a_history_is_an_error(tmp_path: Path, there: bool) -> 
 
     with pytest.raises(FileNotFoundError, match=r"no history in .*\.jsonl"):
         History.load(folder)
+
+
+def test_of_a_group_that_is_left_out_nothing_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "g.jsonl", "mine")
+    write(tmp_path, "other.jsonl", "theirs")
+
+    assert names(History.load(tmp_path, without=["other"])) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("code", "joined", "missing"), [(0, False, True), (1, False, True), (-9, False, False), (-9, True, True)]
+)
+def test_who_ended_has_told_something_but_one_that_was_killed_at_once(
+    code: int, joined: bool, missing: bool, tmp_path: Path
+) -> None:
+    story = Story().start("a", "b").round()
+    if not joined:
+        story = Story().start("a").round()
+    story.events = [e for e in story.events if not (e.src == "member" and e.member == "b")]
+    story.tell("exit", member="b", code=code)
+
+    problems = History.load(story.write(tmp_path)).problems
+
+    assert ("the history of member 'b' of group 'g' is missing" in problems) is missing

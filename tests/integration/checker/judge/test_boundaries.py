@@ -129,6 +129,21 @@ def test_a_millisecond_inside_is_true_and_one_outside_false(name: str) -> None:
     assert laws(build(bound_ms + 1)) == broken
 
 
+def test_a_generation_may_be_adopted_as_late_as_a_group_may_be_left_alone() -> None:
+    """c starts, and the next generation is committed a second later; nobody adopts it."""
+
+    def stood_for(ms: float) -> Story:
+        story = told.two().start("c").wait(1000)
+        story.generation += 1
+        story._commit(["a", "b", "c"])
+        told.since(story, story.events[-1], ms).tell("step", name="later")
+        return story
+
+    bound_ms = SESSION_MS + STANDSTILL_MS
+    assert laws(stood_for(bound_ms)) == set()
+    assert laws(stood_for(bound_ms + 1)) == {"G4"}
+
+
 def test_a_gap_as_long_as_its_step_allows_is_true() -> None:
     assert laws(shifted.gap(5)) == set()
     assert laws(shifted.gap(4)) == {"O4"}
@@ -193,13 +208,13 @@ def written(events: Sequence[Event]) -> dict[str, list[Event]]:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_clock_may_be_apart_by_so_much(sign: int) -> None:
-    def told_of(ms: int) -> list[str]:
+    def told_of(ns: int) -> list[str]:
         story = Story().wait(1000).start("a", "b", "c", "d", "e").round()
-        late = [replace(e, ts_ns=e.ts_ns + sign * ms * MS) if e.member == "b" else e for e in story.events]
+        late = [replace(e, ts_ns=e.ts_ns + sign * ns) if e.member == "b" else e for e in story.events]
         return [problem[:15] for problem in problems(written(late))]
 
-    assert told_of(APART_MS) == []
-    assert told_of(APART_MS + 1) == ["b.member.jsonl:"]
+    assert told_of(APART_MS * MS) == []
+    assert told_of(APART_MS * MS + 1) == ["b.member.jsonl:"]
 
 
 def test_time_may_fall_by_so_much_within_a_file() -> None:
@@ -215,15 +230,15 @@ def test_time_may_fall_by_so_much_within_a_file() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None:
-    def moved(ms: int) -> bool:
+    def moved(ns: int) -> bool:
         story = told.two().records(40).consume().wait(1000).records(40).consume()
         half = story.events[len(story.events) // 2].mono_ns
-        walls = [replace(e, ts_ns=e.ts_ns + (sign * ms * MS if e.mono_ns > half else 0)) for e in story.events]
+        walls = [replace(e, ts_ns=e.ts_ns + (sign * ns if e.mono_ns > half else 0)) for e in story.events]
         files = written([replace(e, mono_ns=e.ts_ns) if e.src == "coordlog" else e for e in walls])
         return retimed(files) != files
 
-    assert not moved(MOVED_MS)
-    assert moved(MOVED_MS + 1)
+    assert not moved(MOVED_MS * MS)
+    assert moved(MOVED_MS * MS + 1)
 
 
 ELSEWHERE = {

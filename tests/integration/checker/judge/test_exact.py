@@ -1,4 +1,4 @@
-"""Each damaged history breaks exactly these laws, with exactly these witnesses: no more, and no fewer.
+"""Of each history exactly this is judged, this often, and found, in these words and with these witnesses.
 
 ``python -m tests.integration.checker.judge.test_exact`` writes `exact.json` anew. Read each changed
 line of it.
@@ -16,6 +16,7 @@ from kafka_assignors.integration.checker import check
 from tests.support.damage import accepted, laws
 from tests.support.damage import churn as of_churn
 from tests.support.histories import faults
+from tests.support.histories.edges import EDGES
 from tests.support.histories.story import Story, churn
 
 KEPT = Path(__file__).with_name("exact.json")
@@ -35,16 +36,23 @@ CASES: Mapping[str, Callable[[], Story]] = {
     **{name: build for name, (_, build) in laws.BROKEN.items()},
     **{name: build for name, (_, build) in faults.BROKEN.items()},
     **{name: build for name, (_, build) in accepted.REJECTED.items()},
+    **EDGES,
 }
 
 
 def told(build: Callable[[], Story]) -> dict[str, list[str]]:
-    """Law -> its violations, each as its witnesses: kind, and whose."""
-    found: dict[str, list[str]] = {}
-    for violation in check(build().history).violations:
+    """What was judged and what not, and law -> its violations, each in words, with its witnesses: kind, and whose."""
+    verdict = check(build().history)
+    found = {"judged": [verdict.laws]}
+    skipped = {law: [f"{why} ({times})" for why, times in whys.items()] for law, whys in verdict.skipped.items()}
+    found |= {f"not {law}": why for law, why in skipped.items()}
+    if verdict.unknown:
+        found["unknown"] = [*verdict.unknown]
+    broken: dict[str, list[str]] = {}
+    for violation in verdict.violations:
         witnesses = " ".join(f"{w.kind}:{w.member}" if w.member else w.kind for w in violation.witnesses)
-        found.setdefault(violation.law, []).append(witnesses)
-    return {law: sorted(found[law]) for law in sorted(found)}
+        broken.setdefault(violation.law, []).append(f"{violation.message} <- {witnesses}")
+    return found | {law: sorted(broken[law]) for law in sorted(broken)}
 
 
 def test_every_case_is_kept() -> None:
@@ -52,7 +60,7 @@ def test_every_case_is_kept() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_exactly_these_laws_are_broken_with_these_witnesses(name: str) -> None:
+def test_exactly_this_is_judged_and_found(name: str) -> None:
     assert told(CASES[name]) == json.loads(KEPT.read_text("utf-8"))[name]
 
 

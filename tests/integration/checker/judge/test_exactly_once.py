@@ -8,6 +8,7 @@ import pytest
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.integration.checker import Verdict, check
+from tests.support.histories.edges import at_ns
 from tests.support.histories.story import MS, Story
 from tests.support.histories.transactions import Transforming, at_work
 
@@ -151,3 +152,26 @@ def test_an_aborted_transaction_is_read_again_from_where_the_group_has_committed
     assert laws_of(story(2)) == []
     assert laws_of(story(None)) == ["C2"]
     assert laws_of(story(1)) == ["C2"]
+
+
+def test_of_two_generations_of_one_moment_the_later_one_stands() -> None:
+    """A coordinator's stamp has milliseconds; b adopted the first of the two."""
+    story = zombie()
+    first, second, *_ = (e for e in story.events if e.kind == "generation_committed")
+
+    assert "X2" in laws_of(at_ns(story, second, first.mono_ns))
+
+
+@pytest.mark.parametrize(("dropped", "words"), [(1, "offset 9"), (5, "offset 5, 6, 7, 8, 9"), (6, "6, 7, 8, …")])
+def test_the_first_few_of_many_without_an_output_are_named(dropped: int, words: str) -> None:
+    story = at_work()
+    story.drain()
+    acks = [e for e in story.events if e.kind == "ack" and e.data["partition"] == 0]
+    without = {e.data["value_id"] for e in acks[-dropped:]}
+    story.outputs = [(value_id, author) for value_id, author in story.outputs if value_id not in without]
+    story.read_committed()
+
+    (violation,) = check(story.history).violations
+
+    assert violation.message.startswith(f"{dropped} record(s) of t-0 have no committed output: ")
+    assert violation.message.endswith(words)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_assignors.integration.checker.ledger import GroupRecord, Process, RunRecord
+from tests.support.damage.laws import claiming
 from tests.support.histories import stories as told
 from tests.support.histories.story import Story
 
@@ -105,3 +106,34 @@ def test_a_member_has_the_name_that_it_tells_else_its_client_id() -> None:
 
     assert told_by_itself.names == {"a-id": "a", "b-id": "b"}
     assert unknown.names == {"a-id": "a", "b-id": "older"}
+
+
+def test_what_has_not_ended_is_not_among_what_ended() -> None:
+    story = told.two()
+
+    assert record(story).ended(0, story.events[-1].mono_ns) == []
+
+
+def test_a_generation_without_members_is_none_of_a_group() -> None:
+    """The coordinator writes one as the last member leaves."""
+    story = told.two()
+    story.tell("generation_committed", "coordlog", generation=2, members=[], protocol="", leader="", ts_ms=0)
+
+    assert [generation.number for generation in record(story).generations] == [1]
+
+
+def test_an_assignor_is_cooperative_if_somebody_owns_something_as_it_joins_whatever_was_elected_before() -> None:
+    story = told.two()
+    story.protocol = "sticky"
+    story.round().change("generation_committed", claiming("a", ("t", 0)))
+    story.change("generation_committed", lambda data: data.update(protocol="ours"))
+
+    assert record(story).cooperative_protocols == {told.COOPERATIVE, "ours"}
+
+
+def test_an_adoption_without_a_member_id_tells_whose_no_id_is() -> None:
+    story = told.two()
+    event = story.tell("generation", "member", "b", generation=1, protocol="range", partitions=[])
+    story.events[-1] = replace(event, member_id=None)
+
+    assert set(record(story).processes) == {"a-id", "b-id"}
