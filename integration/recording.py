@@ -1,4 +1,4 @@
-"""Writes a run's history: files that name their run in the folder's manifest, and seal it when they are closed."""
+"""Writes a run's history files, lists them in the folder's manifest and seals them on close."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEALING = threading.Lock()
 
 
 class RunFile(EventWriter):
-    """A file of the harness in a run's folder: opening it names the run in the manifest, closing it seals that."""
+    """A harness file in a run's folder. Opening it adds the run to the manifest; closing it seals the folder."""
 
     def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
         super().__init__(path, run, src, **common)
@@ -26,7 +26,7 @@ class RunFile(EventWriter):
             _write(self._folder, _with_run(_read(self._folder), run))
 
     def close(self) -> None:
-        """Seal and close the file, and then the folder. May be called twice."""
+        """Seal and close the file, then seal the folder. May be called twice."""
         done = self._file.closed
         super().close()
         if not done:
@@ -34,11 +34,11 @@ class RunFile(EventWriter):
 
 
 def seal(folder: Path, run: str) -> None:
-    """Write down what a run's folder holds now: each file with the SHA-256 of its bytes.
+    """Record the current contents of a run's folder in its manifest: each file with its SHA-256.
 
-    Called whenever the harness has ended something that wrote into it, so the last call sees every file whole. A file
-    that was there before and is gone stays listed. A second run in the same folder is listed too, and refused when
-    the folder is judged.
+    The harness calls this whenever it has stopped a process that writes into the folder, so the last call sees every
+    file complete. A listed file stays listed after it is gone. A second run in the same folder is listed too; judging
+    the folder then reports it as a problem.
     """
     with _SEALING:
         known = _with_run(_read(folder), run)
@@ -59,7 +59,7 @@ def _with_run(known: dict[str, Any], run: str) -> dict[str, Any]:
 
 
 def _write(folder: Path, known: Mapping[str, Any]) -> None:
-    """At once: whoever reads it meets the old one or the new one."""
+    """Replace the manifest atomically: a reader sees either the old version or the new one."""
     new = folder / f".{manifest.NAME}.{os.getpid()}"
     new.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
     new.replace(folder / manifest.NAME)

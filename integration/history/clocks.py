@@ -1,9 +1,9 @@
-"""The two clocks of a run's processes, held against each other. Pure.
+"""Compares the monotonic and wall clocks of a run's processes. Pure.
 
-All processes of one boot share the monotonic clock, which orders their events, and the wall clock. Who writes its
-events itself reads both at once, so at one moment wall minus monotonic is the same in every file. What comes with a
-time of the wall clock alone (the coordinator log, members of other clients) was put on the monotonic clock by what
-that difference was as its reader began; where the wall clock was set, or slewed, meanwhile, it is put there anew.
+All processes of one boot share the monotonic clock, which orders their events, and the wall clock. A process that
+writes its own events reads both clocks at once, so wall minus monotonic is the same in every file at any moment.
+The coordinator log and members of other clients have wall-clock times only. Their reader converted these to monotonic
+time by the difference at its start. If the wall clock was set or slewed during the run, we convert them again.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import NamedTuple
 from kafka_assignors.history.events import Event
 
 APART_MS = 250
-"""How far the clocks of a process may seem to be from the others': reading both takes time on a busy machine."""
+"""Largest accepted offset of one process's clocks from the others'; reading both takes time on a busy machine."""
 BACK_MS = 100
-"""How far time may fall within a file: threads that write one file may be overtaken."""
+"""Largest accepted step back in time within a file: threads that write the same file may overtake each other."""
 MOVED_MS = 20
-"""From what on the wall clock is taken to have been set or slewed."""
+"""If wall minus monotonic varies by more than this, the wall clock was set or slewed."""
 _MS = 1_000_000
 _SAMPLES, _NEAREST = 200, 7
 _CLIENTS = (None, "kafka-python", "aiokafka")
-"""Members that read both clocks themselves."""
+"""Clients whose members read both clocks."""
 
 
 class _Sample(NamedTuple):
-    at_ns: int  # on the clock by which samples are looked up
+    at_ns: int  # on the clock used to look samples up
     offset_ns: int  # wall minus monotonic
     file: str
 
 
 def problems(files: Mapping[str, Sequence[Event]]) -> Iterator[str]:
-    """Files whose times can't be those of one machine: file name -> its events, as written."""
+    """Files whose times cannot come from one machine; ``files`` maps a file name to its events in written order."""
     direct = {name: events for name, events in files.items() if events and _reads_both(events[0])}
     samples = sorted(_Sample(e.mono_ns, e.ts_ns - e.mono_ns, name) for name, its in direct.items() for e in _some(its))
     for name, events in direct.items():
@@ -57,9 +57,9 @@ def problems(files: Mapping[str, Sequence[Event]]) -> Iterator[str]:
 
 
 def retimed(files: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
-    """The files, with what came by the wall clock alone on the monotonic clock as that was then.
+    """The files, with wall-clock-only times converted to the monotonic clock by the difference at that moment.
 
-    Nothing changes where the wall clock did not move by more than `MOVED_MS`.
+    Nothing changes if the wall clock moved by at most `MOVED_MS`.
     """
     samples = sorted(
         _Sample(e.ts_ns, e.ts_ns - e.mono_ns, name)
@@ -68,7 +68,7 @@ def retimed(files: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
         for e in _some(its)
     )
     calm = sorted(sample.offset_ns for sample in samples)
-    # A process that was held up between its two readings is an outlier, so the outer hundredths don't count.
+    # A process delayed between its two readings is an outlier, so we ignore the outer hundredths.
     edge = len(calm) // 100
     if not calm or calm[-1 - edge] - calm[edge] <= MOVED_MS * _MS:
         return {name: list(its) for name, its in files.items()}
@@ -79,7 +79,7 @@ def retimed(files: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
             latest = 0
             for at, event in enumerate(its):
                 mono_ns = event.ts_ns - _offset(samples, event.ts_ns)
-                # A member's own events stay in their order; the coordinator log's are taken as they are.
+                # A member's own events keep their order; those of the coordinator log need not.
                 latest = max(latest, mono_ns) if event.src == "member" else mono_ns
                 found[name][at] = replace(event, mono_ns=latest)
     return found
@@ -90,12 +90,12 @@ def _reads_both(event: Event) -> bool:
 
 
 def _some(events: Sequence[Event]) -> Sequence[Event]:
-    """Enough of many to know the clock by."""
+    """A sample of the events, large enough to estimate the clock difference."""
     return events[:: max(1, len(events) // _SAMPLES)]
 
 
 def _offset(samples: Sequence[_Sample], at_ns: int) -> int:
-    """The median of those around a time."""
+    """Median offset of the samples nearest to a time."""
     at = bisect_left(samples, at_ns, key=lambda sample: sample.at_ns)
     near = samples[max(0, at - _NEAREST) : at + _NEAREST]
     nearest = sorted(near, key=lambda sample: abs(sample.at_ns - at_ns))[:_NEAREST]

@@ -1,4 +1,4 @@
-"""One folder, one run, one manifest: which files a run wrote, and the SHA-256 of each as the harness saw it whole."""
+"""The manifest of a run's folder: the files that the run wrote, and the SHA-256 of each completed file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VERSION = 1
 
 
 def problems(folder: Path, events: Iterable[Event]) -> Iterator[str]:
-    """What of a folder isn't as its manifest says."""
+    """Differences between a folder and its manifest."""
     try:
         known = json.loads((folder / NAME).read_text("utf-8"))
         runs, files = list(known["runs"]), dict(known["files"])

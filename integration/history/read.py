@@ -1,4 +1,4 @@
-"""The events of a run in order, and what is missing from them."""
+"""Reads the events of a run in order and finds what is missing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .schema import fault_of
 
 @dataclass(frozen=True)
 class History:
-    """Everything that is known to have happened.
+    """All recorded events of a run.
 
     Args:
-        events: In any order; kept by ``mono_ns``, events of one instant by ``src``, then ``seq``.
-        facts: What a reader should know and no verdict depends on, such as the torn last line of a killed member.
-        problems: Gaps, lines that can't be read, files that were cut off or changed. With any of these no verdict is
-            possible: what is missing may be the very event that breaks a law.
+        events: In any order; kept sorted by ``mono_ns``, then ``src``, then ``seq``.
+        facts: Observations that do not affect the verdict, such as the torn last line of a killed member.
+        problems: Gaps, unreadable lines, and files that were cut off or changed. Any problem makes the verdict unknown:
+            the missing event may be the one that breaks a law.
     """
 
     events: tuple[Event, ...]
@@ -39,18 +39,17 @@ class History:
     def load(cls, folder: Path, *, without: Collection[str] = ()) -> History:
         """Read all ``*.jsonl`` files of a folder.
 
-        Args:
-            folder: Of one run.
-            without: Groups of which nothing is read.
+        A last line without a newline, which a killed writer leaves, is dropped and recorded as a fact. Problems are:
+        any other unreadable or invalid line; a gap in a file's ``seq``; an ``end`` that does not match the lines before
+        it; a file without an ``end``, unless the harness saw its writer killed; a missing file of a member whose end
+        the harness saw; a folder that does not match its manifest; a process whose clocks differ from the others'.
 
-        A last line without its newline is what a killed writer leaves behind: it is dropped and told as a fact. Any
-        other line that can't be read, or doesn't fit the schema, and any gap in a file's ``seq``, is a problem. So is a
-        file whose ``end`` doesn't fit the lines before it, one without an ``end`` whose writer wasn't killed (as the
-        harness saw), the file of a member that is missing while the harness saw the member's end, a folder that isn't
-        as its manifest says, and a process whose clocks aren't the others'.
+        Args:
+            folder: Folder of one run.
+            without: Groups to skip.
 
         Raises:
-            FileNotFoundError: The folder doesn't exist, or has no such file.
+            FileNotFoundError: The folder doesn't exist, or has no ``*.jsonl`` file.
 
         Cost: O(n log n) time, O(n) memory.
         """
@@ -74,9 +73,9 @@ _WRITERS = ("member", "harness", "coordlog", "producer", "proxy")
 
 
 def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]) -> Event | None:
-    """Read one file; returns its last event if that isn't its ``end``."""
+    """Read one file; returns its last event unless that is its ``end``."""
     lines = path.read_bytes().split(b"\n")
-    # A whole file ends with a newline, so its last piece is empty.
+    # A complete file ends with a newline, so its last piece is empty.
     torn = lines.pop()
     if torn:
         facts.append(f"{path.name}: dropped a torn last line of {len(torn)} bytes")
@@ -94,7 +93,7 @@ def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]
         if event.seq != expected:
             problems.append(f"{path.name}:{number}: seq {event.seq} where {expected} was due")
         expected, last = event.seq + 1, event
-        if event.kind != "end":  # which is the file's, and nothing that happened
+        if event.kind != "end":  # `end` closes the file; it is not an event of the run
             events.append(event)
     if last is None or last.kind != "end":
         return last
@@ -104,7 +103,7 @@ def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]
 
 
 def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str]:
-    """What the harness saw end, held against what the files end with."""
+    """Compare the ends that the harness saw with how the files end."""
     told, ended, joined = set(), {}, set()
     for event in events:
         process = event.group, event.member, event.incarnation
@@ -121,7 +120,7 @@ def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str
             found.append(f"{name}: has no end: the file was cut off, or its writer killed unseen")
     begun = {process[:2] for process in told}
     for process, code in ended.items():
-        # One that was killed at once may have told nothing, but not if it came into the group.
+        # A member killed at once may have written nothing, but not if it joined the group.
         if process not in told and (code >= 0 or process[:2] in joined - begun):
             found.append(f"the history of member {process[1]!r} of group {process[0]!r} is missing")
     return found

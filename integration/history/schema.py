@@ -1,4 +1,4 @@
-"""Lines of a history against its JSON Schema, compiled: a verdict reads no field that may be missing."""
+"""Validates history lines against a compiled JSON Schema, so that the checker never reads a missing field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import fastjsonschema
 
 
 def fault_of(row: Any) -> str | None:
-    """What is wrong with a line's object; None if nothing is.
+    """The first schema error of a decoded line; None if the line is valid.
 
     >>> fault_of({"v": 1, "kind": "exit"})
     "data must contain ['v', 'run', 'src', 'seq', 'ts_ns', 'mono_ns', 'kind'] properties"
@@ -33,7 +33,7 @@ def _schema() -> Mapping[str, Any]:
 
 @cache
 def _validator(kind: str) -> Callable[[Any], Any]:
-    """Of one kind alone, which takes a tenth of the time: what all events have, narrowed by what this kind has."""
+    """Compile the schema for one kind of event: the common rules and this kind's. That takes a tenth of the time."""
     schema = _schema()
     own: Mapping[str, Any] = next(
         (rule["then"] for rule in schema["allOf"] if rule["if"]["properties"]["kind"]["const"] == kind), {}

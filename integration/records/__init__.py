@@ -1,4 +1,4 @@
-"""Records that a run sends and reads back."""
+"""Sends the records of a run and reads them back."""
 
 from __future__ import annotations
 

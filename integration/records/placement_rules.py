@@ -1,4 +1,4 @@
-"""Where a partitioner must place a record by the rule of its name, computed apart from the partitioner under test."""
+"""Computes a record's required partition from the partitioner's name, independently of the partitioner under test."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _KEYED_LIKE_JAVA = ("default", f"{PEER}:default", f"{PEER}:sticky")
 
 
 def rule_name(name: str) -> str:
-    """The name whose rule a partitioner has to keep: its own, if it is one that was given as ``module:Class``."""
+    """Name of the rule that a partitioner must follow; for one given as ``module:Class``, the class's own name."""
     if is_ours(name) or name.startswith(f"{PEER}:"):
         return name
     return str(getattr(partitioner_class(name), "name", name))
 
 
 def required_partition(name: str, key: bytes | None, asked: int | None, partitions: int) -> int | None:
-    """The partition on which the record must lie; None where the rule leaves a choice.
+    """The partition that the rule requires; None if the rule leaves a choice.
 
     Args:
         name: From `rule_name`.
-        key: Key bytes, None for a record without one.
-        asked: The partition that the record asks for.
+        key: Key bytes, None for a record without a key.
+        asked: The partition that the record requests.
         partitions: The topic's partition count.
 
     Source: apache/kafka ``BuiltInPartitioner.partitionForKey`` for keys; the record itself for ``explicit``.

@@ -1,7 +1,7 @@
-"""Records: sent through a partitioner, and read back, with every placement in the history.
+"""Sends records through a partitioner, reads them back, and writes every placement to the history.
 
-A record's value is JSON: ``{"run": …, "id": …}`` and, if the record names one, ``"partition"``. The id is unique in the
-run; the header ``partitioner`` has the partitioner's name.
+A record's value is JSON: ``{"run": …, "id": …}``, and ``"partition"`` if the record requests one. The id is unique
+within the run. The header ``partitioner`` has the partitioner's name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _IN_FLIGHT = 1000
 _TIMEOUT_S = 60.0
 _TICK_S = 0.02
 ALL, LEADER = "all", "leader"
-"""Whose acknowledgement a record needs: that of all replicas in sync, or the leader's alone."""
+"""Required acknowledgement: from all in-sync replicas, or from the leader alone."""
 Counts = dict[str, dict[int, int]]
 """topic -> partition -> records."""
 
@@ -50,9 +50,9 @@ class Record(NamedTuple):
     """One record to send.
 
     Args:
-        topic: Where to.
+        topic: Target topic.
         key: Key bytes, or None.
-        partition: The partition it asks for; only the partitioner ``explicit`` listens.
+        partition: Requested partition; only the partitioner ``explicit`` uses it.
     """
 
     topic: str
@@ -62,13 +62,13 @@ class Record(NamedTuple):
 
 @dataclass
 class Sent:
-    """What became of the records.
+    """Result of sending.
 
     Args:
-        acked: Records the broker acknowledged.
-        nacked: Records it didn't.
-        failed: The reasons of the first ten of those.
-        mispredicted: Acknowledged records that lie elsewhere than the partitioner said.
+        acked: Records that the broker acknowledged.
+        nacked: Records that it did not acknowledge.
+        failed: Reasons for the first ten of those.
+        mispredicted: Acknowledged records on another partition than the partitioner chose.
         counts: Acknowledged records per topic and partition.
     """
 
@@ -81,18 +81,18 @@ class Sent:
 
 @dataclass
 class ReadBack:
-    """What the topics hold.
+    """Result of reading the topics back.
 
     Args:
         records: Records read.
-        counts: partitioner -> topic -> partition -> records; under "" what has no header of ours.
+        counts: partitioner -> topic -> partition -> records; "" counts records without our header.
     """
 
     records: int = 0
     counts: dict[str, Counts] = field(default_factory=dict)
 
 
-def send(  # what a sender may be, given by name
+def send(  # every setting of one send, by keyword
     bootstrap: str | Connection,
     folder: Path,
     run: str,
@@ -105,16 +105,17 @@ def send(  # what a sender may be, given by name
     """Send records and wait until the broker has answered for each.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
-        folder: Gets a history file of its own.
-        run: Id of the run, in every event and every value.
+        bootstrap: ``host:port``, several separated by commas.
+        folder: Where a new history file is created.
+        run: Run id, written to every event and every value.
         partitioner: Name; see `names.partitioner_named`.
         records: Sent in this order.
-        acks: Who must have a record before it counts as sent, `ALL` or `LEADER`; what the leader alone has may be lost.
-        timeout_s: For one record to be acknowledged; after that it counts as failed.
+        acks: `ALL` or `LEADER`: the replicas that must have a record before it counts as sent. A record that only the
+            leader has may be lost.
+        timeout_s: Limit per record; a record not acknowledged by then counts as failed.
 
     Raises:
-        UnknownName, ConfigError: The partitioner can't be made, or no such `acks`.
+        UnknownName, ConfigError: The partitioner can't be created, or `acks` is unknown.
         BrokerUnreachable: No broker answers.
     """
     with closing(_Channel(bootstrap, folder, run, partitioner, timeout_s, acks)) as channel:
@@ -133,16 +134,15 @@ def read_back(
     committed: bool = False,
     timeout_s: float = _TIMEOUT_S,
 ) -> ReadBack:
-    """Read topics from their first record to the end they have now, each record an event.
+    """Read topics from their first record to their current end, and write an event per record.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
-        folder: Gets a history file of its own.
-        run: Id of the run, in every event.
-        topics: Which.
-        committed: With ``read_committed``: waits until the transactions that are open now are over, and leaves out what
-            was aborted.
-        timeout_s: For all of it.
+        bootstrap: ``host:port``, several separated by commas.
+        folder: Where a new history file is created.
+        run: Run id, written to every event.
+        topics: Topics to read.
+        committed: Use ``read_committed``: wait for transactions that are open now, and skip aborted records.
+        timeout_s: Limit for the whole read.
 
     Raises:
         ConfigError: A topic doesn't exist.
@@ -159,13 +159,13 @@ def read_back(
     ):
         partitions = {topic: consumer.partitions_for_topic(topic) for topic in sorted(topics)}
         if missing := [topic for topic, ids in partitions.items() if not ids]:
-            with closing(Topics(bootstrap)) as there:  # it tells apart what the user may not see
+            with closing(Topics(bootstrap)) as there:  # distinguishes missing topics from hidden ones
                 there.counts(missing, may="Read")
             raise ConfigError(f"no topic {', '.join(map(repr, missing))} at {bootstrap}; was it created?")
         tps = [TopicPartition(topic, p) for topic, ids in partitions.items() for p in sorted(ids)]
         may_read = [Right("Read", "Topic", topic) for topic in partitions]
         consumer.assign(tps)
-        # One that reads what is committed is told of no end behind an open transaction.
+        # A read_committed consumer gets no end offset behind an open transaction.
         begins, ends = asker.beginning_offsets(tps), asker.end_offsets(tps)
         for tp in tps:
             consumer.seek(tp, begins[tp])
@@ -180,7 +180,7 @@ def read_back(
                 for record in records:
                     if record.offset < ends[tp]:
                         _take(writer, seen, record)
-            # The position passes control records and what compaction left out, which no poll returns.
+            # The position also passes control records and compacted offsets, which no poll returns.
             left = {tp for tp in left if consumer.position(tp) < ends[tp]}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
         writer.write("step", name="read_back", offsets=rows, **isolation)
@@ -188,20 +188,20 @@ def read_back(
 
 
 class Sender:
-    """Sends in the background at a bounded rate, so that loss can be judged while a group changes.
+    """Sends records in the background at a limited rate, so that loss can be judged while a group changes.
 
-    A context manager: sends from `start` to `stop`.
+    A context manager that calls `start` and `stop`.
 
     Args:
-        topics: Served by turns.
+        topics: Used in turn.
         partitioner: Name.
-        rate_per_s: Records per second, over all topics; what the producer can't keep up with is left out.
-        keys: Number of different keys; every fourth record has none.
-        acks: As `send`'s.
+        rate_per_s: Records per second over all topics; records that the producer can't keep up with are skipped.
+        keys: Number of distinct keys; every fourth record has none.
+        acks: As for `send`.
 
     Raises:
-        ConfigError: `rate_per_s` or `keys` isn't above 0, no topics, or no such `acks`.
-        UnknownName, BrokerUnreachable: As `send`.
+        ConfigError: `rate_per_s` or `keys` isn't above 0, `topics` is empty, or `acks` is unknown.
+        UnknownName, BrokerUnreachable: As for `send`.
     """
 
     def __init__(
@@ -225,14 +225,14 @@ class Sender:
         self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start sending."""
         self._thread.start()
 
     def stop(self) -> Sent:
-        """Stop, wait for the acknowledgements, tell what became of the records. May be called again.
+        """Stop, wait for the acknowledgements and return the result. May be called again.
 
         Raises:
-            HarnessError: Sending itself failed; the cause is chained.
+            HarnessError: Sending failed; the cause is chained.
         """
         self._stop.set()
         if self._thread.ident is not None:
@@ -244,10 +244,10 @@ class Sender:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Send nothing in this block; begins when every record before it was answered for.
+        """Pause sending inside this block, which begins once every earlier record is acknowledged or has failed.
 
         Raises:
-            HarnessError: It doesn't send: it was never started, or has stopped.
+            HarnessError: The sender was never started, or has stopped.
         """
         self._hush.set()
         try:
@@ -293,16 +293,16 @@ class Sender:
 
 
 class _Told(Partitioner):
-    """A partitioner without a hook of its own; its answer is what it says."""
+    """Wraps a partitioner that has no ``on_choice`` hook and reports each partition it chooses."""
 
     def __init__(self, inner: Partitioner, told: Any) -> None:
         self._inner, self._told = inner, told
         if hasattr(inner, "on_new_batch"):
-            # The producer looks for the hook by name: one that isn't there must not seem to be.
+            # The producer looks for the hook by name, so we add it only if the inner partitioner has it.
             self.on_new_batch = inner.on_new_batch
 
     def partition(self, topic: str, key: Any, serialized_key: bytes | None, *rest: Any) -> int:
-        """As the inner partitioner does."""
+        """Return the inner partitioner's choice."""
         chosen: int = self._inner.partition(topic, key, serialized_key, *rest)
         self._told(topic, serialized_key, chosen)
         return chosen
@@ -318,12 +318,12 @@ class _Pending(NamedTuple):
     value_id: str
     predicted: int | None
     expected: int | None
-    future: Any  # None: refused before it was sent
+    future: Any  # None: refused before sending
     error: str = ""
 
 
 class _Channel:
-    """A producer, its history, and what is still unanswered; used by one thread at a time."""
+    """A producer, its history file, and its unanswered records. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -352,7 +352,7 @@ class _Channel:
             partitioner=chooser,
             value_serializer=_Json(),
             acks="all" if acks == ALL else 1,
-            enable_idempotence=acks == ALL,  # which needs all replicas' word
+            enable_idempotence=acks == ALL,  # idempotence requires acks=all
             linger_ms=5,
             max_block_ms=int(timeout_s * 1000),
             allow_auto_create_topics=False,
@@ -361,10 +361,10 @@ class _Channel:
         self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
 
     def send(self, record: Record) -> None:
-        """Hand a record to the producer; waits only when too many are unanswered.
+        """Pass a record to the producer; blocks only while too many records are unanswered.
 
         Raises:
-            AccessRefused: A record before was refused for a right that is missing.
+            AccessRefused: An earlier record was refused because a right is missing.
         """
         self._require_right()
         value_id = f"{self._id}-{next(self._numbers)}"
@@ -396,7 +396,7 @@ class _Channel:
             raise self._refused
 
     def close(self) -> None:
-        """End the producer; what is unanswered then counts as failed."""
+        """Close the producer; unanswered records then count as failed."""
         self._producer.close(timeout=5)
         while self._pending:
             self._settle(self._pending.popleft())
@@ -459,7 +459,7 @@ def _take(writer: EventWriter, seen: ReadBack, record: Any) -> None:
 
 
 def _value_id(value: bytes | None) -> str | None:
-    """The id in a record's value; None for records that aren't ours."""
+    """The id in a record's value; None if the record isn't ours."""
     try:
         found = json.loads(value or b"null")
     except ValueError:
@@ -482,6 +482,6 @@ def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:
 
 
 def _writer(folder: Path, stem: str, run: str, src: str) -> RunFile:
-    """A file that isn't there yet, as each source has its own ``seq``."""
+    """A new file: each source has its own ``seq``."""
     paths = (folder / f"{stem}.{n}.jsonl" for n in count())
     return RunFile(next(path for path in paths if not path.exists()), run, src)
