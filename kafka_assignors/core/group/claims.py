@@ -1,4 +1,4 @@
-"""Who holds what, from what members claim: the newest generation is believed, whatever else is claimed is dropped."""
+"""Resolve the members' claims of owned partitions: the newest generation wins, all other claims are dropped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .indexed import UNASSIGNED, Bools, Indexed, Ints
 from .values import Group, Member, TopicPartition
 
 FEW = 3
-"""Of many partitions so many are named."""
+"""Maximum number of partitions listed by name."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """Some partitions, not all of them by name: there may be a million.
+    """A number of dropped partitions, only the first few by name: there may be a million.
 
     Args:
-        count: How many.
-        first: The first ones, up to `FEW`.
+        count: Number of partitions.
+        first: The first partitions, at most `FEW`.
     """
 
     count: int
@@ -37,17 +37,17 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """The claims of a group, resolved; as arrays over the positions of `Indexed`, and by name.
+    """The resolved claims of a group, as arrays over the positions of `Indexed` and by name.
 
     Args:
         indexed: The group as integers.
         holder: int[P], the number of the one member whose claim is the newest and that still subscribes to the topic;
-            `UNASSIGNED` where there is none.
-        disputes: Positions and members, parallel: subscribed members that claim a position with the same, newest
-            generation. It counts as nobody's, yet any of them may still hold it.
-        overruled: Positions and members, parallel: claims that a newer generation of another member overrules.
-        left: Positions and members, parallel: claims about topics the member does not subscribe to (any more).
-        mistaken: Members with claims about partitions that do not exist.
+            `UNASSIGNED` if there is no such member.
+        disputes: Parallel arrays of positions and members: subscribed members that claim a position with the same,
+            newest generation. No claim wins, but any of these members may still hold the partition.
+        overruled: Parallel arrays of positions and members: claims overruled by another member's newer generation.
+        left: Parallel arrays of positions and members: claims of topics that the member does not subscribe to.
+        mistaken: Members that claim nonexistent partitions.
     """
 
     indexed: Indexed
@@ -59,7 +59,7 @@ class Claims:
 
     @cached_property
     def owner(self) -> Mapping[TopicPartition, str]:
-        """topic-partition -> member id, where a position has a holder."""
+        """topic-partition -> member id, for positions that have a holder."""
         held = np.flatnonzero(self.holder != UNASSIGNED)
         holders = [self.indexed.members[m].member_id for m in self.holder[held].tolist()]
         return dict(zip(self.indexed.names(held), holders, strict=True))
@@ -74,23 +74,23 @@ class Claims:
 
     @cached_property
     def nonexistent(self) -> Mapping[str, Dropped]:
-        """By member id, claims about partitions that do not exist."""
+        """Claims of nonexistent partitions, by member id."""
         known = self.indexed.group.partitions
         return {member.member_id: _nonexistent(member, known) for member in self.mistaken}
 
     @cached_property
     def unsubscribed(self) -> Mapping[str, Dropped]:
-        """By member id, claims about topics it does not subscribe to (any more)."""
+        """Claims of topics that the member does not subscribe to, by member id."""
         return self._dropped(self.left)
 
     @cached_property
     def stale(self) -> Mapping[str, Dropped]:
-        """By member id, claims that a newer generation of another member overrules."""
+        """Claims that a newer generation of another member overrules, by member id."""
         return self._dropped(self.overruled)
 
     @cached_property
     def quarrels(self) -> Mapping[tuple[str, ...], Dropped]:
-        """By the members that dispute them, partitions."""
+        """Disputed partitions, by the members that dispute them."""
         at, by = self.disputes
         start = np.flatnonzero(np.diff(at, prepend=-1))
         rivals = np.diff(np.append(start, len(at)))
@@ -103,7 +103,7 @@ class Claims:
         return found
 
     def holders(self, partition: TopicPartition) -> tuple[str, ...]:
-        """The members that may still hold a partition; none when it is free to give away."""
+        """Members that may still hold a partition; empty if it is free."""
         owner = self.owner.get(partition)
         return self.disputed.get(partition, ()) if owner is None else (owner,)
 
@@ -111,7 +111,7 @@ class Claims:
         return {self.indexed.members[m].member_id: dropped for m, dropped in self._several(claims[1], claims[0])}
 
     def _several(self, of: Ints, position: Ints) -> Iterable[tuple[int, Dropped]]:
-        """Positions by whom they are of, both parallel."""
+        """Group positions by the parallel array `of`."""
         order = np.lexsort((position, of))
         start = np.flatnonzero(np.diff(of[order], prepend=-1))
         count = np.diff(np.append(start, len(of)))
@@ -125,14 +125,14 @@ class Claims:
 
 
 def resolve(group: Group) -> Claims:
-    """Believe the newest claim of each existing partition; of several equally new ones none.
+    """Resolve claims: the newest claim of each existing partition wins, unless several members share its generation.
 
-    A claim about a topic the claimant left overrules older claims too: whoever made those lost the partition since.
-    Never raises.
+    A claim of a topic that the claimant no longer subscribes to also overrules older claims, because their members lost
+    the partition in between. Never raises.
 
-    Cost: O(P + M log M + claims), times log of the claims where several name one partition. Deterministic under any
-    order of members.
-    Source: KIP-341, KIP-792; ``AbstractStickyAssignor`` believes any generation per topic, we look at each partition.
+    Cost: O(P + M log M + claims), times the log of the claims where several claim one partition. Deterministic under
+    any order of members.
+    Source: KIP-341, KIP-792. ``AbstractStickyAssignor`` compares generations per topic, we compare them per partition.
     """
     indexed = Indexed(group)
     position, claimant, mistaken = _claimed(indexed)
@@ -148,7 +148,7 @@ def resolve(group: Group) -> Claims:
     contested = np.flatnonzero(claims[position] > 1)
     if len(contested):
         generation = np.array([member.generation for member in indexed.members], np.int64)
-        # By position, the newest first, of those by member; then what one member claims twice counts once.
+        # Sort by position, newest generation first, then member; a duplicate claim of one member counts once.
         rival = contested[np.lexsort((claimant[contested], -generation[claimant[contested]], position[contested]))]
         at, by = position[rival], claimant[rival]
         again = np.concatenate([[False], (np.diff(at) == 0) & (np.diff(by) == 0)])
@@ -158,7 +158,7 @@ def resolve(group: Group) -> Claims:
         run = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(at))))
         newest = generation[by] == generation[by[start]][run]
         reads = reading[rival]
-        # Who left the topic revoked its partitions before it joined: that is no rival.
+        # A member that left the topic revoked its partitions before it joined, so it is no rival.
         only = np.bincount(run, newest & reads, len(start))[run] == 1
         believed = newest & only & reads
         holder[at[believed]] = by[believed]
@@ -168,14 +168,14 @@ def resolve(group: Group) -> Claims:
 
 
 def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
-    """Claims as parallel arrays, positions and members; and who has claims that have no position."""
+    """Claims as parallel arrays of positions and members, and the members with claims that have no position."""
     topics: list[int] = []
     counts: list[int] = []
     sizes = np.zeros(len(indexed.members), np.int64)
     ids = [np.zeros(0, np.int64)]
     nowhere = len(indexed.topics)
     number = indexed.number
-    together: dict[Columns, list[tuple[int, int]]] = {}  # what was read at once -> row and member
+    together: dict[Columns, list[tuple[int, int]]] = {}  # claims decoded together -> (row, member)
     mistaken: set[int] = set()
     for m, member in enumerate(indexed.members):
         owned = member.owned
@@ -207,15 +207,15 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
 def _existing(
     indexed: Indexed, topics: Ints, counts: Ints | list[int], ids: NDArray[np.integer], sizes: Ints, of: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Positions of some claims, their claimants, and who has claims without a position.
+    """Positions and claimants of claims, and the members with claims that have no position.
 
     Args:
         indexed: The group as integers.
-        topics: Of each run its topic's number, T where there is none such.
-        counts: Of each run its length.
-        ids: Of all runs the partitions.
-        sizes: Of each claimant how many claims it has.
-        of: Of each claimant its member's number; `UNASSIGNED` if its claims do not count.
+        topics: Topic number of each run, T for an unknown topic.
+        counts: Length of each run.
+        ids: Partition ids of all runs.
+        sizes: Number of claims per claimant.
+        of: Member number per claimant; `UNASSIGNED` if its claims do not count.
     """
     first, count = np.append(indexed.first[:-1], 0), np.append(np.diff(indexed.first), 0)
     position = np.repeat(first[topics], counts) + ids

@@ -1,4 +1,4 @@
-"""The claims of many members as columns: one array per field for all of them, instead of an object per partition."""
+"""The claims of many members as columns: one array per field instead of one object per partition."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .values import Partitions
 
 
 class Columns:
-    """What many members claim: the runs of one member after the other, a run being partitions of one topic.
+    """The claims of many members, as consecutive runs of partitions of one topic.
 
     Args:
-        names: The topics there are, each once.
-        topic: int[R], each run's topic, as its place in `names`.
+        names: Distinct topic names.
+        topic: int[R], each run's topic as an index into `names`.
         count: int[R], each run's length.
         ids: int[], the partition ids of all runs.
-        runs: int[N + 1], where each member's runs begin, and the end.
-        strange: int[N], how many runs of each member were left out as they are of other topics.
+        runs: int[N + 1], the index of each member's first run, then R.
+        strange: int[N], number of runs per member that were left out because of unknown topics.
     """
 
     __slots__ = ("bounds", "count", "ids", "names", "runs", "sizes", "strange", "topic")
@@ -37,16 +37,18 @@ class Columns:
     ) -> None:
         self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
         self.strange: list[int] = [0] * (len(runs) - 1) if strange is None else strange.tolist()
-        self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
-        self.sizes: list[int] = np.diff(self.bounds).tolist()  # how many ids each member has
+        self.bounds = np.concatenate([[0], np.cumsum(count)])[
+            runs
+        ]  # int[N + 1], where each member's ids begin, then the end
+        self.sizes: list[int] = np.diff(self.bounds).tolist()  # number of ids per member
 
 
 class Claimed(Partitions):
-    """The claims of one member of `Columns`; as `Partitions` they are spelled out when somebody asks.
+    """The claims of one member of `Columns`. The fields of `Partitions` are built on first access.
 
     Args:
         columns: The claims of all members.
-        row: Which one.
+        row: The member's row.
     """
 
     __slots__ = ("columns", "row")
@@ -56,7 +58,7 @@ class Claimed(Partitions):
         self.strange, self.beyond = columns.strange[row], 0
 
     def among(self, topics: Container[str]) -> Partitions:  # noqa: ARG002 (others were never read)
-        """Itself."""
+        """Return self."""
         return self
 
     def __len__(self) -> int:

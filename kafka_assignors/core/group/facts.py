@@ -1,4 +1,4 @@
-"""What is odd about a group and no error: dropped claims, topics that are gone, an option that does not fit."""
+"""Facts about a group that are not errors: dropped claims, missing topics, an option that does not fit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MISSING = "topic-missing"
 
 @dataclass(frozen=True)
 class Fact:
-    """Something about a group that is no error, yet worth telling once.
+    """An irregularity of a group that is not an error but is reported once.
 
     Args:
         kind: ``garbage-user-data``, ``unread`` (beyond a limit), ``topic-missing``, ``topic-empty``, ``claim-ghost``,
             ``claim-strange``, ``claim-unsubscribed``, ``claim-stale``, ``claim-disputed``, ``no-parity``, ``as-java``;
             ``options-differ``, ``options-unread``; ``table-…`` of a fixed table; ``member-without-rack``,
-            ``partition-without-rack`` where racks are rooms.
-        subject: The member id, identity or topic it is about.
+            ``partition-without-rack`` if racks are rooms.
+        subject: The member id, identity or topic that the fact is about.
         text: One sentence.
     """
 
@@ -36,11 +36,11 @@ class Fact:
 
 
 MOST = 20
-"""So many facts of a kind are told one by one: a leader that logs a hundred thousand lines sends no heartbeats."""
+"""Maximum number of facts reported per kind: a leader that logs a hundred thousand lines sends no heartbeats."""
 
 
 def ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Each once, in an order that depends on nothing else; of each kind the first `MOST`, and how many more."""
+    """Distinct facts in a deterministic order; per kind the first `MOST`, and a count of the rest."""
     kinds: dict[str, list[Fact]] = {}
     for fact in sorted(set(facts), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text)):
         kinds.setdefault(fact.kind, []).append(fact)
@@ -53,7 +53,7 @@ def ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
 
 
 def some(names: Sequence[object]) -> str:
-    """The first three of many."""
+    """The first three names of many."""
     return ", ".join(map(str, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -64,11 +64,11 @@ _HIDDEN = (
 
 
 def hidden(fact: Fact, topics: Collection[str]) -> Fact:
-    """The fact as it is told; of a topic that isn't missing but hidden, the right that the leader's user lacks.
+    """The fact as reported. If a missing topic is in fact hidden, name the ACL that the leader's user lacks.
 
     Args:
-        fact: About a group.
-        topics: Those of which the broker said that the user may not see them, whether they exist or not.
+        fact: A fact about a group.
+        topics: Topics that the broker does not authorize the user to describe, whether they exist or not.
     """
     if fact.kind != MISSING or fact.subject not in topics:
         return fact
@@ -76,7 +76,7 @@ def hidden(fact: Fact, topics: Collection[str]) -> Fact:
 
 
 def of_topics(group: Group) -> Iterable[Fact]:
-    """Subscribed topics of which there is nothing to assign."""
+    """Facts about subscribed topics that have no partitions to assign."""
     readers = Counter(member.topics for member in group.members)
     nothing = {topic for topics in readers for topic in topics if group.partitions.get(topic, 0) <= 0}
     missing = {topic for topic in nothing if topic not in group.partitions}
@@ -93,7 +93,7 @@ def of_topics(group: Group) -> Iterable[Fact]:
 
 
 def of_claims(claims: Claims) -> Iterable[Fact]:
-    """Claims that count for nothing."""
+    """Facts about dropped claims."""
     for kind, dropped, why in (
         ("claim-ghost", claims.nonexistent, "do not exist"),
         ("claim-unsubscribed", claims.unsubscribed, "are of topics it does not subscribe to"),

@@ -1,4 +1,4 @@
-"""A group as integers: members, topics and partitions are numbers, who owns what is one array."""
+"""A group as integers: members, topics and partitions are numbers, ownership is one array."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 UNASSIGNED = -1
-"""Owner index of a partition that nobody has."""
+"""Owner index of an unassigned partition."""
 
 
 def narrowed(numbers: NDArray[np.integer], end: int) -> NDArray[np.integer]:
-    """Numbers from -1 to below `end` in 16 bits where that suffices: NumPy sorts these by radix, stably and fast."""
+    """Cast numbers in [-1, end) to 16 bits if they fit: NumPy's stable radix sort is fast on these."""
     return numbers.astype(np.int16) if end <= 1 << 15 else numbers
 
 
 class Indexed:
-    """The numbers of a group's members, topics and partitions.
+    """Integer encoding of a group's members, topics and partitions.
 
     Args:
         group: The group.
 
     Attributes:
-        members: In an order that outlasts restarts (`order.lasting`); the index is the member's number.
+        members: Members in an order that survives restarts (`order.lasting`); the index is the member's number.
         lasting: Their lasting names, in that order.
-        topics: Those with partitions, in Java's string order.
+        topics: Topics with partitions, in Java's string order.
         number: topic -> its number.
-        first: int[T + 1], the position of each topic's partition 0; partition p of topic t is ``first[t] + p``.
-        subscriptions: The different ones.
-        subscription: int[M], number of each member's.
-        reads: bool[S, T], whether a subscription has a topic.
+        first: int[T + 1], the position of each topic's partition 0; partition p of topic t has position ``first[t] +
+            p``.
+        subscriptions: The distinct subscriptions.
+        subscription: int[M], the number of each member's subscription.
+        reads: bool[S, T], whether a subscription contains a topic.
 
-    Cost: O(M log M + T log T + size of the different subscriptions).
+    Cost: O(M log M + T log T + size of the distinct subscriptions).
     """
 
     def __init__(self, group: Group) -> None:
@@ -55,44 +56,44 @@ class Indexed:
         different = {subscription: s for s, subscription in enumerate(dict.fromkeys(topics))}
         self.subscription = np.array(list(map(different.__getitem__, topics)), np.int64)
         self.subscriptions = list(different)
-        reads = np.zeros((len(different), len(self.topics) + 1), bool)  # the last one for what is no topic
+        reads = np.zeros((len(different), len(self.topics) + 1), bool)  # the last column stands for unknown topics
         for subscription, row in zip(self.subscriptions, reads, strict=True):
             row[list(map(self.number.get, subscription, repeat(len(self.topics))))] = True
         self.reads = reads[:, :-1]
 
     @property
     def size(self) -> int:
-        """How many partitions there are."""
+        """Number of partitions."""
         return int(self.first[-1])
 
     def readers(self, key: Callable[[Member], Any]) -> tuple[Ints, list[Ints]]:
-        """Who subscribes to each topic, in an order of choice.
+        """The subscribers of each topic, in the order of a sort key.
 
         Args:
             key: Sort key of members.
 
         Returns:
-            int[M], the members' numbers in that order; and per topic the ascending places in it of its readers.
+            int[M], member numbers in that order; and per topic, the ascending indices of its subscribers in that array.
         """
         order = np.array(sorted(range(len(self.members)), key=lambda m: key(self.members[m])), np.int64)
         reads = self.reads[self.subscription[order]] if len(order) else np.zeros((0, len(self.topics)), bool)
         columns = [column.tobytes() for column in np.ascontiguousarray(self.reads.T)]
-        first = {column: t for t, column in reversed(list(enumerate(columns)))}  # topics with equal readers share them
+        first = {column: t for t, column in reversed(list(enumerate(columns)))}  # shared by topics with equal readers
         places = {column: np.flatnonzero(reads[:, t]) for column, t in first.items()}
         return order, [places[column] for column in columns]
 
     def topic_of(self) -> Ints:
-        """int[P], each position's topic."""
+        """int[P], the topic of each position."""
         return np.repeat(np.arange(len(self.topics)), np.diff(self.first))
 
     def names(self, positions: Ints) -> list[TopicPartition]:
-        """Topic-partitions of positions."""
+        """Topic-partitions at the given positions."""
         topic = np.searchsorted(self.first, positions, side="right") - 1
         ids = positions - self.first[topic]
         return [TopicPartition(self.topics[t], p) for t, p in zip(topic.tolist(), ids.tolist(), strict=True)]
 
     def assignment(self, owner: NDArray[np.integer]) -> Assignment:
-        """Names again.
+        """Convert an owner array to an assignment by name.
 
         Args:
             owner: int[P], member number or `UNASSIGNED` per position.
@@ -107,7 +108,7 @@ class Indexed:
         if not len(order):
             return assignment
         ids = order - self.first[topic[order]]
-        ids = np.arange(ids.max() + 1).astype(object)[ids].tolist()  # equal numbers are one object, not a million
+        ids = np.arange(ids.max() + 1).astype(object)[ids].tolist()  # equal numbers share one object
         run = owner[order].astype(np.int64) * len(self.topics) + topic[order]  # one list per member and topic
         start = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1])
         having, of = np.divmod(run[start], len(self.topics))

@@ -1,4 +1,4 @@
-"""The laws of an assignment; every breach with its witness. Knows no strategy: it judges anybody's assignment."""
+"""The laws of an assignment. Each violation has a witness. Independent of strategies: judges any assignment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .values import Group, Member, TopicPartition
 
 @dataclass(frozen=True)
 class Violation:
-    """One breach of one law.
+    """One violation of one law.
 
     Args:
         law: ``covered``, ``single-owner``, ``subscribed``, ``exists``, ``every-member``, ``known-member`` or
             ``hand-over``.
         members: The members involved, sorted.
-        partition: The topic-partition, where there is one.
-        text: What is wrong, in one sentence.
+        partition: The topic-partition, if there is one.
+        text: The violation in one sentence.
     """
 
     law: str
@@ -35,27 +35,28 @@ class Violation:
 def violations(
     group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], *, cooperative: bool = False
 ) -> list[Violation]:
-    """Every law that an assignment breaks.
+    """Find every violation of the laws by an assignment.
 
-    * ``every-member``, ``known-member``: exactly the group's members have an entry. The broker sends a member without
-      one zero bytes, which no client can decode.
-    * ``exists``, ``subscribed``, ``single-owner``: what is given exists, its owner subscribes to it and is alone.
-    * ``covered``: each partition of a topic that somebody subscribes to is given to somebody.
-    * ``hand-over`` (cooperative): a partition is not given away while the member with its newest claim, or any of
-      several equally new ones, still holds it. In return such a partition may stay uncovered for the round.
+    * ``every-member``, ``known-member``: exactly the group's members have an entry. The broker sends zero bytes to a
+      member without an entry, and no client can decode these.
+    * ``exists``, ``subscribed``, ``single-owner``: an assigned partition exists and has one owner, which subscribes to
+      its topic.
+    * ``covered``: each partition of a subscribed topic is assigned.
+    * ``hand-over`` (cooperative): a partition is not reassigned while the member with its newest claim, or any member
+      with an equally new one, still holds it. A withheld partition may stay uncovered for the round.
 
     Args:
-        group: What the leader knew.
+        group: The leader's input.
         assignment: member id -> topic -> partition ids.
-        cooperative: Judge one round of a cooperative rebalance; an assignment that is meant as final is judged without.
+        cooperative: Judge one round of a cooperative rebalance. Leave False for a final assignment.
 
     Returns:
-        Violations by law, then partition, then members; empty when the assignment is sound.
+        Violations by law, then partition, then members; empty if the assignment is valid.
 
     Cost: O(P log P + claims). Never raises.
     """
     members = {member.member_id: member for member in group.members}
-    claims = resolve(group if cooperative else Group((), {}))  # nobody claims anything
+    claims = resolve(group if cooperative else Group((), {}))  # an eager group has no claims to judge
     found: list[Violation] = []
     for member_id in members.keys() - assignment.keys():
         found.append(Violation("every-member", (member_id,), None, f"member {member_id!r} has no entry"))

@@ -1,11 +1,11 @@
-"""The options that members were made with, as they tell each other, and which of them hold where they differ.
+"""The options that members send each other, and the choice between them if they differ.
 
-Who leads may not know the options of others, yet the answer must be the same under any leader while a change of options
-rolls out. So options travel as a short text, and what holds follows from what was told alone.
+The leader may not know the other members' options, but during a rolling change of options every leader must compute the
+same assignment. So each member sends its options as a short text, and the choice depends on these texts alone.
 
-A member tells the options that are not at their defaults as JSON with sorted keys; nothing, if there are none, as other
-clients do. A text of more than `MOST` bytes is replaced by its digest, as each member's copy is in one record of the
-coordinator's log. Members that tell nothing don't vote: a group with other clients keeps its ``parity="java"``.
+A member sends its non-default options as JSON with sorted keys, or nothing if there are none, as other clients do. A
+text of more than `MOST` bytes is replaced by its digest, because one record of the coordinator's log contains the
+copies of all members. Members that send nothing don't vote: a group with other clients keeps its ``parity="java"``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any
 from .facts import Fact, some
 
 MOST = 512
-"""Bytes of options that travel: those of a thousand members fit into a record of a megabyte."""
+"""Maximum bytes of options per member: the options of a thousand members fit into a record of one megabyte."""
 DIGEST = "sha256:"
 
 
 def tell(options: Mapping[str, Any]) -> bytes:
-    """Options as they travel; b"" for none.
+    """Encode options for user data; b"" if there are none.
 
     Args:
-        options: JSON values by name, without those that are at their defaults.
+        options: JSON values by name, without the defaults.
     """
     if not options:
         return b""
@@ -35,10 +35,10 @@ def tell(options: Mapping[str, Any]) -> bytes:
 
 
 def read(told: bytes) -> Mapping[str, Any] | None:
-    """Options that a member told; None for a digest.
+    """Decode the options that a member sent; None for a digest.
 
     Raises:
-        ValueError: The bytes are neither.
+        ValueError: The bytes are neither JSON options nor a digest.
     """
     if len(told) > MOST:
         raise ValueError(f"{len(told):,} bytes, of {MOST} at most")
@@ -58,9 +58,9 @@ def differ(held: Mapping[bytes, Sequence[str]], winner: Mapping[str, Any], *, vo
     """The fact that members have different options.
 
     Args:
-        held: What was told -> the members that told it; `read` takes every key.
-        winner: The options that hold.
-        voted: Whether they hold as members told them, and not as the leader has them.
+        held: Encoded options -> the members that sent them; `read` accepts every key.
+        winner: The options in effect.
+        voted: Whether the members' votes decided, and not the leader's own options.
     """
     each = {told: (read(told) if told else {}) for told in sorted(held)}
     all_ = [options or {} for options in (*each.values(), winner)]

@@ -1,4 +1,4 @@
-"""The orders Kafka's Java client sorts names and members by; every member of a mixed group must agree on them."""
+"""The sort orders of Kafka's Java client for names and members. All members of a mixed group must agree on them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def static_first(member: Member) -> tuple[bool, bytes, bytes]:
 
 
 _STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""What the coordinator appends to a client id to make it a member id: a ``java.util.UUID``."""
+"""The suffix that the coordinator appends to a client id to make a member id: a ``java.util.UUID``."""
 
 _STAMP_LENGTH = 37
 
 
 def lasting_name(member: Member) -> str:
-    """What a member is still called after a restart: its instance id if it is static, else its client id.
+    """The name of a member that survives a restart: the instance id of a static member, else its client id.
 
-    The coordinator makes a dynamic member's id anew each time: client id, "-", UUID. Another id counts whole.
+    The coordinator builds the id of a dynamic member anew at each join: client id, "-", UUID. An id of another form is
+    used whole.
     """
     if member.instance_id is not None:
         return member.instance_id
@@ -43,9 +44,9 @@ def lasting_name(member: Member) -> str:
 
 
 def lasting(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
-    """Members in an order that outlasts restarts where lasting names differ, and these names.
+    """Members in an order that survives restarts if lasting names are distinct, and their lasting names.
 
-    Where names are equal, member ids decide; both in Java's string order.
+    Ties are broken by member id. Both use Java's string order.
     """
     names = list(map(lasting_name, members))
     keys: Sequence[Any] = names
@@ -58,7 +59,7 @@ def lasting(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
 
 
 def hash_code(name: str) -> int:
-    """Java's ``String.hashCode``, as 32 bits without a sign."""
+    """Java's ``String.hashCode`` as an unsigned 32-bit integer."""
     units = utf16(name)
     code = 0
     for i in range(0, len(units), 2):
@@ -67,13 +68,13 @@ def hash_code(name: str) -> int:
 
 
 def hash_order(names: Iterable[str]) -> list[str]:
-    """The order in which a Java ``HashMap`` lists its keys, put in as given (that matters inside a bucket alone)."""
+    """The iteration order of a Java ``HashMap``. The insertion order matters only within a bucket."""
     kept = list(dict.fromkeys(names))
     codes = [_spread(hash_code(name)) for name in kept]
     buckets = 16
     chains = Counter[int]()
     for i, code in enumerate(codes):
-        # Doubled when three quarters full; also when a chain gets its ninth key while there are less than 64 buckets.
+        # Double at a load of 3/4, or if a chain gets its ninth key while there are fewer than 64 buckets.
         chains[code % buckets] += 1
         if chains[code % buckets] > 8 and buckets < 64:
             buckets *= 2
@@ -88,24 +89,24 @@ class HashedSet:
     """Topic-partitions of one topic in the order of a Java ``HashSet``."""
 
     def __init__(self) -> None:
-        self._held: dict[TopicPartition, int] = {}  # in the order they came -> hash
+        self._held: dict[TopicPartition, int] = {}  # partition -> hash, in insertion order
         self._buckets = 16
 
     def __len__(self) -> int:
         return len(self._held)
 
     def add(self, partition: TopicPartition) -> None:
-        """Add one that is not in it."""
+        """Add a partition that is not in the set."""
         self._held[partition] = _spread((31 * (31 + partition.partition) + hash_code(partition.topic)) & 0xFFFFFFFF)
         if len(self._held) > self._buckets * 3 // 4:
             self._buckets *= 2
 
     def remove(self, partition: TopicPartition) -> None:
-        """Remove one; the buckets stay."""
+        """Remove a partition; the number of buckets does not shrink."""
         del self._held[partition]
 
     def first(self) -> TopicPartition:
-        """The one an iterator meets first."""
+        """The first partition in iteration order."""
         return min(self._held, key=lambda partition: self._held[partition] % self._buckets)
 
 

@@ -1,4 +1,4 @@
-"""What a group leader knows when it assigns: members, their subscriptions and claims, and the topics' partitions."""
+"""The input of a group leader: members, their subscriptions and claims, and the partitions of topics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from ...errors import ConfigError
 
 NO_GENERATION = -1
-"""Kafka's mark for "no generation": a member that was never assigned anything, or was fenced."""
+"""Kafka's mark for "no generation": the member was never assigned anything, or was fenced."""
 
 
 T = TypeVar("T")
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic; sorts by topic, then partition. Its text is ``topic-partition``, as in Java."""
+    """One partition of one topic. Sorts by topic, then partition. Its text is ``topic-partition``, as in Java."""
 
     topic: str
     partition: int
@@ -31,14 +31,14 @@ class TopicPartition(NamedTuple):
 
 
 class Partitions(Sequence[TopicPartition]):
-    """Topic-partitions in a fixed order, equal to the tuple of them, but compact: a million take a few MB.
+    """A compact sequence of topic-partitions, equal to the tuple of them: a million take a few MB.
 
     Args:
         topics: One name per run of partitions of one topic.
         counts: Length of each run.
-        ids: int[], the partition ids of all runs one after the other.
-        strange: How many topics were left out since nobody in the group subscribes to them.
-        beyond: How many partitions were left out since their topics have no partition with that id.
+        ids: int[], the partition ids of all runs in order.
+        strange: Number of topics left out because no member of the group subscribes to them.
+        beyond: Number of partitions left out because their ids do not exist.
     """
 
     __slots__ = ("beyond", "counts", "ids", "strange", "topics")
@@ -51,8 +51,8 @@ class Partitions(Sequence[TopicPartition]):
 
     @classmethod
     def of(cls, partitions: Iterable[tuple[str, int]]) -> Partitions:
-        """From topic-partitions one by one; itself, if it is compact already."""
-        # `isinstance` would ask the abstract base class, which takes longer than reading a small member.
+        """Convert from topic-partitions; returns the argument if it is a `Partitions` already."""
+        # `isinstance` would query the abstract base class, which takes longer than decoding a small member.
         if Partitions in type(partitions).__mro__:
             return partitions  # type: ignore[return-value]
         topics: list[str] = []
@@ -68,7 +68,7 @@ class Partitions(Sequence[TopicPartition]):
         return cls(topics, counts, np.array(ids, np.int64))
 
     def among(self, topics: Container[str]) -> Partitions:
-        """Those of some topics alone."""
+        """The partitions of the given topics."""
         stay = [topic in topics for topic in self.topics]
         if all(stay):
             return self
@@ -109,9 +109,9 @@ _NOTHING = Partitions.of(())
 
 
 class DictionaryEncoded(Sequence[T]):
-    """A sequence of a few distinct values, each stored once; Arrow's dictionary encoding.
+    """A sequence of few distinct values, each stored once, as in Arrow's dictionary encoding.
 
-    The racks of partitions are one: the same few brokers hold many partitions together.
+    Used for the racks of partitions: the same few brokers hold many partitions together.
 
     Args:
         values: The distinct values.
@@ -157,16 +157,16 @@ class Member:
     """One member as its JoinGroup request describes it.
 
     Args:
-        member_id: The id the coordinator gave it; unique in the group.
+        member_id: The id that the coordinator assigned; unique in the group.
         topics: Its subscription, any collection of topic names; duplicates do not matter.
         instance_id: ``group.instance.id`` of a static member (KIP-345), else None.
         rack: ``client.rack`` (KIP-881), else None.
-        owned: Topic-partitions it says it holds. A claim, not a fact: it may be stale, doubled or about partitions
-            that do not exist.
-        generation: The generation that gave it `owned`; `NO_GENERATION` when it has none.
+        owned: The topic-partitions it claims to hold. A claim may be stale, duplicated or about nonexistent
+            partitions.
+        generation: The generation that assigned `owned`, else `NO_GENERATION`.
 
     Raises:
-        ConfigError: `topics` is one string, or the id or rack is none.
+        ConfigError: `topics` is a single string, or the member id or rack has the wrong type.
     """
 
     member_id: str
@@ -203,7 +203,7 @@ class Member:
             "owned": _NOTHING if type(owned) is tuple and not owned else Partitions.of(owned),
             "generation": generation,
         }
-        object.__setattr__(self, "__dict__", fields)  # at once: one by one takes four times as long
+        object.__setattr__(self, "__dict__", fields)  # all fields at once: one by one takes four times as long
 
 
 @dataclass(frozen=True)
@@ -212,13 +212,13 @@ class Group:
 
     Args:
         members: In any order; no strategy's answer depends on it.
-        partitions: topic -> partition count. A subscribed topic that is missing here, or has 0, is assigned to nobody.
-        racks: topic -> per partition its replicas' racks (index = partition). Topics may be missing: racks unknown.
-        leaders: topic -> per partition its leader's rack, None where that is unknown. Topics may be missing.
+        partitions: topic -> partition count. A subscribed topic that is absent or has 0 partitions is not assigned.
+        racks: topic -> per partition its replicas' racks (index = partition). Absent topics have unknown racks.
+        leaders: topic -> per partition its leader's rack, or None if unknown. Topics may be absent.
 
     Raises:
-        ConfigError: Two members have one id, a partition count is no integer of 0 or above, or racks are strings where
-            sequences or collections of strings are due.
+        ConfigError: Two members have the same id, a partition count is not a non-negative integer, or racks are strings
+            where sequences or collections of strings are expected.
     """
 
     members: tuple[Member, ...]

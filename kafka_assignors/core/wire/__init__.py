@@ -1,1 +1,1 @@
-"""Kafka's bytes and ours: subscriptions, assignments, user data <-> values."""
+"""Codecs between Kafka's bytes and values: subscriptions, assignments, user data."""

@@ -1,8 +1,8 @@
-"""The bytes of all members at once: owners -> every member's assignment, every member's claims -> arrays.
+"""Codec for the bytes of all members at once: owners -> assignments, claims -> arrays.
 
-The formats are `protocol`'s. What one member at a time would take a Python object per topic and member, a million in a
-large group, is here a few passes over arrays. One trick serves both directions: a buffer is also seen as an array that
-has an element at *every* offset (`at_each`), so that one indexing operation reads or writes a field of all members.
+The formats are those of `protocol`. Decoding one member at a time creates a Python object per topic and member, a
+million in a large group; this module makes a few passes over arrays instead. Both directions view a buffer as an array
+that has an element at *every* offset (`at_each`), so one indexing operation reads or writes a field of all members.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from .protocol import VERSION, Reader, Subscription, beyond, decode_subscription
 Words = NDArray[np.uint64]
 
 _BLOCK = 1 << 16
-"""Partitions that are written, and runs that are read, in one pass; what it leaves is then still in cache."""
+"""Number of partitions written, or runs read, per pass, so that the intermediate arrays stay in cache."""
 
 
 def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memoryview]:
-    """Write every member's assignment: version 3, topics in Java's string order, ascending ids, no user data.
+    """Encode every member's assignment: version 3, topics in Java's string order, ascending ids, no user data.
 
     Args:
         indexed: The group as integers.
         owner: int[P], member number or `UNASSIGNED` per position.
 
     Returns:
-        member id -> bytes, in the group's order; slices of one buffer. An entry for every member.
+        member id -> bytes, in the group's order, with an entry for every member. The bytes are slices of one buffer.
 
     Raises:
-        WireError: A topic name longer than 32,767 bytes.
+        WireError: A topic name is longer than 32,767 bytes.
 
-    Cost: O(P + R + M) for R runs, a run being the partitions of one topic that one member gets; about 40 ns a run.
+    Cost: O(P + R + M) for R runs (the partitions of one topic that one member gets); about 40 ns per run.
     """
     names = [topic.encode() for topic in indexed.topics]
     longest = max(map(len, names), default=0)
@@ -65,7 +65,7 @@ def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memor
 
 
 def _blocks(share: Ints) -> Iterator[tuple[int, int]]:
-    """Cut the members where their partitions pass a multiple of `_BLOCK`: what a pass leaves is then still in cache."""
+    """Split the members where their cumulative partitions pass a multiple of `_BLOCK`."""
     cuts = np.searchsorted(share, np.arange(_BLOCK, share[-1], _BLOCK)).tolist()
     for low, high in pairwise([0, *dict.fromkeys(cuts), len(share) - 1]):
         if low < high:
@@ -75,7 +75,7 @@ def _blocks(share: Ints) -> Iterator[tuple[int, int]]:
 def _written(
     heads: Sequence[bytes], of: NDArray[np.integer], topic: Ints, ids: Ints, members: int
 ) -> tuple[memoryview, list[int]]:
-    """The assignments of some members, one behind the other, and their ends. Arrays by member, topic, partition id."""
+    """The concatenated assignments of some members, and their ends. Arrays: by member, topic, partition id."""
     begins = np.ones(len(of), bool)
     begins[1:] = (of[1:] != of[:-1]) | (topic[1:] != topic[:-1])
     begin = np.flatnonzero(begins)
@@ -85,7 +85,7 @@ def _written(
     head = length[topic]
     end = np.cumsum(head + 4 + 4 * count)
     runs = np.bincount(of, minlength=members)
-    # Each member's version and number of runs come before its runs, and 4 bytes for no user data behind them.
+    # Each member's runs follow its version and number of runs; 4 bytes for null user data follow the runs.
     ends = np.concatenate([[0], end])[np.cumsum(runs)] + 10 * np.arange(1, members + 1)
 
     out = np.empty(int(ends[-1]), np.uint8)
@@ -93,7 +93,7 @@ def _written(
     at_each(out, ">i2")[starts] = VERSION
     at_each(out, ">i4")[starts + 2] = runs
     at_each(out, ">i4")[ends - 4] = -1
-    at = end - 4 * count - 4 + (6 + 10 * of.astype(np.int64))  # of each run's count
+    at = end - 4 * count - 4 + (6 + 10 * of.astype(np.int64))  # offset of each run's count
     for size, alike in by_length(head):
         table = np.zeros(len(heads), f"V{size}")
         for t in np.flatnonzero(length == size).tolist():
@@ -101,20 +101,20 @@ def _written(
         at_each(out, table.dtype)[at[alike] - size] = table[topic[alike]]
     at_each(out, ">i8")[at] = (count << 32) + ids[begin]
     later = np.flatnonzero(~begins)
-    if len(later):  # the j-th partition of all, its run's first one being the b-th, lies 4 (j - b) further on
+    if len(later):  # partition j of a run that starts at partition b is at 4 (j - b)
         at_each(out, ">i4")[np.repeat(at + 4 - 4 * begin, count - 1) + 4 * later] = ids[later]
     return out.data, ends.tolist()
 
 
 def at_each(buffer: NDArray[np.uint8], dtype: DTypeLike) -> NDArray[Any]:
-    """The buffer as an array with an element of that type at each offset."""
+    """View the buffer as an array with an element of the given type at each offset."""
     size = np.dtype(dtype).itemsize
     each: NDArray[Any] = np.ndarray((max(0, len(buffer) - size + 1),), dtype, buffer, 0, (1,))
     return each
 
 
 def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]:
-    """Each different length, and where it is."""
+    """Each distinct length, and the indices that have it."""
     if not len(length):
         return
     if (length == length[0]).all():
@@ -127,18 +127,18 @@ def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]
 
 
 def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> list[tuple[Claimed, int] | None]:
-    """Read an array of (topic, partition ids) of each member.
+    """Decode an array of (topic, partition ids) of each member.
 
     Args:
         data: Each member's bytes.
-        at: Where in them the array begins.
-        known: The topics that matter. Claims of others are left out: their names are not even decoded.
+        at: Offset of the array in each member's bytes.
+        known: The relevant topics. Claims of other topics are left out without decoding their names.
 
     Returns:
-        Per member its claims and where they end; None where `protocol.Reader.partitions` would raise.
+        Per member its claims and the offset of their end; None if `protocol.Reader.partitions` would raise.
 
-    Cost: O(bytes); about 60 ns a run. All members' n-th runs are looked at in one step, those of the few members that
-    have many more than others one by one.
+    Cost: O(bytes); about 60 ns per run. Each step decodes the n-th run of all members. A few members with many more
+    runs than the others are decoded one by one.
     """
     sizes = np.array(list(map(len, data)), np.int64)
     joined = b"".join([*data, bytes(_PADDING)])
@@ -179,17 +179,17 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
 
 
 _TABLE = 1 << 15
-"""So many topics are told apart by a table, which takes long to make; others one by one."""
+"""Above this number of names, a lookup table identifies topics. It is slow to build, so fewer are compared singly."""
 
 _PADDING = 16
-"""Bytes behind the last member's, so that a field that is cut off there can be looked at."""
+"""Bytes appended after the last member's, so that a truncated field can be read."""
 
-_FEW = 32  # with so many members one step costs as much as one by one
+_FEW = 32  # with this number of members, a step costs as much as decoding one by one
 
 
 def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Where each run begins, where each member's array ends, and how many runs it has: -1 if it is malformed."""
-    limit = len(joined) - _PADDING + 1  # beyond every member's end
+    """Start of each run, end of each member's array, and its number of runs: -1 if it is malformed."""
+    limit = len(joined) - _PADDING + 1  # after every member's end
     inside = at + 4 <= end
     runs = np.where(inside, at_each(buffer, ">i4")[np.minimum(at, limit)], -1).astype(np.int64)
     runs[(6 * runs > end - at - 4) | (runs > limits.TOPICS)] = -1
@@ -226,18 +226,18 @@ def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tupl
 
 
 class _Names:
-    """Tells which of some names stands at an offset, for many offsets at once.
+    """Identifies the name at each of many offsets at once.
 
     Args:
-        names: Each once.
+        names: Distinct names.
     """
 
     def __init__(self, names: Sequence[bytes]) -> None:
         alike: dict[int, list[int]] = {}
         for i, name in enumerate(names):
             alike.setdefault(len(name), []).append(i)
-        # By length: the names' numbers, their words and their keys, by key; and how many bits to drop from a key to get
-        # its place in the last array, which says where in that order it should be. There it is nearly always.
+        # length -> the names' numbers, words and hash keys, sorted by key; the shift that maps a key to an index of the
+        # last array; and that array, which holds the expected position in the sorted order. It is nearly always right.
         self._tables: dict[int, tuple[Ints, list[Words], Words, np.uint64, Ints]] = {}
         for size, numbers in alike.items():
             table = np.frombuffer(b"".join(names[i] for i in numbers) + bytes(8), np.uint8)
@@ -250,7 +250,7 @@ class _Names:
             self._tables[size] = np.array(numbers)[order], words, key, shift, np.minimum(guess, len(numbers) - 1)
 
     def find(self, buffer: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
-        """The number of the name at each offset; -1 where there is none of them."""
+        """The number of the name at each offset; -1 if it is unknown."""
         found = np.full(len(at), -1)
         for size, here in by_length(length):
             if size not in self._tables:
@@ -267,7 +267,7 @@ class _Names:
 
 
 def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[Words]:
-    """Names of equal size as words of 8 bytes; the last one overlaps the one before it, or is filled up with zeros."""
+    """Names of equal size as 8-byte words; the last word overlaps the one before it, or is padded with zeros."""
     words = at_each(buffer, "<u8")
     if size < 8:
         return [words[at] & np.uint64((1 << 8 * size) - 1)]
@@ -275,7 +275,7 @@ def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[Words]:
 
 
 def _mixed(words: Sequence[Words]) -> Words:
-    """One word of several, its first bits depending on all of them; Knuth's multiplicative hashing."""
+    """Hash several words into one whose high bits depend on all of them (Knuth's multiplicative hashing)."""
     mixed: Words = words[0] * np.uint64(0x9E3779B97F4A7C15)
     for i, word in enumerate(words[1:], 1):
         mixed += word * np.uint64((0x9E3779B97F4A7C15 * (2 * i + 1) | 1) & 0xFFFFFFFFFFFFFFFF)
@@ -283,16 +283,16 @@ def _mixed(words: Sequence[Words]) -> Words:
 
 
 def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
-    """`protocol.decode_subscription` of each member; what they owned is read together.
+    """`protocol.decode_subscription` of each member; owned partitions are decoded together.
 
-    Members of a group mostly subscribe alike: their topics are compared as bytes, and share one tuple.
+    Members of a group mostly subscribe alike, so topics are compared as bytes, and equal ones share one tuple.
 
     Raises:
         WireError: Truncated or malformed bytes, or a version below 0.
     """
     read: list[Subscription] = []
     heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
-    holding: dict[int, int] = {}  # member -> where what it owns begins
+    holding: dict[int, int] = {}  # member -> offset of its owned partitions
     for m, each in enumerate(data):
         try:
             if beyond(len(each), int.from_bytes(each[2:6], "big")):
@@ -310,7 +310,7 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
             else:
                 raise ValueError
         except (ValueError, struct.error):
-            read.append(decode_subscription(each))  # which says what is wrong, or too much
+            read.append(decode_subscription(each))  # raises the exact error, or applies a limit
     if holding:
         known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
         found = claims([data[m] for m in holding], list(holding.values()), known)
@@ -327,7 +327,7 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
 
 
 def topics(data: Sequence[bytes]) -> frozenset[str]:
-    """All topics that members subscribe to; those of a subscription that `subscriptions` wouldn't read are left out."""
+    """All topics that members subscribe to, except those of subscriptions that `subscriptions` would not decode."""
     heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
     found: dict[int, tuple[str, ...]] = {}
     for each in data:
@@ -339,7 +339,7 @@ def topics(data: Sequence[bytes]) -> frozenset[str]:
 
 
 def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:
-    """Generation and rack of a subscription; raises ValueError or struct.error where it is malformed."""
+    """Generation and rack of a subscription. Raises ValueError or struct.error if it is malformed."""
     generation = _INT32(data, at)[0] if version >= 2 else NO_GENERATION
     if version < 3:
         return generation, None
@@ -355,11 +355,11 @@ def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:
 _INT16, _INT32 = struct.Struct(">h").unpack_from, struct.Struct(">i").unpack_from
 
 _HEADS = 64
-"""Subscriptions that begin with the same topic are compared; with so many at most, lest it be quadratic."""
+"""Maximum number of distinct subscriptions with the same first topic to compare with, which avoids quadratic cost."""
 
 
 def _topics(data: bytes, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[tuple[str, ...], int]:
-    """The topics of a subscription, those of an earlier one where the bytes are equal; and where they end."""
+    """The topics of a subscription and the offset of their end. Equal bytes share an earlier subscription's topics."""
     alike = heads.setdefault(data[2 : 8 + int.from_bytes(data[6:8], "big")], [])  # the count and the first topic
     for head, topics in alike:
         if data.startswith(head, 2):

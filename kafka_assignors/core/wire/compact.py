@@ -1,21 +1,21 @@
-"""What a member carries in user data under a name of our own: rack, instance id, generation and claims, in few bytes.
+"""User data under our own assignor names: rack, instance id, generation and claims in few bytes.
 
-The consumer protocol has places for these (subscription versions 1 to 3, JoinGroup version 5), but not every client
-shows them to its assignor: aiokafka hands over topics and user data alone. Java's names have user data of their own
-(`userdata`), so these bytes go with other names only.
+The consumer protocol has fields for these (subscription versions 1 to 3, JoinGroup version 5), but not every client
+passes them to its assignor: aiokafka passes only topics and user data. Java's names have their own user data
+(`userdata`), so this format is only used under other names.
 
 =========  ============================================================================================================
 bytes      what
 =========  ============================================================================================================
 1          version, 1; or 2 if the member has options
 4          CRC-32 of the rest, big endian
-2 + n      only in version 2: a length, big endian, and so many bytes of options (`options.tell`)
+2 + n      only in version 2: big-endian length n, then n bytes of options (`options.tell`)
 rest       deflate (RFC 1951) of: int32 size of a text; the text, JSON ``[rack, instance id, topic, …]``; varints
            (LEB128): generation + 1, then per topic its number of runs and per run the gap to the run before and the
            run's length - 1. A run is a range of partitions without a hole.
 =========  ============================================================================================================
 
-A newer version is not read: what it carries counts as not said, which is safe as claims only keep partitions in place.
+A newer version is ignored, as if the member had sent nothing. This is safe: claims only keep partitions in place.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from . import limits
 from .protocol import by_topic
 
 JAVAS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""Names that promise Java's bytes, so none of these."""
+"""Names that promise Java's bytes; the compact format is not allowed under them."""
 VERSION = 2
 RECORD_LIMIT = 1_000_000
-"""Bytes. All members' subscriptions and assignments are one record of ``__consumer_offsets``, and a broker takes
-1,048,588 by default (``message.max.bytes``): beyond it, no rebalance of the group can complete."""
+"""Bytes. The subscriptions and assignments of all members are one record of ``__consumer_offsets``. A broker accepts
+1,048,588 bytes by default (``message.max.bytes``); above this limit, no rebalance of the group can complete."""
 LIMIT_TEXT = "a broker stores 1,048,588 for a whole group by default (message.max.bytes)"
 
 Ints = NDArray[np.int64]
@@ -46,14 +46,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Carried:
-    """What a member says of itself.
+    """The decoded user data of a member.
 
     Args:
-        owned: Topic-partitions it holds.
-        generation: Generation that gave it `owned`; `NO_GENERATION` when it has none.
+        owned: The topic-partitions it claims to hold.
+        generation: Generation that assigned `owned`, else `NO_GENERATION`.
         rack: Its rack, or None.
         instance_id: Its ``group.instance.id``, or None.
-        garbage: Why the bytes could not be read, "" when they could. Garbage says nothing.
+        garbage: Why the bytes could not be decoded, "" if they could. All other fields are then empty.
     """
 
     owned: Sequence[TopicPartition] = ()
@@ -70,20 +70,20 @@ def encode(
     instance_id: str | None = None,
     told: bytes = b"",
 ) -> bytes:
-    """Write user data; partitions that are named twice once.
+    """Encode user data. Duplicate partitions are written once.
 
     Args:
-        owned: Topic-partitions the member holds.
-        generation: Generation that gave it `owned`.
+        owned: Topic-partitions that the member holds.
+        generation: Generation that assigned `owned`.
         rack: Its rack, or None.
         instance_id: Its ``group.instance.id``, or None.
         told: The member's options, as `options.tell` returns them.
 
     Returns:
-        Bytes: less than one per partition where partitions are contiguous, about one and a half where they are not.
+        Bytes: less than one per partition if partitions are contiguous, else about one and a half.
 
     Raises:
-        WireError: A partition or generation out of range.
+        WireError: A partition or generation is out of range.
 
     Cost: O(owned log owned).
     """
@@ -103,10 +103,10 @@ def encode_within(
     instance_id: str | None,
     told: bytes = b"",
 ) -> tuple[bytes, str]:
-    """`encode`, without the claims where no broker would store them.
+    """`encode`, but without the claims if they would exceed the size that a broker stores.
 
     Returns:
-        The user data, and why they claim nothing; "" when they are complete.
+        The user data, and why the claims are missing; "" if they are complete.
     """
     data = encode(owned, generation, rack, instance_id, told)
     if len(data) <= RECORD_LIMIT:
@@ -116,12 +116,12 @@ def encode_within(
 
 
 def options(data: bytes) -> bytes:
-    """The options in user data of any origin; b"" for none. Never raises."""
+    """The options in user data of any origin; b"" if there are none. Never raises."""
     return _split(data)[0] if data[:1] == b"\2" else b""
 
 
 def _split(data: bytes) -> tuple[bytes, bytes | None]:
-    """Options and packed rest of user data of a known version; no rest where they are not ours, or damaged."""
+    """Split user data into options and the packed rest. The rest is None if the bytes are foreign or damaged."""
     rest = data[5:]
     if not 1 <= data[0] <= VERSION or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
         return b"", None
@@ -130,12 +130,12 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 
 
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
-    """Read user data of any origin. Never raises; None and empty bytes say nothing.
+    """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
     Args:
         data: The user data.
-        partitions: topic -> partition count. Claims of other topics, and of partitions beyond the count, are left out
-            before they are spelled out: a few bytes may claim billions.
+        partitions: topic -> partition count. Claims of other topics or of partitions beyond the count are left out
+            before they are expanded, because a few bytes may claim billions.
 
     Cost: O(bytes unpacked + partitions claimed that exist), both bounded by `limits`.
     """
@@ -147,7 +147,7 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
         return Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged")
     try:
         return _read(body, partitions)
-    except (ValueError, IndexError, RecursionError, zlib.error) as error:  # a right checksum over wrong content
+    except (ValueError, IndexError, RecursionError, zlib.error) as error:  # valid checksum over invalid content
         return Carried(garbage=f"{len(data)} bytes of user data cannot be read: {error}")
 
 
@@ -158,7 +158,7 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
         raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
     end = 4 + int.from_bytes(content[:4], "big")
     text = content[4:end]
-    if text.count(b",") > limits.TOPICS:  # every value of a list has a comma
+    if text.count(b",") > limits.TOPICS:  # a list has a comma between values
         raise ValueError(f"claims of more than {limits.TOPICS:,} topics")
     names = json.loads(text.decode())
     if not (isinstance(names, list) and len(names) >= 2 and all(isinstance(name, str) for name in names[2:])):
@@ -172,7 +172,7 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
 
 
 def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]) -> Partitions:
-    """The claims that stand in the numbers behind the first one, without those that are left out."""
+    """The claims encoded in the numbers after the first one, without unknown topics and partitions."""
     known: list[str] = []
     heads, runs = [], []
     at = 1
@@ -180,7 +180,7 @@ def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]
     for topic in topics:
         count = int(numbers[at])
         if topic in partitions:
-            # No run is empty, so that one with a number beyond the partition count holds nothing that exists.
+            # No run is empty, so a topic with more runs than its partition count claims no existing partition.
             exist = min(count, max(partitions[topic], 0))
             known.append(topic)
             heads.append(at + 1)
@@ -196,7 +196,7 @@ def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]
     length = numbers[run]
     length += 1
     end += length
-    np.cumsum(end, out=end)  # of all topics; a topic's own begins where the one before it ends
+    np.cumsum(end, out=end)  # over all topics; a topic's own ends start at the end of the topic before
     last = np.cumsum(each)
     end -= np.repeat(np.concatenate([[0], end])[last - each], each)
     if len(end) and end.max() > 1 << 31:
@@ -215,7 +215,7 @@ def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]
 
 
 def _ranges(start: Ints, count: Ints, step: int) -> Ints:
-    """Numbers from each start, so many of them, so far apart."""
+    """Concatenated ranges, each given by its start and count, with a common step."""
     ends = np.cumsum(count)
     numbers: Ints = np.arange(0, step * int(count.sum()), step)
     numbers += np.repeat(start - step * (ends - count), count)
@@ -223,7 +223,7 @@ def _ranges(start: Ints, count: Ints, step: int) -> Ints:
 
 
 def _runs(ids: Ints) -> Ints:
-    """Ascending partition ids of one topic as the numbers that stand for them."""
+    """Encode the ascending partition ids of one topic as runs."""
     first = np.flatnonzero(np.concatenate([[True], np.diff(ids) > 1]))
     starts, ends = ids[first], ids[np.append(first[1:], len(ids)) - 1]
     gaps = starts - np.concatenate([[0], ends[:-1] + 1])
@@ -231,7 +231,7 @@ def _runs(ids: Ints) -> Ints:
 
 
 def _varints(values: Ints) -> bytes:
-    """Numbers as LEB128: seven bits a byte, the lowest first, the high bit set where more follow."""
+    """Encode numbers as LEB128: seven bits per byte, lowest first; the high bit means that more bytes follow."""
     if len(values) and not (values.min() >= 0 and values.max() < 1 << 35):
         raise WireError(f"partitions and generations are 0 to 2,147,483,647, not {values.min()} to {values.max()}")
     size = np.ones(len(values), np.int64)
@@ -247,7 +247,7 @@ def _varints(values: Ints) -> bytes:
 
 
 def _numbers(data: bytes) -> Ints:
-    """The numbers of some LEB128."""
+    """Decode LEB128 numbers."""
     each = np.frombuffer(data, np.uint8)
     last = np.flatnonzero(each < 0x80)
     if not len(last) or last[-1] != len(each) - 1:
@@ -263,7 +263,7 @@ def _numbers(data: bytes) -> Ints:
     long = np.flatnonzero(size > 1)
     last, size = last[long], size[long]
     some = np.zeros(len(long), np.int64)
-    for k in range(int(size.max())):  # from a number's last byte, the highest bits, to its first
+    for k in range(int(size.max())):  # from a number's last byte (its highest bits) to its first
         has = np.flatnonzero(size > k)
         some[has] |= (each[last[has] - k] & 0x7F).astype(np.int64) << 7 * (size[has] - 1 - k)
     values[long] = some

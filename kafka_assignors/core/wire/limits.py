@@ -1,22 +1,22 @@
-"""How much of what one member sends its leader reads: a leader that computes sends no heartbeats, and loses its group.
+"""Limits on the data that a leader reads per member: a leader that computes too long sends no heartbeats and is fenced.
 
-What is beyond a limit claims nothing, and is told as a fact. A broker stores 1,048,588 bytes for a whole group by
-default (``message.max.bytes``), so that only groups of brokers with another setting can come near.
+Data beyond a limit claims nothing and is reported as a fact. By default a broker stores at most 1,048,588 bytes per
+group (``message.max.bytes``), so only groups on brokers with a higher setting can reach these limits.
 """
 
 from __future__ import annotations
 
 SUBSCRIPTION_BYTES = 1 << 23
-"""A longer subscription is not read; its member is assigned nothing."""
+"""Bytes. A longer subscription is ignored, and its member is assigned nothing."""
 
 TOPICS = 50_000
-"""A subscription to more topics is not read; claims that list more topics are not read."""
+"""A subscription to more topics, or claims that list more topics, are ignored."""
 
 PARTITIONS = 1 << 20
-"""Claims of more partitions of the group's topics are not read."""
+"""Claims of more partitions of the group's topics are ignored."""
 
 UNKNOWN_PARTITIONS = 100_000
-"""Of a topic that the leader's metadata do not have, claims of larger partition ids are not believed."""
+"""If the leader's metadata lack a topic, claims of partition ids above this are ignored."""
 
 UNPACKED_BYTES = 3 << 20
-"""Claims that were compressed and take more are not read; a million partitions, each a run of its own, take 2 MB."""
+"""Bytes. Claims that decompress to more are ignored; a million partitions in a million runs take 2 MB."""

@@ -1,7 +1,7 @@
-"""The bytes members and leader exchange: ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0-3.
+"""The consumer protocol's bytes: ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0-3.
 
 All integers are big endian. A string is int16 length + UTF-8, bytes are int32 length + content, an array is int32 count
-+ elements; length -1 stands for null where null is allowed.
++ elements. Length -1 means null in nullable fields.
 
 =============  =====================================================================================================
 subscription   int16 version, topics [string], user data bytes?, (1+) owned [topic string, [int32 partition]],
@@ -9,7 +9,7 @@ subscription   int16 version, topics [string], user data bytes?, (1+) owned [top
 assignment     int16 version, partitions [topic string, [int32 partition]], user data bytes?
 =============  =====================================================================================================
 
-A later version may only append fields, so every version above 3 is read as version 3 and what follows is ignored.
+A later version may only append fields, so a version above 3 is decoded as version 3 and the rest is ignored.
 
 Source: KIP-429 (owned), KIP-792 (generation), KIP-881 (rack); apache/kafka 4.3.0
 ``clients/src/main/resources/common/message/ConsumerProtocol{Subscription,Assignment}.json``, ``ConsumerProtocol.java``.
@@ -31,19 +31,19 @@ from ..group.order import utf16
 from . import limits
 
 VERSION = 3
-"""The newest version this codec writes, and the one newer bytes are read as."""
+"""The newest version that this codec encodes. Newer versions are decoded as this one."""
 
 
 class Subscription(NamedTuple):
-    """What one member says when it joins.
+    """The subscription that a member sends when it joins.
 
     Args:
-        topics: Topic names it subscribes to.
+        topics: Topic names.
         user_data: The assignor's own bytes, or None.
-        owned: Topic-partitions it holds; empty below version 1.
-        generation: Generation that gave it `owned`; `NO_GENERATION` below version 2.
+        owned: Topic-partitions that it claims to hold; empty below version 1.
+        generation: Generation that assigned `owned`; `NO_GENERATION` below version 2.
         rack: Its ``client.rack``; None below version 3.
-        unread: Why not all of it was read (`limits`), "" when it was.
+        unread: Why a part was ignored (`limits`), "" if nothing was.
     """
 
     topics: tuple[str, ...]
@@ -56,7 +56,7 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True)
 class AssignedPartitions:
-    """What the leader gives one member.
+    """The assignment that the leader sends to one member.
 
     Args:
         partitions: topic -> partition ids.
@@ -68,10 +68,10 @@ class AssignedPartitions:
 
 
 def encode_subscription(subscription: Subscription, version: int = VERSION) -> bytes:
-    """Write a subscription in the given version (0-3), topics and owned partitions sorted as Java sorts them.
+    """Encode a subscription in the given version (0-3), topics and owned partitions sorted as Java sorts them.
 
     Raises:
-        WireError: An unknown version, or a name longer than 32,767 bytes.
+        WireError: The version is unknown, or a name is longer than 32,767 bytes.
     """
     if not 0 <= version <= VERSION:
         raise WireError(f"cannot write subscription version {version}; known: 0 to {VERSION}")
@@ -89,7 +89,7 @@ def encode_subscription(subscription: Subscription, version: int = VERSION) -> b
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Read a subscription of any version; fields that its version lacks have their defaults (or `limits` leave unread).
+    """Decode a subscription of any version. Fields that the version lacks or that exceed `limits` have defaults.
 
     Raises:
         WireError: Truncated or malformed bytes, or a version below 0.
@@ -109,11 +109,11 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def beyond(size: int, topics: int) -> str:
-    """Why a subscription of so many bytes and topics is not read, "" when it is.
+    """Why a subscription of this size is ignored, "" if it is not.
 
     Args:
-        size: In bytes; where somebody else decoded it, that of its user data.
-        topics: How many it names.
+        size: In bytes; if the client decoded the subscription, the size of its user data.
+        topics: Number of topics.
     """
     if size > limits.SUBSCRIPTION_BYTES:
         most = f"sent a subscription of {size:,} bytes; {limits.SUBSCRIPTION_BYTES:,}"
@@ -125,17 +125,17 @@ def beyond(size: int, topics: int) -> str:
 
 
 def owns_beyond(topics: int) -> str:
-    """Why what a member owns of so many topics is not read, "" when it is."""
+    """Why owned partitions of this number of topics are ignored, "" if they are not."""
     if topics <= limits.TOPICS:
         return ""
     return f"owns partitions of {topics:,} topics; {limits.TOPICS:,} are read at most: they are ignored"
 
 
 def encode_assignment(assigned: AssignedPartitions, version: int = VERSION) -> bytes:
-    """Write an assignment in the given version (0-3), topics in the mapping's order.
+    """Encode an assignment in the given version (0-3), topics in the mapping's order.
 
     Raises:
-        WireError: An unknown version, or a name longer than 32,767 bytes.
+        WireError: The version is unknown, or a name is longer than 32,767 bytes.
     """
     if not 0 <= version <= VERSION:
         raise WireError(f"cannot write assignment version {version}; known: 0 to {VERSION}")
@@ -143,10 +143,10 @@ def encode_assignment(assigned: AssignedPartitions, version: int = VERSION) -> b
 
 
 def decode_assignment(data: bytes) -> AssignedPartitions:
-    """Read an assignment of any version. A topic that is listed twice gets both lists.
+    """Decode an assignment of any version. If a topic appears twice, its lists are joined.
 
     Raises:
-        WireError: Truncated or malformed bytes (zero bytes too: a leader that forgot the member sends those).
+        WireError: Truncated or malformed bytes, including zero bytes, which a leader that forgot the member sends.
     """
     reader = Reader(data, "assignment")
     reader.version()
@@ -157,7 +157,7 @@ def decode_assignment(data: bytes) -> AssignedPartitions:
 
 
 def by_topic(partitions: Collection[tuple[str, int]]) -> dict[str, list[int]]:
-    """Topic-partitions as topic -> ascending partition ids, topics in Java's string order."""
+    """Group topic-partitions as topic -> ascending partition ids, topics in Java's string order."""
     grouped: dict[str, list[int]] = {}
     for topic, partition in partitions:
         grouped.setdefault(topic, []).append(partition)
@@ -165,7 +165,7 @@ def by_topic(partitions: Collection[tuple[str, int]]) -> dict[str, list[int]]:
 
 
 def encode_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
-    """An array of (topic, partition ids), as subscriptions, assignments and sticky user data carry it."""
+    """Encode an array of (topic, partition ids), as used in subscriptions, assignments and sticky user data."""
     out = bytearray(struct.pack(">i", len(partitions)))
     for topic, ids in partitions.items():
         out += _string(topic) + struct.pack(f">i{len(ids)}i", len(ids), *ids)
@@ -184,19 +184,19 @@ def _bytes(value: bytes | None) -> bytes:
 
 
 class Reader:
-    """Takes Kafka's primitive types off the front of some bytes.
+    """Reads Kafka's primitive types from bytes, front to back.
 
     Args:
         data: The bytes.
-        what: What they should be; named in errors.
-        offset: Where to start.
+        what: Name of the structure for errors.
+        offset: Start offset.
     """
 
     def __init__(self, data: bytes, what: str, offset: int = 0) -> None:
         self.data, self.what, self.offset = data, what, offset
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes."""
+        """Read `size` bytes."""
         chunk = self.data[self.offset : self.offset + size]
         if len(chunk) != size:
             raise WireError(
@@ -207,27 +207,27 @@ class Reader:
         return chunk
 
     def int16(self) -> int:
-        """The next 2 bytes."""
+        """Read a 16-bit integer."""
         return int.from_bytes(self.take(2), "big", signed=True)
 
     def int32(self) -> int:
-        """The next 4 bytes."""
+        """Read a 32-bit integer."""
         return int.from_bytes(self.take(4), "big", signed=True)
 
     def version(self) -> int:
-        """A leading version; what is newer than ours reads as ours."""
+        """Read a leading version; a newer one becomes ours."""
         version = self.int16()
         if version < 0:
             raise WireError(f"{self.what} has version {version}, below 0")
         return min(version, VERSION)
 
     def ahead(self, element_size: int) -> int:
-        """The length of the next array, which is not taken; 0 where there is none that `count` would accept."""
+        """Length of the next array, without reading it; 0 if `count` would reject it."""
         count = int.from_bytes(self.data[self.offset : self.offset + 4], "big")
         return count if count * element_size <= len(self.data) - self.offset - 4 else 0
 
     def count(self, element_size: int) -> int:
-        """The length of an array whose elements take `element_size` bytes or more each."""
+        """Read the length of an array whose elements take at least `element_size` bytes each."""
         count = self.int32()
         if count < 0 or count * element_size > len(self.data) - self.offset:
             raise WireError(
@@ -237,14 +237,14 @@ class Reader:
         return count
 
     def string(self) -> str:
-        """A string that may not be null."""
+        """Read a string that may not be null."""
         value = self.string_or_none()
         if value is None:
             raise WireError(f"{self.what} has null for a name at offset {self.offset - 2}")
         return value
 
     def string_or_none(self) -> str | None:
-        """A string or null."""
+        """Read a nullable string."""
         size = self.int16()
         if size < 0:
             return None
@@ -254,17 +254,17 @@ class Reader:
             raise WireError(f"{self.what} has a name that is not UTF-8 at offset {self.offset - size}") from error
 
     def strings(self) -> tuple[str, ...]:
-        """An array of strings."""
+        """Read an array of strings."""
         data, found = self.data, []
         count = self.count(2)
         at, limit = self.offset, len(self.data)
-        for _ in range(count):  # a leader of many members that subscribe to different topics comes here often
+        for _ in range(count):  # hot if many members subscribe to different topics
             try:
                 end = at + 2 + (data[at] << 8 | data[at + 1])
                 if data[at] > 0x7F or end > limit:
                     raise ValueError
                 found.append(_name(data[at + 2 : end]))
-            except (ValueError, IndexError):  # say precisely what is wrong
+            except (ValueError, IndexError):  # raise the exact error
                 self.offset = at
                 self.string()
                 raise AssertionError from None
@@ -273,18 +273,18 @@ class Reader:
         return tuple(found)
 
     def bytes_or_none(self) -> bytes | None:
-        """Bytes or null."""
+        """Read nullable bytes."""
         size = self.int32()
         return None if size < 0 else bytes(self.take(size))
 
     def partitions(self) -> Partitions:
-        """An array of (topic, partition ids), of up to `limits.TOPICS` topics."""
+        """Read an array of (topic, partition ids), at most `limits.TOPICS` topics."""
         data, topics, counts, ids = self.data, [], [], []
         if (many := self.ahead(6)) > limits.TOPICS:
             raise WireError(f"{self.what} lists {many:,} topics; {limits.TOPICS:,} are read at most")
         runs = self.count(6)
         at = self.offset
-        for _ in range(runs):  # a leader of a large group comes here a million times: no calls but one
+        for _ in range(runs):  # runs a million times in a large group: a single call inside
             start = at + 2 + int.from_bytes(data[at : at + 2], "big")
             count = int.from_bytes(data[start : start + 4], "big")
             end = start + 4 + 4 * count
@@ -292,7 +292,7 @@ class Reader:
                 if end > len(data) or start - at > 0x8001:
                     raise ValueError
                 topics.append(_name(data[at + 2 : start]))
-            except ValueError:  # say precisely what is wrong
+            except ValueError:  # raise the exact error
                 self.offset = at
                 self.string()
                 self.take(4 * self.count(4))
@@ -306,5 +306,5 @@ class Reader:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _name(encoded: bytes) -> str:
-    """One string object for all members that name a topic."""
+    """Decode a topic name; all members share one string object per name."""
     return encoded.decode()

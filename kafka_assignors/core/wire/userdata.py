@@ -1,16 +1,17 @@
-"""Claims <-> the user data of the sticky assignors. A codec, nothing else: whether a claim is true, others decide.
+"""Codec between claims and the user data of the sticky assignors. Does not judge whether a claim is true.
 
 ======================  ==============================================================================================
 sticky V1               [topic string, [int32 partition]], int32 generation; no version in front
 sticky V0               the same without the generation (before Kafka 2.3)
-kafka-python's          int16 version, then V0 or V1 of that number; nobody else reads it, we do
+kafka-python's          int16 version, then V0 or V1 as that says; no other client decodes it, we do
 cooperative-sticky      int32 generation; the partitions are in the subscription itself
 ======================  ==============================================================================================
 
-A member with options (`options`) tells them beside: under ``sticky`` the array begins with a topic of no partitions
-whose name is ``options:`` and the text; ``cooperative-sticky`` has that name behind the generation. Without options the
-bytes are Java's. Other clients go over both: they find no partition to claim in the one, and Java, librdkafka,
-franz-go and Sarama (which refuses longer user data under ``sticky``) read no further in the other.
+A member with options (`options`) also sends these: under ``sticky`` the array begins with a topic without partitions
+whose name is ``options:`` and the text; under ``cooperative-sticky`` that name follows the generation. Without options
+the bytes are Java's. Other clients ignore both: under ``sticky`` they find no partition to claim; under
+``cooperative-sticky`` Java, librdkafka, franz-go and Sarama (which rejects longer user data under ``sticky``) stop
+after the generation.
 
 Source: KIP-54, KIP-341; ``StickyAssignor.java``, ``CooperativeStickyAssignor.java`` of apache/kafka 4.3.0;
 kafka-python 3.0.12 ``coordinator/assignors/sticky/user_data.py``.
@@ -29,12 +30,12 @@ from .protocol import Reader, by_topic, encode_partitions
 
 
 class Claim(NamedTuple):
-    """What a member says it holds.
+    """The partitions that a member claims to hold.
 
     Args:
         owned: Topic-partitions.
-        generation: Generation that gave them; `NO_GENERATION` when not told.
-        garbage: Why the bytes could not be read, "" when they could. Garbage claims nothing.
+        generation: Generation that assigned them; `NO_GENERATION` if absent.
+        garbage: Why the bytes could not be decoded, "" if they could. Garbage claims nothing.
     """
 
     owned: Sequence[TopicPartition] = ()
@@ -44,19 +45,19 @@ class Claim(NamedTuple):
 
 _NOTHING = Claim()
 _MARK = b"options:"
-"""No topic's name has a colon."""
+"""A topic name cannot contain a colon."""
 
 
 def encode_sticky(owned: Collection[tuple[str, int]], generation: int, told: bytes = b"") -> bytes:
-    """Write sticky user data V1, topics in Java's string order (Java itself writes them in hash order).
+    """Encode sticky user data V1, topics in Java's string order (Java itself uses hash order).
 
     Args:
         owned: Topic-partitions.
-        generation: Generation that gave them.
+        generation: Generation that assigned them.
         told: Options, as `options.tell` returns them.
 
     Raises:
-        WireError: A topic name longer than 32,767 bytes.
+        WireError: A topic name is longer than 32,767 bytes.
     """
     claims = encode_partitions(by_topic(owned))
     if told:
@@ -66,7 +67,7 @@ def encode_sticky(owned: Collection[tuple[str, int]], generation: int, told: byt
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:
-    """The options in sticky user data, and the user data without them."""
+    """Split sticky user data into options and the rest."""
     end = 6 + int.from_bytes(data[4:6], "big")
     if data[6:14] != _MARK or data[end : end + 4] != bytes(4):
         return b"", data
@@ -75,10 +76,10 @@ def _split(data: bytes) -> tuple[bytes, bytes]:
 
 
 def decode_sticky(data: bytes | None) -> Claim:
-    """Read sticky user data in any of its forms; None and empty bytes claim nothing. Never raises.
+    """Decode sticky user data in any format. None and empty bytes claim nothing. Never raises.
 
-    The form is not written in the bytes, so it is the one that uses them up exactly. Failing that, V1 with bytes left
-    over: a later version may append fields, and Java reads it so.
+    The bytes do not name their format, so we take the one that consumes them exactly. If none does, we decode V1 with
+    trailing bytes, as Java does, because a later version may append fields.
     """
     if not data:
         return Claim()
@@ -98,7 +99,7 @@ def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> lis
 
     Args:
         data: Each member's user data.
-        known: Topics that they are likely to name.
+        known: Topics that they probably name.
     """
     claims = [_NOTHING] * len(data)
     telling = [(m, _split(each)[1]) for m, each in enumerate(data) if each]
@@ -125,12 +126,12 @@ def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None,
 
 
 def encode_cooperative(generation: int, told: bytes = b"") -> bytes:
-    """Write cooperative-sticky user data; `told` as in `encode_sticky`."""
+    """Encode cooperative-sticky user data; `told` as in `encode_sticky`."""
     return struct.pack(">i", generation) + (_MARK + told if told else b"")
 
 
 def decode_cooperative(data: bytes | None) -> Claim:
-    """Read cooperative-sticky user data: a claim with a generation alone. Never raises."""
+    """Decode cooperative-sticky user data, which holds only a generation. Never raises."""
     if not data:
         return Claim()
     if len(data) < 4:
@@ -139,11 +140,11 @@ def decode_cooperative(data: bytes | None) -> Claim:
 
 
 def options(name: str, data: bytes | None) -> bytes:
-    """What a member's user data under an assignor's name tells of its options; b"" for nothing. Never raises."""
+    """The options in a member's user data under an assignor name; b"" if there are none. Never raises."""
     if not data or name in ("range", "roundrobin"):
         return b""
     if name == "sticky":
         return _split(data)[0]
-    if name == "cooperative-sticky":  # librdkafka sends what ``sticky`` sends
+    if name == "cooperative-sticky":  # librdkafka sends the format of ``sticky``
         return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""
     return weighted.options(data) if name == "weighted" else compact.options(data)

@@ -1,21 +1,23 @@
-"""What a member carries in user data: its claims, its capacity, and the weights that it knows.
+"""User data of the weighted strategy: a member's claims, its capacity, and the weights it knows.
 
 =========  ============================================================================================================
 bytes      what
 =========  ============================================================================================================
 1          version, 1
 4          CRC-32 of the rest, big endian
-4 + n      a length, big endian, and `compact`'s user data: rack, instance id, options and claims
+4 + n      big-endian length n, then n bytes of `compact`'s user data: rack, instance id, options and claims
 rest       deflate (RFC 1951) of: float64 capacity and float64 `top`, big endian; int32 size of a text; the text, JSON
            ``[topic, …]``; varints as in `compact`, per topic its number of runs of partitions, and the runs; a byte per
            partition, its weight
 =========  ============================================================================================================
 
-A weight is a byte: 0 is unknown, 255 is `top`, and each step below is a sixteenth of an octave (4.4 %). So it is told
-within 2.2 %, over sixteen octaves; what is lighter counts as the lightest. Works are sums of many, whose errors cancel.
+A weight is one byte: 0 is unknown, 255 is `top`, and each step below is a sixteenth of an octave (4.4 %). The error is
+at most 2.2 % over sixteen octaves; lighter weights are clamped to the lightest. Works are sums of many weights, whose
+errors cancel.
 
-A member tells the weights of what it owns, and as many others as take `OTHERS` bytes: members that start have nothing
-yet, and what nobody owns must be known to whoever leads. A new leader so knows all that the old one knew.
+A member sends the weights of the partitions it owns, and as many others as fit in `OTHERS` bytes: members that start
+own nothing yet, and the leader must also know the weights of unowned partitions. So a new leader knows what the old one
+knew.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ Floats = NDArray[np.float64]
 
 VERSION = 1
 STEPS = 16
-"""Of a weight's byte, to an octave."""
+"""Steps of a weight's byte per octave."""
 OTHERS = 4_000
-"""Weights of partitions that a member doesn't own: those of two hundred members stay below a broker's limit."""
+"""Bytes for weights of partitions that a member does not own: those of 200 members stay below a broker's limit."""
 _HEAD = struct.Struct(">dd")
 
 
 @dataclass(frozen=True)
 class Carried:
-    """What a member says.
+    """The decoded user data of a member.
 
     Args:
         said: Claims, generation, rack, instance id; garbage.
@@ -63,11 +65,11 @@ class Carried:
 
 
 def encode(claims: bytes, capacity: float, weights: Mapping[str, tuple[Ints, Floats]]) -> bytes:
-    """Write user data.
+    """Encode user data.
 
     Args:
-        claims: `compact.encode`'s.
-        capacity: The member's.
+        claims: Bytes from `compact.encode`.
+        capacity: The member's capacity.
         weights: topic -> ascending partition ids, and their weights; NaN is unknown.
     """
     topics = sorted((topic for topic, (ids, _) in weights.items() if len(ids)), key=utf16)
@@ -90,12 +92,12 @@ def _codes(values: Floats, top: float) -> Any:
 
 def _values(codes: Any, top: float) -> Floats:
     values = top * np.exp2((codes.astype(np.float64) - 255) / STEPS)
-    # Two significant digits more than the code has: the same on every machine, whatever its exp2.
+    # Keep two significant digits more than the code has, so that the result does not depend on the machine's exp2.
     return np.where(codes == 0, np.nan, np.array([float(f"{each:.4g}") for each in values]))
 
 
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
-    """Read user data of any origin. Never raises; None and empty bytes say nothing.
+    """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
     Args:
         data: The user data.
@@ -171,7 +173,7 @@ def _varints(data: bytes, at: int, count: int) -> tuple[list[int], int]:
 
 
 def options(data: bytes) -> bytes:
-    """The options in user data of any origin; b"" for none. Never raises."""
+    """The options in user data of any origin; b"" if there are none. Never raises."""
     rest = data[5:]
     if data[:1] != VERSION.to_bytes(1, "big") or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
         return b""
@@ -187,10 +189,10 @@ def encode_within(  # one parameter per field of the user data
     capacity: float = 1.0,
     weights: Mapping[str, tuple[Ints, Floats]] | None = None,
 ) -> tuple[bytes, str]:
-    """User data that a broker will store; without weights, and then without claims, where they take too much.
+    """Encode user data that a broker will store: drop weights, then claims, if they are too large.
 
     Returns:
-        The user data, and why something is missing; "" when they are complete.
+        The user data, and why something is missing; "" if it is complete.
     """
     claims, why = compact.encode_within(owned, generation, rack, instance_id, told)
     data = encode(claims, capacity, weights or {})
@@ -206,12 +208,12 @@ def encode_within(  # one parameter per field of the user data
 def chosen(
     weights: Mapping[str, Floats], owned: Collection[tuple[str, int]], identity: str
 ) -> dict[str, tuple[Ints, Floats]]:
-    """The weights that a member tells: of what it owns, and of `OTHERS` partitions more.
+    """Choose the weights that a member sends: those of its own partitions and of `OTHERS` more.
 
     Args:
-        weights: topic -> weight per partition, NaN where unknown.
+        weights: topic -> weight per partition, NaN if unknown.
         owned: Topic-partitions that it owns.
-        identity: Where the others begin depends on it, so that members tell different ones where not all fit.
+        identity: Determines where the others begin, so that members send different ones if not all fit.
     """
     topics = sorted(weights, key=utf16)
     ends = np.cumsum([len(weights[topic]) for topic in topics])
@@ -233,10 +235,11 @@ def chosen(
 
 
 def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str, Any]:
-    """What members tell, as options of the strategy: weights, capacities, and who gave up everything to join.
+    """Combine the members' user data into options of the strategy: weights, capacities, and members that revoked
+    everything.
 
-    Where several tell a partition's weight, its owner is believed, the one of the newest generation first; of several
-    others the heaviest weight. The answer depends on what was sent alone, so a replay of it is the same.
+    If several members send a partition's weight, its owner's is used, preferring the newest generation; without an
+    owner's, the heaviest. The result depends only on the bytes sent, so a replay gives the same.
     """
     topics = {topic for _, _, sent in members for topic in sent.topics}
     counts = dict.fromkeys(topics, limits.UNKNOWN_PARTITIONS)
@@ -279,7 +282,7 @@ def _told(values: Floats) -> list[float | None]:
 
 
 def arrays(weights: Mapping[str, Any]) -> dict[str, Floats]:
-    """Weights by topic, as `core.weighted.model.checked` returns them -> weight per partition, NaN where unknown."""
+    """Weights by topic, as `core.weighted.model.checked` returns them -> weight per partition, NaN if unknown."""
     found = {}
     for topic, each in weights.items():
         if isinstance(each, Mapping):
