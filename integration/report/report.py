@@ -1,4 +1,4 @@
-"""Results of a run -> one self-contained HTML page and text tables. Draws; judges nothing."""
+"""Renders the results of a run as one self-contained HTML page and as text tables. It judges nothing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class PlacementRow:
     """Records of one partitioner in one topic.
 
     Args:
-        counts: Records read back per partition, index = partition.
-        agree: Every record was chosen, acknowledged and read back on the same partition.
+        counts: Records read back per partition; the index is the partition.
+        agree: Whether the chosen, acknowledged and read-back partition is the same for every record.
     """
 
     partitioner: str
@@ -40,22 +40,22 @@ class PlacementRow:
 
     @property
     def records(self) -> int:
-        """Records read back in all."""
+        """Total number of records read back."""
         return sum(self.counts)
 
     @property
     def least(self) -> int:
-        """Records of the emptiest partition."""
+        """Records in the emptiest partition."""
         return min(self.counts)
 
     @property
     def most(self) -> int:
-        """Records of the fullest partition."""
+        """Records in the fullest partition."""
         return max(self.counts)
 
     @property
     def svg(self) -> Markup:
-        """The counts as bars on a scale from 0."""
+        """The counts as a bar chart; the scale starts at 0."""
         width, top = 9, max(self.counts) or 1
         bars = "".join(
             f'<rect class="bar" x="{i * width}" y="{BAR_PX - BAR_PX * n / top:.1f}" width="{width - 2}" '
@@ -70,12 +70,12 @@ class PlacementRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A group once it is stable after a step.
+    """A group that is stable again after a step.
 
     Args:
         owned: member name -> topic -> ascending partition ids.
-        moves: Partitions whose owner before the step is alive and another one now owns them, plus those of members
-            that left: every partition that changed hands.
+        moves: Partitions that changed hands: another member owns them now, whether their previous owner is alive or
+            left.
         seconds: From the first action of the step until every member had adopted its assignment.
         mono_ns: When the step began.
     """
@@ -90,16 +90,16 @@ class StepRow:
 
     @property
     def loads(self) -> str:
-        """Partitions per member, in words."""
+        """Number of partitions per member, as text."""
         return ", ".join(f"{m}: {sum(map(len, t.values()))}" for m, t in sorted(self.owned.items()))
 
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group's scenario, played and judged.
+    """The played and judged scenario of one group.
 
     Args:
-        gave_up: Why it wasn't played to its end; empty if it was.
+        gave_up: Why the scenario stopped early; empty if it finished.
     """
 
     title: str
@@ -118,22 +118,22 @@ class GroupResult:
 
     @property
     def svg(self) -> Markup:
-        """Who owned what, when."""
+        """The ownership timeline."""
         if self.timeline is None:
             return Markup("<p>no member ever owned a partition</p>")
-        # Patterns are named over the whole page.
+        # Pattern ids must be unique on the whole page.
         return svg(self.timeline, "p" + sha256(repr((self.title, self.steps)).encode()).hexdigest()[:8])
 
     @property
     def costs(self) -> list[Mapping[str, Any] | None]:
-        """What each step cost, where the history tells."""
+        """The cost of each step; None where the history does not have it."""
         by_rest = {(row["name"], row["generation"]): row for row in self.verdict.measures["steps"]}
         return [by_rest.get((step.name, step.generation)) for step in self.steps]
 
 
 @dataclass(frozen=True)
 class SparkResult:
-    """What the Spark job printed, and how it compares."""
+    """The Spark job's output, and its comparison with the harness's results."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -142,7 +142,7 @@ class SparkResult:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything the page shows."""
+    """All contents of the page."""
 
     title: str
     subtitle: str
@@ -155,9 +155,9 @@ class Report:
 
 
 def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
-    """The groups of a kept history as results: what was played isn't known, what happened is.
+    """The groups of a kept history as results. The history has the events, but not the scenario.
 
-    The verdict is that of the whole history.
+    Each result has the verdict of the whole history.
     """
     drawn = timeline_views(history)
     return tuple(
@@ -198,9 +198,9 @@ def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow
 
 
 class LawRow(NamedTuple):
-    """One law on the page: its id and sentence, how often it was judged, what that gave, why it wasn't more often.
+    """One law on the page: its id and sentence, how often it was judged, the result, and why it was skipped.
 
-    The value is None where it was never judged.
+    The value is None if the law was never judged.
     """
 
     law: str
@@ -211,7 +211,7 @@ class LawRow(NamedTuple):
 
 
 def law_rows(verdict: Verdict) -> list[LawRow]:
-    """Every law with its verdict."""
+    """Every law with its result."""
     broken = {violation.law for violation in verdict.violations}
     says = {line[:2]: line[6:] for line in (laws.__doc__ or "").splitlines() if line[:2] in LAWS}
     rows = []
@@ -231,7 +231,7 @@ class _Print(Protocol):
 
 
 def render_html(report: Report) -> str:
-    """The page: no script, no link, no download."""
+    """The page. It has no scripts, links or downloads."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     page: str = environment.from_string(template).render(report=report, law_rows=law_rows, told=told, zip=zip)
@@ -239,7 +239,7 @@ def render_html(report: Report) -> str:
 
 
 def placement_table(rows: Sequence[PlacementRow]) -> Table:
-    """Placement as a text table."""
+    """The placement rows as a text table."""
     table = Table("partitioner", "topic", "records", "per partition", "chosen = acked = read", title_justify="left")
     for row in rows:
         table.add_row(
@@ -249,7 +249,7 @@ def placement_table(rows: Sequence[PlacementRow]) -> Table:
 
 
 def step_table(step: StepRow) -> Table:
-    """Who owns what after a step, as a text table."""
+    """The owned partitions after a step, as a text table."""
     table = Table("member", "partitions", "owns", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for member, topics in sorted(step.owned.items()):
         owns = "  ".join(f"{t}[{' '.join(map(str, p))}]" for t, p in sorted(topics.items()) if p)
@@ -258,7 +258,7 @@ def step_table(step: StepRow) -> Table:
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """The verdict with every violation and its witnesses, a line each."""
+    """The verdict with every violation and its witnesses, one per line."""
     word = {True: "true", False: "FALSE"}.get(verdict.value, "UNKNOWN")  # type: ignore[arg-type]
     lines = [f"verdict {word} ({verdict.laws})"]
     for violation in verdict.violations:

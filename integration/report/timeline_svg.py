@@ -1,4 +1,4 @@
-"""A group's ownership timeline as SVG for the page, and as PNG for a page of a CI job."""
+"""Draws a group's ownership timeline as SVG for the HTML page, and as PNG for a CI job's page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kafka_assignors.errors import MachineError
 
 from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
 
-# Okabe-Ito: told apart by colour-blind readers, on light and dark ground.
+# Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
 RED, AMBER = "#d7263d", "#f2b701"
-"""Nobody owns it, or two do; a fault."""
+"""Red: no owner, or two owners. Amber: a fault."""
 _LABEL_PX, _PLOT_PX, _SIDE_PX = 118, 760, 86
 WIDTH_PX = _LABEL_PX + _PLOT_PX + 2 * (_SIDE_PX + 14) + 4
 _LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
@@ -27,9 +27,10 @@ def colours(members: Sequence[str]) -> dict[str, str]:
 
 
 def svg(view: TimelineView, name: str) -> Markup:
-    """The timeline; `name` tells its patterns apart from those of others on the page.
+    """The timeline as SVG; `name` makes its pattern ids unique on the page.
 
-    Lanes on top: faults, steps, generations. A row per topic-partition; beside it its downtime and its records.
+    The lanes at the top show faults, steps and generations. Each topic-partition has a row, with its downtime and its
+    records beside it.
     """
     row_px = _TALL_ROW_PX if len(view.rows) <= _MANY_ROWS else _LOW_ROW_PX
     top = 3 * _LANE_PX + 8
@@ -68,7 +69,7 @@ def svg(view: TimelineView, name: str) -> Markup:
         else:
             look = f'class="{bar.kind}"'
         inset = 1 if bar.kind in (GAP, OVERLAP) else 2
-        height = row_px // 2 - inset if bar.kind == SHARED else row_px - 2 * inset  # the zombie's half stays to be seen
+        height = row_px // 2 - inset if bar.kind == SHARED else row_px - 2 * inset  # leaves the zombie's half visible
         out.append(
             f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{height}" {look}>'
             f"<title>{escape(bar.title)}</title></rect>"
@@ -87,10 +88,10 @@ def svg(view: TimelineView, name: str) -> Markup:
 
 
 def png(view: TimelineView, path: Path, title: str) -> None:
-    """The timeline as a file, as wide as a page of a CI job.
+    """Write the timeline to a PNG file, as wide as a CI job's page.
 
     Raises:
-        MachineError: Without matplotlib.
+        MachineError: matplotlib isn't installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -144,7 +145,7 @@ def png(view: TimelineView, path: Path, title: str) -> None:
 
 
 def _patterns(name: str, colour_of: Mapping[str, str]) -> list[str]:
-    """A hatch of each member's colour: it is what it believes, and may not be so."""
+    """A hatch per member in its colour: a zombie only believes that it owns the partition."""
     return [
         f'<pattern id="{name}-{i}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         f'<rect width="5" height="5" class="ground"/><rect width="2" height="5" fill="{colour}"/></pattern>'
@@ -176,7 +177,7 @@ def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
 
 
 def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> list[str]:
-    """A line each, and its label where there is room for it."""
+    """A line per mark, with its label if there is room."""
     assert callable(x)
     out = []
     free_px = 0.0
@@ -191,7 +192,7 @@ def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> 
 
 
 def _side(values: Sequence[float], left: int, top: int, row_px: int, head: str, kind: str) -> list[str]:
-    """Bars beside the rows, on one scale from 0, and their values."""
+    """Bars beside the rows with their values; all bars share a scale that starts at 0."""
     most = max(values, default=0) or 1
     out = [f'<text class="dim" x="{left}" y="{top - 8}">{head}</text>']
     for i, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""What a group's ownership timeline shows, as values taken from its history. Pure; `timeline_svg` draws it."""
+"""Extracts a group's ownership timeline from its history as values. Pure; `timeline_svg` draws it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..checker.timeline import Interval, Span
 from ..history import History
 
 OWNED, ZOMBIE, GAP, OVERLAP, SHARED = "owned", "zombie", "gap", "overlap", "shared"
-"""What a bar tells: a member owns it; only believes so; nobody owns it; two do; one does beside a zombie."""
+"""Kinds of bar: one owner; a zombie; no owner; two owners; an owner beside a zombie."""
 
 _POINT_S = 0.05
-"""A fault that is over at once, as a kill is, is drawn this wide."""
+"""Width of an instantaneous fault, such as a kill."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A time in the row of one topic-partition.
+    """A time span in the row of one topic-partition.
 
     Args:
         row: Index into `TimelineView.rows`.
         kind: One of the kinds above.
-        member: Whose it is, for `SHARED` the owner's that is no zombie; empty for a gap and an overlap.
-        start_s: From the timeline's begin.
-        end_s: From the timeline's begin.
-        title: What to read when one points at it.
+        member: The owner; for `SHARED` the owner that is not the zombie; empty for a gap or an overlap.
+        start_s: Seconds since the timeline's start.
+        end_s: Seconds since the timeline's start.
+        title: Tooltip.
     """
 
     row: int
@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment, or with an end a time, of the whole group: a step, a generation, a fault."""
+    """A step, generation or fault of the whole group: a moment, or a time span if it has an end."""
 
     at_s: float
     label: str
@@ -55,18 +55,18 @@ class Mark:
 
 @dataclass(frozen=True)
 class TimelineView:
-    """A group over time.
+    """The timeline of one group.
 
     Args:
-        rows: Its topic-partitions, by topic and partition; also those that nobody ever owned.
-        seconds: How long it is.
-        members: Their names, sorted.
-        bars: In the order in which they cover each other.
-        steps: Begins of named steps; labels are their numbers, from 1.
-        generations: Committed ones; labels are their numbers.
-        faults: What hit whom, and for how long.
-        downtime_ms: Per row the time without an owner (`costs.gaps`).
-        records: Per row the records that were acknowledged.
+        rows: Topic-partitions, sorted; includes those that nobody ever owned.
+        seconds: Length.
+        members: Member names, sorted.
+        bars: In drawing order; later bars cover earlier ones.
+        steps: Starts of named steps; labels are their numbers, from 1.
+        generations: Committed generations; labels are their numbers.
+        faults: Each with its target and duration.
+        downtime_ms: Time without an owner per row (`costs.gaps`).
+        records: Acknowledged records per row.
     """
 
     rows: tuple[TopicPartition, ...]
@@ -111,7 +111,7 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     order = (OWNED, GAP, ZOMBIE, SHARED, OVERLAP)
     downtime: Counter[TopicPartition] = Counter()
     for gap in without:
-        # One that never got an owner is without one to the edge.
+        # A gap that never ended extends to the edge.
         until_s = s(gap.until_ns) if gap.ended else s(end)
         more = "" if gap.ended else ", and never again"
         title = f"nobody owns {_named(gap.tp)}: {gap.ms:.1f} ms{more}"
@@ -165,7 +165,7 @@ def _row(its: list[Span], excused: Excuses) -> list[tuple[str, str, int, int, st
 
 
 def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
-    """(what and whom, from, to); one that never ended lasts until the last moment."""
+    """(fault and target, from, to); a fault without an end lasts until the last moment."""
     open_: dict[tuple[str, str], list[int]] = defaultdict(list)
     found = []
     for event in sorted(events, key=lambda e: e.mono_ns):
