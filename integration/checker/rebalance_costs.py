@@ -1,4 +1,4 @@
-"""What a change of a group cost: rounds, time without an owner, moves, needless revokes, records read twice. Pure."""
+"""Cost of a group's changes: rounds, time without an owner, moves, needless revokes, duplicates. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .ledger import Generation, GroupRecord
 from .transitions import Transition, transitions
 
 STATES = ("stable", "drained", "read_back")
-"""Steps that tell a state; the others begin a named step of a scenario."""
+"""Steps that record a state; every other step starts a named step of a scenario."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """A time in which nobody owned a subscribed topic-partition.
+    """A time in which a subscribed topic-partition had no owner.
 
     Args:
-        until_ns: When it got an owner, or when members began to be told to end.
-        ended: It got an owner.
+        until_ns: When it got an owner, or when the harness began to stop the members.
+        ended: Whether it got an owner.
     """
 
     tp: TopicPartition
@@ -36,16 +36,16 @@ class Gap:
 
     @property
     def ms(self) -> float:
-        """How long."""
+        """Duration in ms."""
         return (self.until_ns - self.from_ns) / 1e6
 
 
 def gaps(record: GroupRecord) -> list[Gap]:
-    """Every time without an owner, by topic-partition and begin.
+    """Every time without an owner, by topic-partition and start.
 
-    Between two owners, as `timeline.intervals` has them; and up to the end, of topic-partitions that nobody owns then
-    and members that still run subscribe to: since the last owner, or, without any, since the first generation that was
-    to give them.
+    A gap lies between two owners (see `timeline.intervals`), or extends to the end if running members subscribe to a
+    topic-partition that nobody owns then. The second kind starts when the last owner's interval ended, or, without an
+    earlier owner, with the first generation that had to assign the topic-partition.
     """
     found = [
         Gap(span.tp, span.interval.start_ns - round(ms * 1e6), span.interval.start_ns, True)
@@ -64,7 +64,7 @@ def gaps(record: GroupRecord) -> list[Gap]:
 
 
 def _watched_until(record: GroupRecord) -> int:
-    """When members began to be told to end; of a history without that, the harness's last word of anything else."""
+    """When the harness began to stop the members; without that event, the time of its last event other than an exit."""
     closing = record.events["closing"]
     if closing:
         return closing[0].mono_ns
@@ -73,7 +73,7 @@ def _watched_until(record: GroupRecord) -> int:
 
 
 def _due(record: GroupRecord, at_ns: int) -> list[TopicPartition]:
-    """The topic-partitions that somebody is to own then."""
+    """The topic-partitions that must have an owner at a time."""
     committed = [e for e in record.events["generation_committed"] if e.mono_ns <= at_ns]
     generations = [g for g in record.generations if g.event.mono_ns <= at_ns]
     if not generations or not max(committed, key=lambda e: e.seq).data["members"]:
@@ -85,7 +85,7 @@ def _due(record: GroupRecord, at_ns: int) -> list[TopicPartition]:
 
 
 def _due_since(record: GroupRecord, tp: TopicPartition) -> int:
-    """When a topic-partition was first there, and a generation to give it."""
+    """The first time at which a topic-partition existed and a generation could assign it."""
     there = next(ns for ns, topics in record.counts if topics.get(tp.topic, 0) > tp.partition)
     return max(there, next(g.event.mono_ns for g in record.generations if tp.topic in _topics(g, g.assigned)))
 
@@ -100,20 +100,21 @@ def _topics(generation: Generation, members: Iterable[str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Cost:
-    """One named step, up to the group's next rest. Times are those of the members' own callbacks.
+    """Cost of one named step, until the group is stable again. Times come from the members' own callbacks.
 
     Args:
-        name: Of the step; empty where the group came to rest without one.
-        generation: In which the group rested again.
-        generations: Different ones that were committed since it rested before.
-        ms: From the step's begin to the last member's adoption; None without a named step.
-        stop_ms: The longest time that a subscribed topic-partition was without an owner, before its first one apart.
-        downtime_ms: The sum of those times over all topic-partitions, in partition·ms.
-        moves: Topic-partitions that another member has now, by the members' names.
-        needless: Topic-partitions taken from a member that has them before and after, once for each time.
-        duplicates: Records consumed that had been consumed before.
-        asked: No membership changed without a scenario action, as it does when a member misses its session on a
-            busy machine.
+        name: Name of the step; empty if the group became stable without one.
+        generation: Generation in which the group became stable.
+        generations: Distinct generations committed since the previous stable state.
+        ms: From the start of the step to the last member's adoption; None without a named step.
+        stop_ms: Longest time that a subscribed topic-partition had no owner; the time before its first owner is
+            excluded.
+        downtime_ms: Sum of those times over all topic-partitions, in partition·ms.
+        moves: Topic-partitions whose owner changed, compared by member name.
+        needless: Topic-partitions taken from a member that owns them before and after, counted each time.
+        duplicates: Records that were consumed again.
+        asked: Whether membership changed only by scenario actions. False, for example, if a member missed its session
+            on a busy machine.
     """
 
     group: str
@@ -130,12 +131,11 @@ class Cost:
 
 
 def costs(record: GroupRecord) -> list[Cost]:
-    """What each change between two rests of a group cost, in order.
+    """The cost of each change between two stable states of a group, in order.
 
-    Stops, and records that are read again, count to the last named step before them: some are seen only once the group
-    is at rest.
+    A gap or a duplicate counts for the last named step before it, because some appear only after the group is stable.
 
-    Cost: O(n log n) for n intervals and consumed runs, beside `transitions`.
+    Cost: O(n log n) for n intervals and consumed runs, plus `transitions`.
     """
     found = list(transitions(record))
     named = [_named(record, transition) for transition in found]
@@ -143,7 +143,7 @@ def costs(record: GroupRecord) -> list[Cost]:
         (0 if transition.rest is None else transition.rest.mono_ns) if step is None else step.mono_ns
         for transition, step in zip(found, named, strict=True)
     ]
-    # Also those that never came to rest: what happens then isn't the step's before.
+    # Also steps that never became stable: their gaps don't count for the step before.
     edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
 
     def begin_of(at_ns: int) -> int:
@@ -186,7 +186,7 @@ def _named(record: GroupRecord, transition: Transition) -> Event | None:
 
 
 def _needless(transition: Transition, begin_ns: int) -> int:
-    """Revoked, or lost, and given back to the same process, which didn't end meanwhile: that one gives up all."""
+    """Number of partitions taken from a process and given back, except if it ended: it then gave up all."""
     if transition.before is None:
         return 0
     before, after = _owners(transition.before), _owners(transition.after)
@@ -201,7 +201,7 @@ def _needless(transition: Transition, begin_ns: int) -> int:
 
 
 def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
-    """(when, how many): records that somebody of the group had consumed already."""
+    """(when, how many): records that a member of the group had already consumed."""
     reached: dict[TopicPartition, int] = {}
     for event in record.events["consume"]:
         for run in event.data["offsets"]:

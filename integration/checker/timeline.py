@@ -1,4 +1,4 @@
-"""Who owned what from when to when, by the members' own callbacks."""
+"""Ownership intervals per topic-partition, taken from the members' own callbacks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Interval:
     """One member owned one topic-partition from `start_ns` to `end_ns` (monotonic clock).
 
     Args:
-        generation_start: Of the ``assigned_begin`` event.
-        generation_end: Of the ending event; None when that has none (killed, stop, exit, open).
+        generation_start: Generation of the ``assigned_begin`` event.
+        generation_end: Generation of the ending event; None if that has none (killed, stop, exit, open).
         start_kind: Always ``assigned``.
         end_kind: ``revoked``, ``lost``, ``killed``, ``stop``, ``exit``, or ``open``: still owned at the end.
         gap_before_ms: Time without an owner before; None for the first interval of the topic-partition.
-        overlap_prev_ms: Time shared with earlier intervals; 0 when lawful.
-        moved: The interval before was another process's.
-        zombie_ms: Time of it that its process was paused, or had not yet noticed what happened meanwhile.
+        overlap_prev_ms: Time shared with earlier intervals; normally 0.
+        moved: Whether the previous interval belongs to another process.
+        zombie_ms: Part of the interval in which its process was paused, or had not yet noticed a change.
     """
 
     group: str
@@ -48,11 +48,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Span:
-    """An interval with the events that bound it; `end` is None while it is open.
+    """An interval with its first and last event; `end` is None while it is open.
 
     Args:
-        zombie: From when to when (monotonic ns) its process stood still, or had not yet noticed what happened: what
-            `zombie_ms` measures. What that excuses is told by `laws.excuses`.
+        zombie: From when to when (monotonic ns) its process was paused, or had not yet noticed a change: the time that
+            `zombie_ms` measures. `laws.excuses` decides which violations that excuses.
     """
 
     interval: Interval
@@ -62,31 +62,31 @@ class Span:
 
     @property
     def owner(self) -> MemberKey:
-        """The process that owned it."""
+        """The process that owned the topic-partition."""
         return self.interval.group, self.interval.member, self.interval.incarnation
 
     @property
     def tp(self) -> TopicPartition:
-        """What it owned."""
+        """The owned topic-partition."""
         return TopicPartition(self.interval.topic, self.interval.partition)
 
 
 def intervals(history: History) -> list[Interval]:
     """The ownership intervals of a history, by (group, topic, partition, start_ns, member, incarnation).
 
-    The rule, for each process, that is (group, member, incarnation), and each topic-partition, over the events in order
-    of (mono_ns, src, seq):
+    These rules apply to each process, which is (group, member, incarnation), and to each topic-partition. Events are in
+    order of (mono_ns, src, seq).
 
     1. An ``assigned_begin`` that lists the topic-partition opens an interval, unless one is open already.
-    2. The open interval ends at the first event after that which is one of: ``revoke_end`` that lists it (``revoked``);
+    2. The interval ends at the first later event of these: ``revoke_end`` that lists the topic-partition (``revoked``);
        ``lost_begin`` that lists it (``lost``); ``fault_begin`` with ``fault`` = kill and the process's ``member`` and
        ``incarnation`` (``killed``); the process's ``stop`` (``stop``); its ``exit`` (``exit``).
     3. Without such an event it is ``open`` and ends at the greatest mono_ns of the group's events.
     4. Per (group, topic, partition), in order of (start_ns, member, incarnation), with E the greatest end_ns of the
        rows before: ``gap_before_ms`` = max(0, start_ns - E) / 10⁶, None in the first row; ``overlap_prev_ms`` =
        max(0, E - start_ns) / 10⁶, 0 in the first row; ``moved`` = (member, incarnation) differs from the row before.
-    5. ``zombie_ms`` is the part of its process's time as a zombie (`zombies.zombies`) in the interval; of several such
-       times, of the last one that begins in it.
+    5. ``zombie_ms`` is the part of the interval in which its process is a zombie (`zombies.zombies`). If several zombie
+       times begin in the interval, the last one counts.
 
     The Spark job computes the same table from the same events.
 
@@ -133,7 +133,7 @@ def partitions_of(event: Event) -> list[TopicPartition]:
 
 def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
     interval = span.interval
-    for begin, end in sorted(pauses, reverse=True):  # what was lost ended the interval, so the last one counts
+    for begin, end in sorted(pauses, reverse=True):  # a loss would have ended the interval, so the last one counts
         if interval.start_ns <= begin < interval.end_ns:
             zombie_ms = (min(end, interval.end_ns) - begin) / 1e6
             return replace(span, interval=replace(interval, zombie_ms=zombie_ms), zombie=(begin, end))

@@ -1,4 +1,4 @@
-"""What happened between two rests of a group: who came, went or was hit, and the generations that followed. Pure."""
+"""What happened between two stable states of a group: triggers, and the generations that followed. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change"
 
 @dataclass(frozen=True)
 class Transition:
-    """A group from one rest (``stable`` step) to the next.
+    """A group between one ``stable`` step and the next.
 
     Args:
-        before: The generation in which it rested, None before the first rest.
-        rest: The step that says so.
-        after: The generation in which it rested again.
-        end: The step that says so.
-        generations: Committed after `before`, up to `after`.
-        triggers: What may have caused them.
+        before: The generation of the first stable state, None at the start.
+        rest: The step that records that state.
+        after: The generation of the second stable state.
+        end: The step that records that state.
+        generations: Committed after `before`, up to and including `after`.
+        triggers: Events that may have caused them.
     """
 
     record: GroupRecord
@@ -37,19 +37,19 @@ class Transition:
 
     @cached_property
     def trigger(self) -> Event | None:
-        """What happened `alone`, to leaders that saw the topics as they are.
+        """The trigger `alone`, provided that all leaders saw the current topics.
 
-        A leader that didn't (a cold start) must assign again, so it counts as one more thing; of a leader that doesn't
-        tell what it saw, the partitions that it assigned, or left to their claimants, tell.
+        A leader that did not (a cold start) must assign again, which is one more trigger. If a leader does not report
+        the topics that it saw, we infer them from the partitions that it assigned or left to their claimants.
         """
         return self.alone if all(self._seen_whole(g) for g in self.generations) else None
 
     @cached_property
     def alone(self) -> Event | None:
-        """The one thing that happened; None if there were none or several, or if membership changed otherwise.
+        """The only trigger; None if there was none or several, or if membership changed without a scenario action.
 
-        One process's ``fault_begin`` (kill), ``stop`` and ``exit`` are one thing. Generations whose members are
-        neither those before nor those after tell of somebody else, such as a member that missed its session.
+        The ``fault_begin`` (kill), ``stop`` and ``exit`` of one process count as one trigger. A generation with neither
+        the members before nor the members after shows that membership changed otherwise (a missed session).
         """
         if self.before is None:
             return None
@@ -60,7 +60,7 @@ class Transition:
 
     @cached_property
     def unclear(self) -> str | None:
-        """Why no one trigger answers for it; None if one does, or if nothing happened that could be judged."""
+        """Why no single trigger explains the change; None if one does, or if there is nothing to judge."""
         if self.before is None or not (self.triggers or self.generations) or self.trigger is not None:
             return None
         if not self.triggers:
@@ -73,13 +73,13 @@ class Transition:
 
     @cached_property
     def asked(self) -> bool:
-        """Whether all its generations have the members of one of the two rests."""
+        """Whether every generation has the members of one of the two stable states."""
         rests = [frozenset(g.identities.values()) for g in (self.before, self.after) if g is not None]
         return all(frozenset(g.identities.values()) in rests for g in self.generations)
 
     @cached_property
     def protocol(self) -> str | None:
-        """The assignor of all its generations and of the one before; None if it changed."""
+        """The assignor of `before` and of all its generations; None if it changed."""
         names = {g.protocol for g in (self.before, *self.generations) if g is not None}
         return names.pop() if len(names) == 1 else None
 
@@ -101,9 +101,9 @@ class Transition:
 
 
 def transitions(record: GroupRecord) -> Iterator[Transition]:
-    """The transitions of a group, in order. Rests in generations that the coordinator log doesn't have bound none.
+    """Yield a group's transitions in order, ignoring stable states whose generation the coordinator log lacks.
 
-    A generation that is written again (a static member came back) is none of the transition in which that happens.
+    A transition's generations exclude one that was written again because a static member returned.
     """
     first_writings = {g.number: g for g in reversed(record.generations)}
     committed = [g for g in record.generations if first_writings[g.number] is g]

@@ -1,4 +1,4 @@
-"""History -> verdict. Pure: the same events give the same answer, with or without a broker. The laws are in `laws`."""
+"""Judges a history and returns a verdict. Pure: the same events give the same verdict. The laws are in `laws`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a history proves.
+    """The result of judging a history.
 
     Args:
-        value: True: every law that applies holds. False: one is broken. None: unknown, as events are missing.
+        value: True: every law that applies holds. False: a law is broken. None: unknown, because events are missing.
         violations: Each with its witnesses.
-        unknown: What couldn't be judged that should have been.
-        checked: law -> how often it was judged; 0: it says nothing.
-        skipped: law -> why -> how often it applied and couldn't be judged.
-        facts: What a reader should know and no verdict depends on, such as a torn last line.
-        measures: ``steps`` (what each step cost: the fields of `costs.Cost`), ``generations`` (per
-            committed generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
-            (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a paused member
-            couldn't know what it had lost), ``assign_us`` (longest), ``acked``, ``nacked``.
+        unknown: Reasons why something that had to be judged could not be.
+        checked: law -> how often it was judged; a law with 0 was not shown to hold.
+        skipped: law -> reason -> how often it applied and could not be judged.
+        facts: Observations that do not affect the verdict, such as a torn last line.
+        measures: ``steps`` (cost of each step: the fields of `rebalance_costs.Cost`), ``generations`` (per committed
+            generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
+            (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a member was a
+            zombie), ``assign_us`` (longest), ``acked``, ``nacked``.
         intervals: See `timeline.intervals`.
     """
 
@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def laws(self) -> str:
-        """Which laws were judged, and how often."""
+        """The laws that were judged, and how often."""
         return ", ".join(f"{law} ×{times}" for law, times in self.checked.items() if times) or "none"
 
 
@@ -58,17 +58,17 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
     """Judge a history.
 
     Args:
-        history: What happened.
-        require: Laws that must have been judged: if one wasn't, not once, the verdict is unknown.
+        history: The events of a run.
+        require: Laws that must be judged at least once; otherwise the verdict is unknown.
 
     Raises:
         UnknownName: A required law doesn't exist.
 
     Returns:
-        The verdict. A history with problems is unknown whatever else is in it: the missing event may explain
-        everything. A broken law outweighs what couldn't be judged otherwise.
+        The verdict. It is unknown if the history has problems, because a missing event may explain everything.
+        Otherwise one broken law makes it False, even if other laws could not be judged.
 
-    Cost: O(n log n) for n events and listed topic-partitions, beside the replays (A1).
+    Cost: O(n log n) for n events and listed topic-partitions, plus the replays (A1).
     """
     known_laws(require)
     run = RunRecord.of(history)
@@ -110,10 +110,10 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
 
 
 def known_laws(names: Collection[str]) -> None:
-    """Refuse names that no law has.
+    """Check that every name is a law's id.
 
     Raises:
-        UnknownName: There is one; the message lists the laws.
+        UnknownName: One is not; the message lists the laws.
     """
     for name in names:
         if name not in LAWS:
@@ -121,7 +121,7 @@ def known_laws(names: Collection[str]) -> None:
 
 
 def _unread(record: GroupRecord) -> list[str]:
-    """What the coordinator log has of a group and no law can judge, each reason once."""
+    """Why parts of a group's history cannot be judged; each reason once."""
     torn = [g.number for g in record.generations if g.contradicts_itself]
     reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
@@ -140,7 +140,7 @@ def _unread(record: GroupRecord) -> list[str]:
 
 
 def _given_up(record: GroupRecord) -> list[str]:
-    """What the harness waited for in vain: the run ended, or went on, without it."""
+    """Conditions for which the harness waited in vain before the run ended or continued."""
     group = f"group {record.group!r}"
     found = []
     for event in record.events["not_stable"]:
@@ -198,7 +198,7 @@ def _generations(record: GroupRecord) -> list[dict[str, Any]]:
                 "moves": len(moves(before, owners)),
             }
         )
-        # Under a cooperative assignor a moving partition is nobody's for one generation: its last owner is kept.
+        # Under a cooperative assignor a moving partition has no owner for one generation, so we keep its last owner.
         before = {**before, **owners}
     return rows
 

@@ -1,4 +1,4 @@
-"""When a member couldn't know what it had lost: what `zombie_ms` measures. What of that is excused: `laws.excuses`."""
+"""Times in which a member could not know what it had lost: `zombie_ms` measures them, `laws.excuses` excuses some."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from ..history import History
 
 ZOMBIE_MS = 5000
-"""A resumed member must notice within this time what it has lost; after that an overlap is its fault."""
+"""Time in which a resumed member must notice its losses; a later overlap is its own fault."""
 
 FENCED_MS = 1000
-"""Beside two heartbeats: how long a static member may not know that another has its instance id."""
+"""Time, beyond two heartbeats, in which a static member may not know that another process has its instance id."""
 
 MemberKey = tuple[str, str, int]
-"""group, member name, incarnation: one process."""
+"""One process: group, member name, incarnation."""
 
 _MS = 1_000_000
 _STANDS_STILL = ("pause", "stall", "assign_stall")
 _CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
-"""What tells a process what it has."""
+"""Callbacks from which a process learns its assignment."""
 _NEVER = 1 << 63
 
 
 @dataclass
 class _Hindered:
-    """A process whose connections a proxy hits, or has just hit.
+    """A process under a proxy fault, or just after one.
 
     Args:
-        since: When its last callback was, or else when the first fault began.
-        faults: How many are in force.
-        latest: By when it must have noticed once they are over.
-        evicted: The coordinator went on without it.
+        since: Time of its last callback; before that, when the first fault began.
+        faults: Number of faults in force.
+        latest: Time by which it must have noticed the change after the last fault ended.
+        evicted: Whether the coordinator went on without it.
     """
 
     since: int
@@ -40,18 +40,19 @@ class _Hindered:
 
 
 def zombies(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
-    """Per process the times, in monotonic ns, in which it couldn't know what it had lost:
+    """Times, in monotonic ns, in which each process could not know what it had lost.
 
-    1. It is paused, doesn't poll or stands still in its assign: from its ``fault_begin`` (fault = pause, stall,
-       assign_stall) to its first ``revoke_end``, ``lost_begin`` or ``assigned_begin`` after the ``fault_end``,
-       `ZOMBIE_MS` later at most.
-    2. It is static and runs, and another is started under its instance id: from the first ``generation`` of that one to
-       its own first such callback after that, two heartbeats and `FENCED_MS` later at most.
-    3. A proxy hits its connections, and the coordinator commits a generation without it between the ``fault_begin``
-       (src proxy), or its last callback during the fault, and its next callback: from there to that callback,
-       `ZOMBIE_MS` after the last ``fault_end`` at most. A fault alone makes no zombie.
+    "Callback" means ``revoke_end``, ``lost_begin`` or ``assigned_begin``.
 
-    Cost: O(n) for n events, times the members that are hit at once for generations.
+    1. It is paused, does not poll, or hangs in its assign: from its ``fault_begin`` (fault = pause, stall,
+       assign_stall) to its next callback after the ``fault_end``, at most `ZOMBIE_MS` later.
+    2. It is static, it runs, and another process starts under its instance id: from that process's first ``generation``
+       to its own next callback, at most two heartbeats and `FENCED_MS` later.
+    3. A proxy hits its connections, and the coordinator commits a generation without it between its ``fault_begin``
+       (src proxy), or its last callback during the fault, and its next callback: from that start to its next callback,
+       at most `ZOMBIE_MS` after the last ``fault_end``. A fault alone does not make a zombie.
+
+    Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
     found = _still_or_fenced(history)
     for key, windows in _cut_off(history).items():
@@ -93,7 +94,7 @@ def _still_or_fenced(history: History) -> dict[MemberKey, list[tuple[int, int]]]
     found: dict[MemberKey, list[tuple[int, int]]] = {}
     paused: dict[MemberKey, int] = {}
     resumed: dict[MemberKey, tuple[int, int]] = {}
-    instances: dict[tuple[str, str], list[tuple[MemberKey, int]]] = {}  # processes in the order of their starts
+    instances: dict[tuple[str, str], list[tuple[MemberKey, int]]] = {}  # processes by start time
     fenced: set[MemberKey] = set()
     for event in history.events:
         if event.group is None or event.member is None:
@@ -112,7 +113,7 @@ def _still_or_fenced(history: History) -> dict[MemberKey, list[tuple[int, int]]]
         elif event.kind == "generation" and event.instance_id is not None:
             older = instances.get((event.group, event.instance_id), [])
             for other, heartbeat_ms in older[: next((i for i, (k, _) in enumerate(older) if k == key), 0)]:
-                # What it tells from now on, it may still have to hear.
+                # From now on the older process may not yet know.
                 latest = event.mono_ns + (2 * heartbeat_ms + FENCED_MS) * _MS
                 if other not in fenced:
                     fenced.add(other)
