@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from ...history.author import AUTHOR
@@ -19,6 +19,27 @@ from ..clients.kafka_python import Member, main
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
+
+
+def keep_requests(client: Any) -> None:
+    """Keep a producer's transactional request when its coordinator refuses the connection.
+
+    kafka-python 3.0.12 then looks the coordinator up and forgets the request (``Sender._maybe_send_pending_request``,
+    where ``await_ready`` raises), and its caller waits for the answer without a time limit. If ``await_ready`` returns
+    False instead, the request is sent to the coordinator that is found, as Java does.
+
+    Args:
+        client: Of the producer's sender. Private: no public setting tells the two apart.
+    """
+    await_ready = client.await_ready
+
+    def ready(node_id: Any, timeout_ms: int = 30_000) -> bool:
+        try:
+            return bool(await_ready(node_id, timeout_ms=timeout_ms))
+        except KafkaConnectionError:
+            return False
+
+    client.await_ready = ready
 
 
 class TransformingMember(Member):
@@ -64,6 +85,7 @@ class TransformingMember(Member):
             allow_auto_create_topics=False,
             metrics_enabled=False,
         )
+        keep_requests(self._producer._sender._client)
         self._producer.init_transactions()
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
