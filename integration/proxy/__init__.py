@@ -5,6 +5,9 @@
 ...     with proxy.apply(Cut("m1")):
 ...         group.wait_stable()     # of the others
 ...     group.wait_stable()         # of all
+
+The proxy is a process of its own, because a busy harness would delay heartbeats. A connection on which it drops a
+response stays silent: a later response would be a protocol error.
 """
 
 from __future__ import annotations

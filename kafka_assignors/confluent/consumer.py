@@ -132,7 +132,10 @@ class BridgedConsumer:
         return batch[0] if batch else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = None) -> list[Any]:
-        """As `poll`, for up to that many messages; fewer when the time is over."""
+        """As `poll`, for up to that many messages; fewer when the time is over.
+
+        If a partition is revoked during the call, its collected messages are dropped: its next owner reads them.
+        """
         self._must_be_open()
         if self._control.subscription() is None:
             raise RuntimeError("the consumer subscribes to nothing yet; call subscribe(topics) first")

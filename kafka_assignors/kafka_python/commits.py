@@ -3,7 +3,8 @@
 From the moment when it joins until it learns its assignment, kafka-python refuses every commit, also of partitions that
 the member keeps (getsentry/arroyo#168). Here ``commit`` first finishes the rebalance, as ``poll`` would, callbacks
 included; ``commit_async`` is held until ``poll`` has. Then what the member still owns is committed, and what it doesn't
-is named by a ``CommitFailedError``: its next owner reads that again.
+is named by a ``CommitFailedError``: its next owner reads that again. A member that was evicted meanwhile commits
+nothing, even if it gets the same partitions back: another member may have committed further.
 
 Source: kafka-python 3.0.12 ``kafka/coordinator/consumer.py``, ``_send_offset_commit_request``; Java's
 ``KafkaConsumer.commitSync``, which tells its caller to poll and to try again (KIP-429).

@@ -176,7 +176,10 @@ def is_open(coordinator: Any) -> bool:
 
 
 def close_half_made(coordinator: Any) -> None:
-    """Close what a consumer has opened so far, as its constructor is about to raise and nobody else can close it."""
+    """Close what a consumer has opened so far, as its constructor is about to raise and nobody else can close it.
+
+    A consumer opens its client, with a thread and three descriptors, before it calls its assignors.
+    """
     if _get(coordinator, "_rebalance_protocol", None) is not None:
         return  # it is complete, and this its join
     metrics = _get(coordinator, "config", {}).get("metrics")

@@ -76,6 +76,7 @@ class Plan:
         sent: member id -> generation in its subscription; see `Reading`.
         assignment: The answer: member id -> topic -> ascending partition ids.
         target: What the members have when nothing is withheld any more; `assignment`, unless it takes two rebalances.
+            Then it is the answer to the second one, in which the partitions left in place by the first decide ties.
         facts: What is odd about the group.
         goals: How good `target` is, by the order of the objective (the default one for strategies that have none).
         certificate: Prices that prove the goals' least values; see `certificate.bound`.

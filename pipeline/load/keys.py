@@ -33,6 +33,7 @@ def counted(records: DataFrame, window: str) -> DataFrame:
     Cost: lazy. One read of the records, one shuffle of partial sums.
     """
     place = ["run", "topic", "partition"]
+    # A sketch of distinct keys per window is no part of this: its buffer would be in every key's row as well.
     rows = (
         records.withColumn("window", sf.window("ts", window))
         .groupingSets([[*place, "window"], [*place, "key_hash", "key"]], *place, "window", "key_hash", "key")

@@ -128,6 +128,7 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
             "keys",
             sf.when(keyed, sf.col("moved_keys")).alias("moved_keys"),
             sf.when(keyed, share).alias("moved_key_share"),
+            # At the topic's own partition count these are the records that lie elsewhere than the rule puts them.
             sf.when(keyed, sf.col("moved_records")).alias("moved_records"),
             sf.when(mean > 0, sf.array_max("load") / mean).otherwise(0.0).alias("max_over_mean"),
             sf.when(mean > 0, sf.sqrt(squares / n) / mean).otherwise(0.0).alias("cv"),
@@ -154,6 +155,7 @@ def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFra
     packing = _Packing(tuple(sorted(tried)), max(map(max, tried.values())))
     numbers = distinct.sparkSession.createDataFrame(list(enumerate(packing.topics)), "number int, topic string")
     numbered = distinct.join(sf.broadcast(numbers), "topic")
+    # Everything about a row but its key and bytes is one long: a column costs more to hand over than a rule to compute.
     narrow = numbered.select(packing.packed().alias("at"), "key", "bytes")
     parts = narrow.mapInArrow(_placing(packing, tried), _PLACED)
     place = ["topic", "rule", "partitions", "placed"]

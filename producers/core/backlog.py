@@ -11,6 +11,8 @@ from .topic import TopicView
 class Backlog:
     """The unacknowledged records of one topic.
 
+    They are counted around ``send``: a client's queues are private, and records in flight to a stalled broker count.
+
     Args:
         clock: Seconds, never going back.
         timeout_s: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0: leave out none.

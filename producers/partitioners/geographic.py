@@ -58,6 +58,7 @@ class GeographicPartitioner(FallbackPartitioner):
             raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
         self._preferences = tuple(_where(each) for each in prefer)
         self._fallback = fallback
+        # By leaders, not by preference: records to different places would take turns out of each other's round.
         self._turns: dict[tuple[str, frozenset[Broker]], RoundRobin] = {}
 
     def choose(self, view: TopicView, record: Record) -> object:

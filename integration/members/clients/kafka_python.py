@@ -4,7 +4,8 @@ Run by ``python -m kafka_assignors.integration.members.clients.kafka_python CONF
 
 Each event is in the file before the member acts on it, so a killed member leaves a true history, up to a torn last
 line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has lost the
-partitions already when it calls ``on_partitions_revoked`` (Java's still has them).
+partitions already when it calls ``on_partitions_revoked`` (Java's still has them). Its ``close`` calls
+``on_partitions_revoked`` or ``on_partitions_lost``.
 
 One thread polls, half a minute at a time, and never pauses between polls while a join is in flight: kafka-python 3.0.12
 throws away a join that completes between two polls, and sends another or even forgets that it has to
@@ -250,6 +251,7 @@ class Member:
         if self._stop_by is None:
             return False
         coordinator = self._consumer._coordinator
+        # A leader that is stuck in a join shows the new generation and its old partitions; only the state tells.
         settled = coordinator.state == MemberState.STABLE and not coordinator.need_rejoin()
         return settled or time.monotonic() > self._stop_by
 

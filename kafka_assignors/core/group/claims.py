@@ -130,6 +130,11 @@ def resolve(group: Group) -> Claims:
     A claim of a topic that the claimant no longer subscribes to also overrules older claims, because their members lost
     the partition in between. Never raises.
 
+    A claim of an older generation is believed as long as no newer claim names the same partition: a member that missed
+    one SyncGroup still holds its partitions. A claim about a topic that its claimant left disputes nothing and protects
+    nothing, because the client revoked the partition before it joined. Honest members never claim one partition twice;
+    generations protect against clients that keep their claims after they were fenced.
+
     Cost: O(P + M log M + claims), times the log of the claims where several claim one partition. Deterministic under
     any order of members.
     Source: KIP-341, KIP-792. ``AbstractStickyAssignor`` compares generations per topic, we compare them per partition.

@@ -167,7 +167,8 @@ def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
 
     A room is a rack. A member is in its own; a partition in its leader's, as RocketMQ's queue is in its broker's. Where
     the leader's rack is unknown, it is in that of one of its replicas: of the racks that have both a replica and a
-    subscriber, in string order, the one that the partition's number picks in turn.
+    subscriber, in string order, the one that the partition's number picks in turn. Without turns the first rack would
+    get every partition of a cluster in which all racks hold replicas.
 
     RocketMQ refuses a client or queue without a room, which here would stop the whole group. A partition in no known
     rack is shared like one in a room without members; a member without a rack takes part in nothing but such shares.

@@ -9,7 +9,9 @@ as possible along edges on shortest ways, all at once. Then what is left has fur
       |                              | ^                                                   ^
       +-----------keep---------------+-+----------------has less than it must--------------+
 
-Each edge can be undone in the other direction for what it costs.
+Each edge can be undone in the other direction for what it costs. Distances are measured to free places, so all
+displaced units move in one round, each on its own shortest way. Edges of the source may have negative reduced costs:
+all of them are full in the end.
 
 Source: Ford & Fulkerson 1962; Ahuja, Magnanti & Orlin 1993, "Network Flows", 9.8 (the primal-dual method).
 """
@@ -27,7 +29,9 @@ from . import maxflow
 _FAR = 1 << 60
 _NEAR = _FAR >> 1  # what has a way is nearer
 
-_FEW = 2  # units that a member offers for each that it has to give up, at first
+# Units that a member offers at first for each unit that it has to give up. Neighbours offer different classes, which
+# also spreads the moves over classes.
+_FEW = 2
 
 _CLASS, _KIND, _MEMBER, _SPARE, _SOURCE, _SINK = range(6)
 

@@ -8,6 +8,7 @@ _M = 0x5BD1E995
 _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
 
+# The hash of a long key multiplies many words at once, as lanes of one Python int.
 # Unpackers by number of words: a ready Struct halves the price of unpacking.
 _SHORT_WORDS = 7  # from here on lanes earn back what they cost to fill
 _BLOCK_WORDS = 64

@@ -145,7 +145,10 @@ class CheckedPartitioner(Partitioner):
         return chosen
 
     def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
-        """A record without a key opens a new batch; `partition` is called again at once: kafka-python's hook."""
+        """A record without a key opens a new batch; `partition` is called again at once: kafka-python's hook.
+
+        The hook only notes that the same record comes again. The second call takes its bytes and counters back.
+        """
         del cluster
         self._again[get_ident()] = topic, prev_partition
 
