@@ -1,39 +1,39 @@
-"""The laws of a run, each a function of the run's record that tells what breaks it. Pure.
+"""The laws of a run. Each is a function of the run's record that reports violations. Pure.
 
 ====  ======================================================================================================
 O1    one owner in time: intervals of one topic-partition at different processes never overlap
-O2    one owner per generation: no committed generation gives a topic-partition to two members
-O3    coverage: a generation that stays holds every partition of the subscribed topics, each at a subscriber
+O2    one owner per generation: no committed generation assigns a topic-partition to two members
+O3    coverage: a generation that stays assigns every partition of the subscribed topics to a subscriber
 O4    no topic-partition is without an owner for longer than its step allows
-G1    committed generations grow; epochs of KIP-848 never fall
-G2    agreement: what a member adopted is what the coordinator log gave it
-G3    the elected assignor is offered by all members, and is the one that the vote gives
-G4    adopted in time and in order: after its commit, before the group is left standing, never an older one again
-R1    revoke before assign: the old owner has given a partition up before the new one gets it
-R2    cooperative hand-over: what a member says it owns, and does, is given to nobody else
-R3    no needless revoke: cooperative members keep through one trigger what they have before and after it
-R4    fewest moves: our sticky assignors move no more than balance needs
-R5    few rounds: one trigger takes one generation, two under a cooperative assignor, a broker's restart none
-R6    true claims: what a member says it owns as it joins is what it owns
-R7    what a member lost it is told as lost, not as something to revoke
-R8    callbacks give a member what its generation gave it, all of that and nothing else
-P1    progress: what is given is owned by callback at each rest; no partition stays without an owner that lives
-E1    a process that ends was asked to
-C1    only owners consume
-C2    an owner begins at the committed offset, never goes back, leaves no record out
-C3    nothing acknowledged is lost: once a group is drained, every acknowledged record was consumed
-C4    duplicates are bounded: what was committed isn't consumed again by the next owner
-C5    committed offsets never fall, aren't ahead of what was consumed, and come from owners
-C6    every record below a committed offset was finished by an application, where members tell that
+G1    committed generations grow; the epochs of KIP-848 never fall
+G2    agreement: a member adopts exactly the assignment in the coordinator log
+G3    the elected assignor is offered by all members and wins the vote
+G4    adoption: after the commit, before the group is stable, and never an older generation again
+R1    revoke before assign: the old owner has revoked a partition before the new owner gets it
+R2    cooperative hand-over: a partition that a member claims and owns is assigned to no other member
+R3    no needless revoke: a cooperative member keeps its partitions that it has before and after one trigger
+R4    fewest moves: our sticky assignors move no more partitions than balance needs
+R5    few rounds: a trigger takes one generation, two if cooperative; a broker's restart takes none
+R6    true claims: a joining member claims exactly the partitions that it owns
+R7    losses are reported as lost, not as revoked
+R8    callbacks assign exactly the partitions that the generation assigns
+P1    progress: when the group is stable, assigned partitions are owned; none stays without a living owner
+E1    a process ends only when asked to
+C1    a member consumes only partitions that it owns
+C2    an owner begins at the committed offset, never goes back and skips no record
+C3    no acknowledged record is lost: once a group is drained, all of them were consumed
+C4    duplicates are bounded: the next owner does not consume committed records again
+C5    committed offsets never fall, are not ahead of consumption, and come from owners
+C6    an application finished every record below a committed offset, where members report that
 X1    each input record has exactly one committed output, where members transform
-X2    no output of a zombie is read with read_committed
-S1    a static member that is back within its session has its partitions, and nobody else notices
+X2    read_committed shows no output of a zombie
+S1    a static member that returns within its session keeps its partitions, and no other member notices
 S2    a fenced static member consumes and commits nothing more
-T1    a dead member is missed when its session ends and not before, one that leaves at once
-T2    one that doesn't poll is missed when its poll interval ends
-T3    a topic that came, grew or went is in the assignment a second after metadata may be that old
-A1    replay: a committed assignment is what our core computes from the same bytes, if the leader ran ours
-K1    placement: what the rule demands = chosen = acknowledged = read back, nothing acknowledged is missing or lost
+T1    a dead member is removed when its session ends and not before, a leaving member at once
+T2    a member that stops polling is removed when its poll interval ends
+T3    a created, grown or deleted topic is reflected in the assignment within the metadata age plus a second
+A1    replay: a committed assignment equals what our core computes from the same bytes, if the leader ran ours
+K1    placement: the partition demanded = chosen = acknowledged = read back, and no acknowledged record is lost
 K2    order: records of one key from one producer lie in the order in which they were sent
 ====  ======================================================================================================
 """
@@ -87,7 +87,7 @@ _OF_CHANGES: Sequence[Callable[[Transition, Findings], None]] = (
 
 
 def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
-    """All laws of one group."""
+    """Judge all laws of one group."""
     for law in _OF_GROUPS:
         law(record, found)
     for transition in transitions(record):
@@ -102,6 +102,6 @@ def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
 
 
 def judge_records(run: RunRecord, found: Findings) -> None:
-    """All laws of the records that were sent."""
+    """Judge the laws of the records that were sent."""
     records.placement(run, found)
     records.in_order(run, found)

@@ -1,4 +1,4 @@
-"""Laws of members that consume, transform and produce in transactions: what `read_committed` shows of it. Pure."""
+"""Laws of members that consume, transform and produce in transactions, judged by ``read_committed`` output. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ READ_COMMITTED = "read_committed"
 def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> None:
     """X1: each input record of a drained group has exactly one output that `read_committed` shows.
 
-    Judged in groups with a member that tells its output topic (``output`` in the ``config`` of its ``start``), of the
-    last read-back of that topic with ``read_committed`` after the group was drained. An output is known by the value of
-    its record, which is its input's.
+    Judged in groups with a member that reports its output topic (``output`` in the ``config`` of its ``start``), by the
+    last ``read_committed`` read-back of that topic after the group was drained. An output is matched to its input by
+    the record's value, which is the same.
 
     Cost: O(n log n) for n records.
     """
@@ -59,10 +59,10 @@ def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> Non
 
 
 def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
-    """X2: no output of a zombie is read with `read_committed`.
+    """X2: `read_committed` shows no output of a zombie.
 
-    A zombie is a member that began to commit its transaction when a generation stood that it is out of, or that gives
-    the input's partition to somebody else, and that had adopted none since.
+    A zombie began to commit its transaction when the last committed generation excluded it, or assigned the input's
+    partition to another member, and it had adopted no later generation.
 
     Cost: O(n + t m) for n outputs in t transactions, and m adoptions.
     """
@@ -115,7 +115,7 @@ def _output_topics(record: GroupRecord) -> frozenset[str]:
 def _committed_passes(
     run: RunRecord, topics: frozenset[str]
 ) -> Sequence[tuple[Event, Mapping[tuple[str, int, int], Event]]]:
-    """The read-backs with `read_committed` that have all of these topics."""
+    """The `read_committed` read-backs that include all these topics."""
     return [
         (step, seen)
         for step, seen in run.passes
@@ -132,9 +132,9 @@ def _by_transaction(record: GroupRecord, kind: str) -> dict[tuple[Process, int],
 
 
 def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation | None:
-    """The generation that stood as a process began to commit: the last one committed by then, or adopted by it.
+    """The newest generation when a process began to commit: the last that was committed, or that it had adopted.
 
-    What it has adopted tells where the clocks of broker and member don't.
+    Its adoption decides where the clocks of broker and member are too close to tell.
     """
     generations = record.generations
     at = bisect_left(generations, begin.mono_ns - SLACK_MS * MS, key=lambda g: g.event.mono_ns)
@@ -148,9 +148,9 @@ def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation
 
 
 def _may_commit(record: GroupRecord, process: Process, tp: TopicPartition | None, generation: Generation) -> bool:
-    """Whether a process is in a generation, and the partition nobody else's in that.
+    """Whether a process is in a generation that assigns the partition to no other member.
 
-    One that is to be given up is nobody's for a generation: its owner commits what it has consumed before it does.
+    A partition that moves has no owner for one generation: its old owner commits what it consumed before it revokes.
     """
     owners = {p for m, p in record.members_of(generation).items() if tp in generation.assigned[m]}
     return process in record.present(generation) and owners <= {process}

@@ -1,4 +1,4 @@
-"""What the laws find: violations with their witnesses, and what couldn't be judged. Pure."""
+"""The laws' findings: violations with witnesses, and what could not be judged. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Violation:
-    """A law that was broken.
+    """A broken law.
 
     Args:
         law: Its id.
-        message: One sentence that explains.
+        message: One sentence that explains the violation.
         witnesses: The events that prove it.
     """
 
@@ -29,12 +29,12 @@ class Violation:
 
 @dataclass
 class Findings:
-    """What the laws found.
+    """The results of all laws.
 
     Args:
-        checked: law -> how often it was judged; a law that was never judged proves nothing.
-        skipped: law -> why -> how often it applies and couldn't be judged.
-        unknown: Why something couldn't be judged that should have been.
+        checked: law -> how often it was judged; a law with 0 was not shown to hold.
+        skipped: law -> reason -> how often it applied and could not be judged.
+        unknown: Reasons why something that had to be judged could not be.
     """
 
     violations: list[Violation] = field(default_factory=list)
@@ -43,25 +43,25 @@ class Findings:
     skipped: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def judged(self, law: str, times: int = 1) -> None:
-        """The law was judged."""
+        """Count a law as judged."""
         self.checked[law] = self.checked.get(law, 0) + times
 
     def not_judged(self, law: str, why: str, times: int = 1) -> None:
-        """The law applies, and for this reason it can't be judged."""
+        """Count a law as skipped for a reason: it applies and cannot be judged."""
         reasons = self.skipped.setdefault(law, {})
         reasons[why] = reasons.get(why, 0) + times
 
     def broken(self, law: str, message: str, *witnesses: Event | None) -> None:
-        """The law was broken."""
+        """Record a violation."""
         self.violations.append(Violation(law, message, tuple(w for w in witnesses if w is not None)))
 
 
 def named(tp: TopicPartition) -> str:
-    """A topic-partition in a sentence."""
+    """A topic-partition as text."""
     return f"{tp.topic}-{tp.partition}"
 
 
 def all_named(tps: Sequence[TopicPartition]) -> str:
-    """Topic-partitions in a sentence, the first few of many."""
+    """Topic-partitions as text; a long list is cut after `SHOWN`."""
     more = f" and {len(tps) - SHOWN} more" if len(tps) > SHOWN else ""
     return ", ".join(map(named, tps[:SHOWN])) + more if tps else "nothing"

@@ -1,4 +1,4 @@
-"""The law of members that tell what their application has finished: nothing else is committed. Pure."""
+"""The law of members that report finished records: nothing unfinished is committed. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .records import SLACK_MS
 
 
 def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Findings) -> None:
-    """C6: every record below a committed offset was finished by an application.
+    """C6: an application finished every record below a committed offset.
 
-    Judged in groups with a member that tells what it finished (`finishes` in the ``config`` of its ``start``). Of other
-    members a record counts as finished as soon as it was consumed. Records are those that were acknowledged or
-    consumed; an offset that no record has, as after compaction, is nobody's to finish.
+    Judged in groups with a member that reports what it finished (`finishes` in the ``config`` of its ``start``). A
+    record that another member consumed counts as finished at once. Records are those that were acknowledged or
+    consumed; an offset without a record, e.g. after compaction, is ignored.
 
     Cost: O(n log n) for n records.
     """
     tellers = {process for process, start in record.starts.items() if start.data.get("config", {}).get("finishes")}
     if not tellers:
         return
-    finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> who finished it first
-    there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> who knows that there is a record
+    finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that finished it first
+    there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that shows the record
     for ack in run.acks:
         there[TopicPartition(ack.data["topic"], ack.data["partition"])].setdefault(ack.data["offset"], ack)
     for event in record.events["consume"]:
@@ -36,7 +36,7 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
     for event in record.events["finished"]:
         _note(event, finished)
     offsets = {tp: sorted(records) for tp, records in there.items()}
-    reached: dict[TopicPartition, int] = defaultdict(int)  # how many of them were looked at
+    reached: dict[TopicPartition, int] = defaultdict(int)  # number of them already checked
     for commit in sorted(record.events["offset_committed"], key=lambda e: e.seq):
         tp = TopicPartition(commit.data["topic"], commit.data["partition"])
         if any(each.event.mono_ns <= commit.mono_ns for each in record.truncated.get(tp, ())):

@@ -1,4 +1,4 @@
-"""Laws of who owns what in time. Pure."""
+"""Laws of ownership over time. Pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from .excuses import excuses, zombie_of
 from .findings import MS, Findings, all_named, named
 
 _TELL_THEIR_IDS = (None, "kafka-python")
-"""Clients of which no member id is taken from the coordinator log."""
+"""Clients whose member ids do not come from the coordinator log."""
 
 
 def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
-    """O1 and R1: intervals of one topic-partition at different processes don't overlap; revoke comes before assign.
+    """O1 and R1: intervals of one topic-partition at different processes do not overlap; a revoke precedes the assign.
 
-    Each interval is held against all that are open as it begins. What a member couldn't know is excused: `excuses`.
+    Each interval is compared with all intervals that are open when it begins. `excuses` has what a member could not
+    know.
     """
     excused = excuses(record)
     for _, rows in groupby(record.spans, key=lambda span: span.tp):
         open_: list[Span] = []
-        before: Span | None = None  # the one that ended last
+        before: Span | None = None  # the interval that ended last
         for span in rows:
             open_ = [each for each in open_ if each.interval.end_ns > span.interval.start_ns]
             if before is not None and before.owner != span.owner:
@@ -56,7 +57,7 @@ def _double(one: Span, other: Span, found: Findings) -> None:
 
 
 def gap(record: GroupRecord, found: Findings) -> None:
-    """O4: no topic-partition is without an owner for longer than the named step allows that ends the gap."""
+    """O4: no topic-partition is without an owner for longer than the named step in which the gap ends allows."""
     steps = [step for step in record.events["step"] if step.data["name"] not in STATES]
     begins = [step.mono_ns for step in steps]
     for span in record.spans:
@@ -78,9 +79,9 @@ def gap(record: GroupRecord, found: Findings) -> None:
 
 
 def handed_over(record: GroupRecord, found: Findings) -> None:
-    """R2: what a cooperative member says it owns, and does own, is given to nobody else in that generation.
+    """R2: a partition that a cooperative member claims and owns is assigned to no other member in that generation.
 
-    A claim that isn't true (the member lost it) or whose topic the member left protects nothing.
+    A claim is ignored if it is false (the member lost the partition) or if the member left the topic.
     """
     held: dict[TopicPartition, list[Span]] = defaultdict(list)
     for span in record.spans:
@@ -106,10 +107,10 @@ def handed_over(record: GroupRecord, found: Findings) -> None:
 
 
 def true_claims(record: GroupRecord, found: Findings) -> None:
-    """R6: what a member says it owns as it joins is what it owns: nothing once it was fenced, nothing if it is eager.
+    """R6: a joining member claims exactly the partitions that it owns, and none after it was fenced or if it is eager.
 
-    A claim that isn't true keeps a partition from everybody else. A member's first word of a generation, whatever it
-    is, comes before anything has changed since it joined.
+    A false claim keeps a partition from every other member. A member's first event in a generation shows what it owned
+    when it joined, because nothing has changed since.
     """
     kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
     held: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
@@ -128,7 +129,7 @@ def true_claims(record: GroupRecord, found: Findings) -> None:
 def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition], found: Findings) -> None:
     generation = record.generation_of(event.data["generation"], event.member_id)
     if generation is None or event.member_id not in generation.assigned:
-        return  # law G2's business
+        return  # a violation of G2
     try:
         claims = set(generation.subscription_of(event.member_id or "").owned)
     except WireError as error:
@@ -144,10 +145,10 @@ def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition]
 
 
 def told_as_lost(record: GroupRecord, found: Findings) -> None:
-    """R7: what a member lost, it is told as lost: one that was thrown out and joined anew has nothing to revoke.
+    """R7: losses are reported as lost: a member that was evicted and joined again has nothing to revoke.
 
-    It has another member id then. Others may own its partitions by that time, and what it commits in the callback is
-    refused, or worse, isn't. Judged of members that tell their ids by themselves.
+    It has another member id then. By that time its partitions may have other owners, and a commit in the revoke
+    callback is refused or, worse, accepted. Judged for members that report their own ids.
     """
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):

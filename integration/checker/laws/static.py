@@ -1,4 +1,4 @@
-"""Laws of static members (KIP-345): a restart that nobody notices, and a fenced member that stops. Pure."""
+"""Laws of static members (KIP-345): an unnoticed restart, and a fenced member that stops. Pure."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from .excuses import fencings
 from .findings import MS, Findings, all_named
 
 MARGIN_MS = 300
-"""A restart that comes back closer to the end of its session than this may be late: the coordinator counts from the
-last heartbeat it got."""
+"""A restart this close to the end of its session may be late: the session begins at the last heartbeat received."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
 _CALLBACKS = ("assigned_begin", "revoke_begin", "lost_begin")
 
 
 def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
-    """S1: a static member that is back within its session gets its partitions; the others hear nothing of it.
+    """S1: a static member that returns within its session keeps its partitions, and other members notice nothing.
 
-    Judged where the group was at rest and nothing else happened meanwhile.
+    Judged if the group was stable before, and nothing else happened until the member returned.
     """
     for old, new in _successors(record):
         left, back = _end_of(record, old), _first(record, "generation", new)
         rest = _last_rest(record, left)
         if left is None or back is None or left.mono_ns > back.mono_ns:
-            continue  # it never came back, or took the id of one that ran
+            continue  # it never returned, or took the id of a running process
         if rest is None:
             found.not_judged("S1", "the group wasn't at rest before")
             continue
@@ -61,7 +60,7 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
 def fenced(record: GroupRecord, found: Findings) -> None:
     """S2: a static member whose instance id another process took consumes and commits nothing more.
 
-    Taken is it once the coordinator has committed it, whether or not the newer process ever hears of that.
+    The id is taken once the coordinator has committed it, even if the newer process never learns of that.
     """
     for fencing in fencings(record):
         old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
@@ -83,7 +82,7 @@ def fenced(record: GroupRecord, found: Findings) -> None:
 
 
 def _successors(record: GroupRecord) -> list[tuple[Event, Event]]:
-    """``start`` events of processes that followed each other under one instance id."""
+    """Pairs of ``start`` events of consecutive processes under one instance id."""
     by_instance: dict[str, list[Event]] = {}
     for event in record.events["start"]:
         if event.instance_id is not None:
@@ -100,7 +99,7 @@ def _in_session(old: Event, left: Event, back: Event) -> bool:
 
 
 def _last_rest(record: GroupRecord, before: Event | None) -> Event | None:
-    """The rest of the group that an event ended: nothing else happened in between."""
+    """The stable state just before an event; None if something else happened between them."""
     if before is None:
         return None
     rests = [e for e in record.events["step"] if e.data["name"] == "stable" and e.mono_ns < before.mono_ns]
@@ -111,7 +110,7 @@ def _last_rest(record: GroupRecord, before: Event | None) -> Event | None:
 
 
 def _end_of(record: GroupRecord, start: Event) -> Event | None:
-    """The event that ended a process first."""
+    """The first event that ended a process."""
     kinds = ("stop", "exit", "fault_begin")
     ends = [e for kind in kinds for e in record.events[kind] if _process(e) == _process(start)]
     return min((e for e in ends if e.data.get("fault", "kill") == "kill"), key=lambda e: e.mono_ns, default=None)
@@ -122,7 +121,7 @@ def _first(record: GroupRecord, kind: str, start: Event) -> Event | None:
 
 
 def _id_of(record: GroupRecord, start: Event) -> str | None:
-    """The member id that a process had last."""
+    """The last member id of a process."""
     ids = [e.member_id for e in record.events["generation"] if _process(e) == _process(start)]
     return ids[-1] if ids else None
 

@@ -1,4 +1,4 @@
-"""An event in words, as a witness gives it. Pure."""
+"""Describes a witness event in words. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kafka_assignors.history.events import Event
 from .findings import SHOWN, all_named
 
 _MOST = 200
-"""Characters of an event that has no words of its own."""
+"""Maximum length, in characters, of an event without words of its own."""
 
 
 def told(event: Event) -> str:
-    """When, by whom, what: one line. The event's place in its file is at the end."""
+    """One line with the event's time, source, number in its file, and content."""
     at = datetime.fromtimestamp(event.ts_ns / 1e9, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
     who = event.member if event.src == "member" and event.member else _SOURCES.get(event.src, event.src)
     words = _WORDS.get(event.kind, _as_json)
