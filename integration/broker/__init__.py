@@ -1,4 +1,4 @@
-"""A real broker, four ways: a child JVM, a server within one, a container, or one that runs already; all `Broker`.
+"""A real broker: a child JVM, a server within one, a container, or one that already runs. All are a `Broker`.
 
 >>> with start_broker() as broker:                                          # doctest: +SKIP
 ...     KafkaConsumer(bootstrap_servers=broker.bootstrap)

@@ -1,4 +1,4 @@
-"""What every broker can do, however it runs."""
+"""The interface of every broker, whatever it runs in."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Broker(ABC):
         self.backend = backend
         self.version = version
         self.secured: Secured | None = None
-        """Its listener for users with passwords and rights; None unless it was started with one."""
+        """The listener for users with passwords and rights. None unless the broker was started with certificates."""
 
     @property
     def connection(self) -> Connection:
-        """How the harness reaches it."""
+        """How the harness reaches the broker."""
         return Connection(self.bootstrap)
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """Its listener behind which a `FaultProxy` can stand.
+        """The listener in front of which a `FaultProxy` can stand.
 
         Raises:
-            NotSupported: It has none: an external broker.
+            NotSupported: The broker is external and has none.
         """
         raise NotSupported(
             f"the {self.backend} broker at {self.bootstrap} has no listener for a fault proxy: its addresses are its "
@@ -50,7 +50,7 @@ class Broker(ABC):
 
     @abstractmethod
     def pids(self) -> list[int]:
-        """Processes that this broker runs in now, on this machine; none may be left after `close`."""
+        """Ids of this machine's processes that the broker runs in now. None may be left after `close`."""
 
     @abstractmethod
     def log_tail(self, lines: int = 40) -> str:
@@ -58,24 +58,25 @@ class Broker(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """End it at once, as a crash does (SIGKILL), and wait until it is gone. Its data stays.
+        """End the broker like a crash (SIGKILL), and wait until it is gone. Its data stay.
 
         Raises:
-            NotSupported: An external broker, or one that is a server within a JVM (``shared``).
+            NotSupported: The broker is external, or a server within a JVM (``shared``).
         """
 
     @abstractmethod
     def restart(self) -> None:
-        """Start it again on the same port with the same data, and wait until it serves; a running one is stopped first.
+        """Start the broker on the same port with the same data, and wait until it serves. A running one is stopped
+        first.
 
         Raises:
-            NotSupported: An external broker.
-            BrokerNotReady: It does not come up.
+            NotSupported: The broker is external.
+            BrokerNotReady: The broker does not come up.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End it and remove what `start_broker` made; may be called twice. An external broker goes on."""
+        """End the broker and remove what `start_broker` made. An external broker continues. Safe to call twice."""
 
     def __enter__(self) -> Broker:
         return self

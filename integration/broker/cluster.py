@@ -1,8 +1,8 @@
-"""A cluster of real brokers on this machine, one rack each by default; single nodes can be stopped, killed and paused.
+"""A cluster of real brokers on this machine, one rack each by default. Nodes can be stopped, killed and paused singly.
 
-Each node is a JVM of its own by default. Three nodes in one JVM (``backend="shared"``) boot in half the time and one of
-them restarts in half a second, but such a node can neither crash nor stall alone. Containers (``backend="docker"``) can
-also be cut off from each other.
+By default each node is a JVM of its own. With ``backend="shared"`` the nodes run in one JVM: three boot in half the
+time and one restarts in half a second, but a node can neither crash nor stall alone. Containers (``backend="docker"``)
+can also be cut off from each other.
 
 >>> with start_cluster() as cluster:                                        # doctest: +SKIP
 ...     cluster.nodes[0].kill()
@@ -30,19 +30,19 @@ from .settings import KAFKA_VERSION, Route, broker_settings, uuid_base64
 BACKENDS = ("jvm", "shared", "docker")
 
 JVM_FLAGS = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Half of a single broker's heap: several of them share a machine."""
+"""Half the heap of a single broker, because several nodes share a machine."""
 
 _STOP_TIMEOUT_S = 30
 
 
 class Node:
-    """One broker of a cluster; made by `start_cluster`.
+    """One broker of a cluster, made by `start_cluster`.
 
     Args:
         node_id: Its ``node.id``, from 1.
         rack: Its ``broker.rack``.
-        bootstrap: ``host:port`` of it alone.
-        route: Its listener behind which a `FaultProxy` can stand.
+        bootstrap: ``host:port`` of this node alone.
+        route: The listener in front of which a `FaultProxy` can stand.
     """
 
     def __init__(self, node_id: int, rack: str, bootstrap: str, route: Route, place: Place, cluster: Cluster) -> None:
@@ -52,22 +52,23 @@ class Node:
 
     @property
     def runs(self) -> bool:
-        """Whether it is there, paused or not."""
+        """Whether the node has been started and has not ended. A paused node runs."""
         return self._place.runs
 
     def pids(self) -> list[int]:
-        """Processes that it runs in now."""
+        """Ids of the processes that the node runs in now."""
         return self._place.pids()
 
     def log_tail(self, lines: int = 40) -> str:
-        """The last lines of its log, also after `stop` and `kill`."""
+        """The last lines of the node's log, also after `stop` and `kill`."""
         return self._place.log_tail(lines)
 
     def stop(self) -> None:
-        """End it in order (SIGTERM): it hands its leaders over first. Its data stays.
+        """Stop the node by SIGTERM. It hands its leaders over first and keeps its data.
 
         Raises:
-            BrokerNotReady: It did not end in 30 s and was killed, e.g. because no majority of the nodes is left.
+            BrokerNotReady: The node did not end within 30 s and was killed, e.g. because no majority of the nodes is
+                left.
         """
         self.paused = False
         if not self._place.stop(_STOP_TIMEOUT_S):
@@ -77,40 +78,40 @@ class Node:
             )
 
     def kill(self) -> None:
-        """End it as a crash does (SIGKILL). The others miss it after ``broker.session.timeout.ms``, here 3 s."""
+        """Kill the node by SIGKILL, like a crash. The others miss it after ``broker.session.timeout.ms``, here 3 s."""
         self._place.kill()
         self.paused = False
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP): its connections stay open and nothing answers. The others miss it after 3 s as well."""
+        """Freeze the node by SIGSTOP: its connections stay open and nothing answers. The others miss it after 3 s."""
         self._place.pause()
         self.paused = True
 
     def resume(self) -> None:
-        """Let a paused one go on; what it has to catch up with, it catches up on its own."""
+        """Let a paused node continue. It catches up on its own."""
         self._place.resume()
         self.paused = False
 
     def disconnect(self) -> None:
-        """Cut it off from clients and from the other nodes, which miss it after 3 s: it runs on and knows nothing.
+        """Cut the running node off from clients and from the other nodes, which miss it after 3 s.
 
         Raises:
-            NotSupported: Its cluster isn't of the backend ``docker``.
+            NotSupported: The cluster's backend isn't ``docker``.
         """
         self._place.disconnect()
         self.cut_off = True
 
     def connect(self) -> None:
-        """Let one that was cut off reach the others, and be reached, again."""
+        """Undo `disconnect`."""
         if self.cut_off:
             self._place.connect()
         self.cut_off = False
 
     def restart(self) -> None:
-        """Start it again with its data, stopped first if it runs, and wait until it and all running nodes serve.
+        """Start the node again with its data and wait until all running nodes serve. A running node is stopped first.
 
         Raises:
-            BrokerNotReady: It does not come up.
+            BrokerNotReady: The node does not come up.
         """
         if self.runs:
             self.stop()
@@ -122,7 +123,7 @@ class Node:
 
 
 class Cluster:
-    """Brokers that form one cluster; made by `start_cluster`. A context manager that ends them all."""
+    """Brokers that form one cluster, made by `start_cluster`. As a context manager it ends all of them."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class Cluster:
         certificates: Certificates | None = None,
     ) -> None:
         self.secured: Secured | None = None
-        """Its listeners for users with passwords and rights; None unless it was started with them."""
+        """The listeners for users with passwords and rights. None unless the cluster was started with certificates."""
         self._certificates = certificates
         self.backend = backend
         self.version = version
@@ -151,7 +152,7 @@ class Cluster:
                         self.secured = Secured(faces, self.bootstrap, certificates.ca)
                     return
                 except BrokerNotReady as error:
-                    # between choosing ports and the JVMs' bind another process may have taken one
+                    # another process may have bound a port after we chose it
                     if attempt == 2 or "Address already in use" not in error.log_tail:
                         raise
                     self.close()
@@ -161,35 +162,35 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of every node, with commas: clients find the cluster while any of them serves."""
+        """``host:port`` of every node, separated by commas: clients find the cluster while any node serves."""
         return ",".join(node.bootstrap for node in self.nodes)
 
     @property
     def connection(self) -> Connection:
-        """How the harness reaches it."""
+        """How the harness reaches the cluster."""
         return Connection(self.bootstrap)
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The listeners of all nodes behind which a `FaultProxy` can stand."""
+        """The listeners of all nodes in front of which a `FaultProxy` can stand."""
         return tuple(node.route for node in self.nodes)
 
     def pids(self) -> list[int]:
-        """Processes of all nodes."""
+        """Process ids of all nodes."""
         return list(dict.fromkeys(pid for node in self.nodes for pid in node.pids()))
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of each node's log, under its name; of one that several share, under theirs."""
+        """The last lines of each log, under the name of its node, or of the nodes that share the log."""
         logs: dict[str, list[str]] = {}
         for node in self.nodes:
             logs.setdefault(node.log_tail(lines), []).append(repr(node))
         return "\n".join(f"{' '.join(names)}\n{log}" for log, names in logs.items())
 
     def node(self, node_id: int) -> Node:
-        """The node with this ``node.id``, as metadata names leaders and replicas.
+        """Return the node with this ``node.id``, by which metadata names leaders and replicas.
 
         Raises:
-            ConfigError: There is none.
+            ConfigError: No node has this id.
         """
         for node in self.nodes:
             if node.node_id == node_id:
@@ -197,10 +198,10 @@ class Cluster:
         raise ConfigError(f"no node {node_id} in this cluster; its nodes are {[n.node_id for n in self.nodes]}")
 
     def await_ready(self) -> None:
-        """Wait until every node that runs, neither paused nor cut off, answers, and names them all as live.
+        """Wait until every node that runs, is not paused and is not cut off answers and lists all of them as live.
 
         Raises:
-            BrokerNotReady: One ended, or they do not all serve in time.
+            BrokerNotReady: A node ended, or not all of them serve in time.
         """
         live = [node for node in self.nodes if node.runs and not node.paused and not node.cut_off]
         deadline = time.monotonic() + self._timeout_s
@@ -216,10 +217,10 @@ class Cluster:
                 raise not_ready(f"{node}: {error}", node.log_tail()) from error
 
     def restore(self) -> None:
-        """Bring back every node that was stopped, killed, paused or cut off, and wait until all serve.
+        """Bring back every stopped, killed, paused or disconnected node, and wait until all serve.
 
         Raises:
-            BrokerNotReady: One does not come up.
+            BrokerNotReady: A node does not come up.
         """
         for node in self.nodes:
             node.resume()
@@ -229,14 +230,14 @@ class Cluster:
         self.await_ready()
 
     def close(self) -> None:
-        """End all nodes and remove their data; may be called twice."""
+        """End all nodes and remove their data. Safe to call twice."""
         for node in self.nodes:
             node._place.close()
         self.nodes.clear()
         self._held.close()
 
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Start a node per rack at once: the first ones wait for a majority."""
+        """Start one node per rack, all at once, because the first nodes wait for a majority."""
         count, cluster_id = len(racks), uuid_base64()
         ports = free_ports(5 * count)
         self._secured_ports = ports[4 * count :]
@@ -300,29 +301,29 @@ def start_cluster(  # options of one cluster, given by name
     settings: Mapping[str, str] | None = None,
     certificates: Certificates | None = None,
 ) -> Cluster:
-    """Start brokers that are controllers too, and wait until each of them names all of them as live.
+    """Start brokers that are also controllers, and wait until each of them lists all of them as live.
 
-    However this process ends (also by SIGKILL), they end with it.
+    They end with this process, however it ends (SIGKILL included).
 
     Args:
-        nodes: How many. Two of three are a majority, and the cluster goes on; one alone can elect nothing.
-        racks: ``broker.rack`` of node 1, 2, …; more nodes than racks go through them again.
-        backend: ``jvm`` (a JVM per node: it can crash and stall alone), ``shared`` (one JVM for all: sooner there, and
-            a node restarts in half a second; `Node.kill` and `Node.pause` raise NotSupported) or ``docker`` (a
-            container per node, which can also be cut off the network).
+        nodes: Number of nodes. Two of three are a majority and can elect a leader; one of three cannot.
+        racks: ``broker.rack`` of node 1, 2, …; repeated if there are more nodes than racks.
+        backend: ``jvm`` (a JVM per node, which can crash and stall alone), ``shared`` (one JVM for all: it boots
+            faster, and a node restarts in half a second; `Node.kill` and `Node.pause` raise NotSupported) or ``docker``
+            (a container per node, which can also be cut off the network).
         version: Kafka's version; it must be pinned (or, for ``docker``, be the image's tag).
-        timeout_s: Seconds until all must be ready, also after a restart.
-        settings: Broker settings beside or instead of the harness's own, for every node. Topics have a replica on
-            each of up to three nodes by default, and writes need two of them.
-        certificates: As `start_broker`'s: every node has a listener for users (not with ``docker``).
+        timeout_s: Seconds until all nodes must be ready, also after a restart.
+        settings: Broker settings of every node that extend or replace the harness's own. By default topics have a
+            replica on each of up to three nodes, and writes need two of them.
+        certificates: See `start_broker`. Every node gets a listener for users (not with ``docker``).
 
     Raises:
         ConfigError: `nodes` is below 1, or there are no racks.
-        UnknownName: No such backend, or that version is not pinned.
-        BrokerNotReady: A node died or was too slow; the end of its log is in the message.
+        UnknownName: The backend is unknown, or the version is not pinned.
+        BrokerNotReady: A node died or was too slow; the message has the end of its log.
         MachineError: Java or jars are missing and cannot be fetched.
 
-    Cost: a JVM per node takes about 160 MB and 1.6 s of one core each, one for three 250 MB and 3 s in all.
+    Cost: a JVM per node takes about 160 MB and 1.6 s of one core each; one JVM for three nodes takes 250 MB and 3 s.
     """
     if backend not in BACKENDS:
         raise UnknownName("cluster backend", backend, BACKENDS)
@@ -337,7 +338,7 @@ def start_cluster(  # options of one cluster, given by name
 
 
 def _common_settings(voters: Sequence[str]) -> dict[str, str]:
-    """What the nodes agree on: who votes (``id@host:port``), and how often things are kept."""
+    """Settings that all nodes share: the voters (``id@host:port``) and the replication factors."""
     copies = min(3, len(voters))
     majority = copies // 2 + 1
     return {

@@ -1,4 +1,4 @@
-"""Why a broker ended or did not start, by what its log says."""
+"""Finds in a broker's log why it ended or did not start."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _REFUSED = re.compile(r"ConfigException: (?P<words>.+)")
 
 
 def not_ready(message: str, log_tail: str = "") -> BrokerNotReady:
-    """The error of a broker that died or didn't answer in time, with the cause that the end of its log names."""
+    """The error of a broker that died or didn't answer in time, with the cause found in the end of its log."""
     return BrokerNotReady(message, log_tail, cause_of(log_tail))
 
 
 def cause_of(log: str) -> str | None:
-    """The cause with its remedy, or None when the log names none that is known.
+    """The cause with its remedy, or None if the log names no known cause.
 
-    The first line that names one counts: what fails afterwards follows from it.
+    The first line that names a cause counts, because later failures follow from it.
 
     >>> cause_of("java.net.BindException: Address already in use")
     'another program has taken its port: end it, or name a free port'

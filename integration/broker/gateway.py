@@ -1,6 +1,6 @@
-"""A JVM that does what Python asks it to, over py4j: started under a watchdog, listening on 127.0.0.1 alone.
+"""A JVM that executes Python's calls over py4j. It runs under a watchdog and listens only on 127.0.0.1.
 
-It obeys only who knows a token that it makes itself, and ends with this process, however that ends.
+It accepts only clients that know its token, which it creates, and ends with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Gateway:
     Raises:
         UnknownName: That version is not pinned.
         MachineError: Java or jars are missing and cannot be fetched.
-        HarnessError: py4j's jar is missing, or the JVM does not start; its last words are in the message.
+        HarnessError: py4j's jar is missing, or the JVM does not start; the message has its last output.
 
     Cost: 0.5 s to start; about 0.2 ms a call.
     """
@@ -48,13 +48,13 @@ class Gateway:
         jar = find_jar_path()
         if not jar:
             raise HarnessError("py4j is installed without its jar; run: pip install --force-reinstall py4j")
-        # py4j's jar is last: class data that was archived for Kafka's jars fits a class path that begins with them
+        # py4j's jar goes last: class data archived for Kafka's jars fits a class path that begins with them
         class_path = os.pathsep.join([*map(str, kafka_jars(version)), jar])
         command = [str(java().executable), *flags, "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
         self._client: Any = None
         self._folder = tempfile.TemporaryDirectory(prefix="kafka-java-")
         self.directory = Path(self._folder.name)
-        # Port and token come on its standard output, and go to a file that only this user can read.
+        # The JVM prints port and token to standard output, which we redirect to a file that only this user can read.
         into = ["sh", "-c", 'exec "$@" > "$0"', str(self.directory / _GREETING), *command]
         self._jvm = ChildProgram(into, self.log_path, folder=self.directory, remove=True)
         try:
@@ -69,16 +69,12 @@ class Gateway:
 
     @property
     def classes(self) -> Any:
-        """Java's packages and classes by name: ``classes.java.util.Properties()``.
-
-        Python's bytes become ``byte[]``, None null; lists, sets and dicts become Java's. What Java throws arrives as
-        ``py4j.protocol.Py4JJavaError`` with Java's stack trace.
-        """
+        """Java's packages and classes by name: ``classes.java.util.Properties()``. See `LiveJava.classes`."""
         return self._gateway.jvm
 
     @property
     def log_path(self) -> Path:
-        """What the JVM says on its standard error."""
+        """The JVM's standard error."""
         return self.directory / "java.log"
 
     @property
@@ -87,7 +83,7 @@ class Gateway:
         return self._jvm.returncode
 
     def await_end(self, timeout_s: float) -> None:
-        """Return when the JVM has ended, or after `timeout_s`."""
+        """Wait until the JVM has ended, for at most `timeout_s` seconds."""
         with suppress(subprocess.TimeoutExpired):
             self._jvm.wait(timeout_s)
 
@@ -99,22 +95,23 @@ class Gateway:
         return made
 
     def pids(self) -> list[int]:
-        """The watchdog and the JVM, as long as they are there."""
+        """Ids of the watchdog and the JVM while they run."""
         return self._jvm.pids()
 
     def close(self) -> None:
-        """End the JVM; may be called twice."""
+        """End the JVM. Safe to call twice."""
         if self._client is not None:
             self._gateway.close()
-            # Else Java objects that Python collects later on would still be reported, to nobody, and each failure be
-            # logged with its traceback, from within the garbage collector.
+            # Otherwise py4j reports each Java object that Python collects later to the dead JVM, and logs each failure
+            # with a
+            # traceback from within the garbage collector.
             self._client.is_connected = False
             self._client = None
         self._jvm.close()
         self._folder.cleanup()
 
     def _greeting(self, timeout_s: float) -> tuple[int, str]:
-        """Port and token: the two lines that the JVM prints."""
+        """Read port and token: the two lines that the JVM prints."""
         deadline = time.monotonic() + timeout_s
         greeting = self.directory / _GREETING
         while True:
@@ -130,18 +127,18 @@ class Gateway:
 
 
 class _Client(GatewayClient):
-    """py4j's client, raising by itself what Java throws.
+    """py4j's client, which raises Java's exceptions itself.
 
-    PySpark, once it has made a session in this process, replaces py4j's function for that in every gateway: it looks
-    the exception up in Spark's own JVM, which does not know it (pyspark/errors/exceptions/captured.py).
+    Once PySpark has made a session in this process, it replaces py4j's function for that in every gateway. Its function
+    looks the exception up in Spark's own JVM, which does not know it (pyspark/errors/exceptions/captured.py).
     """
 
     def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
-        """As py4j's; an answer that is an exception is raised here."""
+        """Send a command like py4j's client, and raise if the answer is an exception."""
         answer = super().send_command(command, retry, binary)
         if not binary and protocol.is_error(answer)[0] and answer[1:2] == protocol.REFERENCE_TYPE:
             kind, target, name, *_ = [*command.split("\n", 3), "", ""]
-            # as py4j tells it: an object and a method, or no object and a class
+            # py4j's convention: an object and a method, or None and a class
             called = (None, target) if f"{kind}\n" == protocol.CONSTRUCTOR_COMMAND_NAME else (target, name)
             protocol.get_return_value(answer, self, *called)
         return answer

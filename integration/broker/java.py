@@ -17,10 +17,10 @@ _FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLe
 
 
 class LiveJava:
-    """A JVM that calls what Python asks it to; a context manager. It ends with this process, however that ends.
+    """A JVM that executes calls from Python; a context manager. It ends with this process, however that ends.
 
-    It listens on 127.0.0.1 alone, and obeys only who knows a token that it makes itself. PySpark in the same process
-    does not disturb it.
+    The JVM listens only on 127.0.0.1 and accepts only clients that know its token, which it creates. PySpark in the
+    same process does not interfere.
 
     Args:
         version: Kafka's version; it must be pinned.
@@ -29,13 +29,13 @@ class LiveJava:
     Raises:
         UnknownName: That version is not pinned.
         MachineError: Java or jars are missing and cannot be fetched.
-        HarnessError: py4j is missing, or the JVM does not start; its last words are in the message.
+        HarnessError: py4j is missing, or the JVM does not start; the message has its last output.
 
     Cost: 0.5 s to start; about 0.2 ms a call.
     """
 
     def __init__(self, version: str = KAFKA_VERSION, timeout_s: float = 30) -> None:
-        from .gateway import Gateway  # py4j is not everybody's
+        from .gateway import Gateway  # py4j is an optional dependency
 
         self._gateway = Gateway(version, _FLAGS, timeout_s)
 
@@ -43,8 +43,8 @@ class LiveJava:
     def classes(self) -> Any:
         """Java's packages and classes by name: ``classes.java.util.Properties()``.
 
-        Python's bytes become ``byte[]``, None null; lists, sets and dicts become Java's. What Java throws arrives as
-        ``py4j.protocol.Py4JJavaError`` with Java's stack trace.
+        Python's bytes become ``byte[]`` and None becomes null; lists, sets and dicts become Java's. Java's exceptions
+        arrive as ``py4j.protocol.Py4JJavaError`` with Java's stack trace.
         """
         return self._gateway.classes
 
@@ -67,11 +67,11 @@ class LiveJava:
         return self.classes.org.apache.kafka.clients.producer.KafkaProducer(properties)
 
     def pids(self) -> list[int]:
-        """The JVM's process and its watchdog's, as long as they are there."""
+        """Ids of the JVM and its watchdog while they run."""
         return self._gateway.pids()
 
     def close(self) -> None:
-        """End the JVM; may be called twice."""
+        """End the JVM. Safe to call twice."""
         self._gateway.close()
 
     def __enter__(self) -> LiveJava:

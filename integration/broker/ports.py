@@ -11,20 +11,20 @@ from contextlib import ExitStack, suppress
 from ..errors import PortTaken
 
 _FIRST, _LAST = 20_000, 32_000
-"""Below the range from which systems give ports to outgoing connections (32768 and up on Linux, 49152 on macOS): a
-client that keeps trying to reach a stopped broker would else be given the broker's port one day, and keep it."""
+"""Below the range of outgoing connections (32768 and up on Linux, 49152 on macOS). In that range, the system could give
+a broker's port to a client that keeps reconnecting to the stopped broker."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct ports that nothing listens on now.
+    """Distinct ports where nothing listens now.
 
     Raises:
-        PortTaken: None found.
+        PortTaken: There are fewer than `count`.
     """
     held: list[socket.socket] = []
     try:
         for port in random.sample(range(_FIRST, _LAST), 500):
-            candidate = _bound(port, reuse=False)  # one that is held is bound, and nobody listens
+            candidate = _bound(port, reuse=False)  # fails for a port that `hold` has bound, although nobody listens there
             if candidate is not None:
                 held.append(candidate)
             if len(held) == count:
@@ -36,16 +36,16 @@ def free_ports(count: int) -> list[int]:
 
 
 def hold(ports: Iterable[int]) -> ExitStack:
-    """Keep ports from others until this is closed: `free_ports` offers them nobody, and who connects is refused.
+    """Reserve ports until the returned stack is closed: `free_ports` skips them, and connections to them are refused.
 
-    The one that they are held for may listen on them if it sets SO_REUSEADDR, as servers do. On Linux alone: elsewhere
-    a bound port is nobody's to listen on, so nothing is held.
+    The intended server may still listen on them if it sets SO_REUSEADDR, as servers do. Linux only: elsewhere nobody
+    else could listen on a bound port, so nothing is reserved.
     """
     held = ExitStack()
     for port in ports if sys.platform == "linux" else ():
         socket_ = held.enter_context(socket.socket())
         socket_.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with suppress(OSError):  # taken since it was found free, which whoever listens on it will tell
+        with suppress(OSError):  # taken since `free_ports` found it; the server that wants it will fail with a message
             socket_.bind(("127.0.0.1", port))
     return held
 
@@ -54,7 +54,7 @@ def require_free(port: int) -> None:
     """Check a port that the user named.
 
     Raises:
-        PortTaken: Something listens on it, or it may not be used.
+        PortTaken: Something listens on it, or it isn't a valid port.
     """
     if not 0 < port < 65536:
         raise PortTaken(f"port {port} is no port; name one from 1 to 65535")
@@ -66,7 +66,7 @@ def require_free(port: int) -> None:
 
 def _bound(port: int, reuse: bool = True) -> socket.socket | None:
     s = socket.socket()
-    if reuse:  # as Java does: a port whose last connections are still in TIME_WAIT is free
+    if reuse:  # like Java: a port whose last connections are in TIME_WAIT is free
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         s.bind(("127.0.0.1", port))

@@ -1,8 +1,8 @@
-"""A listener for users beside the harness's own: TLS, SCRAM-SHA-512, and rights that somebody gave.
+"""A listener for users beside the harness's own, with TLS, SCRAM-SHA-512 and ACLs.
 
-The harness's own listener stays plain, on 127.0.0.1, and may do everything: it starts, watches and judges as ever. Who
-comes by the secured one is a user, may do nothing but what `Secured.allow` says, and is told so by Kafka's own
-StandardAuthorizer. Certificates and passwords are made anew for each broker and end with it.
+The harness keeps its plain listener on 127.0.0.1, which permits everything. Users of the secured listener may do only
+what `Secured.allow` grants; Kafka's own StandardAuthorizer enforces it. Each broker gets new certificates and
+passwords, which end with it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from ..errors import BrokerNotReady
 LISTENER = "SECURED"
 MECHANISM = "SCRAM-SHA-512"
 ADMIN = "admin"
-"""A user who may do everything."""
+"""The user who may do everything."""
 _TIMEOUT_S = 20.0
 _TICK_S = 0.05
 
 
 class Certificates:
-    """An authority of one run, and what it issues to the broker.
+    """The certificate authority of one run, and the broker's certificate.
 
     Args:
-        names: Hosts that the broker's certificate is for.
-        expired: It ended yesterday.
+        names: Hosts in the broker's certificate.
+        expired: Whether the certificate ended yesterday.
 
     Raises:
         ConfigError: trustme isn't installed.
@@ -69,14 +69,14 @@ class Certificates:
         issued = authority.issue_cert(*names, not_before=now - 2 * day, not_after=now - day if expired else now + day)
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         self.ca = authority.cert_pem.bytes().decode()
-        """Whom a client must trust, PEM."""
+        """The authority that clients must trust, PEM."""
         self.chain = "".join(blob.bytes().decode() for blob in issued.cert_chain_pems)
-        # Kafka takes PKCS8 alone
+        # Kafka accepts only PKCS8
         self.key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def with_secured(settings: Mapping[str, str], port: int, certificates: Certificates) -> dict[str, str]:
-    """A node's settings with a secured listener for users, on 127.0.0.1."""
+    """Add a secured listener for users on 127.0.0.1 to a node's settings."""
     prefix = f"listener.name.{LISTENER.lower()}"
     return {
         **settings,
@@ -91,35 +91,35 @@ def with_secured(settings: Mapping[str, str], port: int, certificates: Certifica
         f"{prefix}.ssl.keystore.certificate.chain": certificates.chain,
         f"{prefix}.ssl.keystore.key": certificates.key,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # nodes, controllers and the harness come in plain text from this machine
+        # nodes, controllers and the harness connect in plain text from this machine
         "super.users": f"User:ANONYMOUS;User:{ADMIN}",
         "allow.everyone.if.no.acl.found": "false",
     }
 
 
 class Secured:
-    """The secured face of a broker or cluster, and its users.
+    """The secured listener of a broker or cluster, and its users.
 
     Args:
-        bootstrap: Its listeners' ``host:port``, with commas.
+        bootstrap: ``host:port`` of the secured listeners, separated by commas.
         behind: The harness's own listeners.
-        ca: Whom a client must trust, PEM.
+        ca: The authority that clients must trust, PEM.
 
     Raises:
-        BrokerNotReady: Its administrator can't log in.
+        BrokerNotReady: The administrator can't log in.
     """
 
     def __init__(self, bootstrap: str, behind: str, ca: str) -> None:
         self.bootstrap, self.behind, self._ca = bootstrap, behind, ca
         self._passwords: dict[str, str] = {}
         self.admin = self.user(ADMIN)
-        """A connection of a user who may do everything."""
+        """A connection of the user who may do everything."""
 
     def user(self, name: str, rights: Iterable[Right] = ()) -> Connection:
-        """Make a user with these rights, who had none; returns when every node lets the user in.
+        """Create a user with these rights alone, and wait until every node accepts the user's login.
 
         Raises:
-            BrokerNotReady: A node doesn't in time.
+            BrokerNotReady: A node doesn't accept it in time.
         """
         password = self._passwords[name] = secrets.token_urlsafe(16)
         with closing(self._asking()) as admin:
@@ -133,7 +133,7 @@ class Secured:
         return connection
 
     def allow(self, name: str, rights: Iterable[Right]) -> None:
-        """Give a user rights."""
+        """Grant rights to a user."""
         if acls := [_acl(name, right) for right in rights]:
             with closing(self._asking()) as admin:
                 failed = admin.create_acls(acls)["failed"]
@@ -144,7 +144,7 @@ class Secured:
         return KafkaAdminClient(bootstrap_servers=self.behind.split(","), client_id="kafka-assignors-users")
 
     def _until_let_in(self, connection: Connection) -> None:
-        """Each node learns of a user on its own."""
+        """Wait until the user can log in at one node. Each node learns of a user separately."""
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
             try:

@@ -7,25 +7,25 @@ import uuid
 from typing import NamedTuple
 
 KAFKA_VERSION = "4.3.0"
-"""The version that is started unless another is named; its jars are pinned."""
+"""Default version of Kafka; its jars are pinned."""
 JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A node that lives for seconds: the first compiler only, the collector with the least start-up."""
+"""For a node that lives for seconds: only the first compiler, and the garbage collector with the least start-up."""
 
 LOGGER_FLAGS = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
 )
-"""For the logger among the pinned jars; another logger does not know them."""
+"""For the logger among the pinned jars. Other loggers ignore these options."""
 
 
 class Route(NamedTuple):
-    """A node's second client listener, which a fault proxy stands in front of; both ports are on 127.0.0.1.
+    """A node's second client listener, in front of which a fault proxy stands. Both ports are on 127.0.0.1.
 
-    Who bootstraps at `advertised` is told `advertised` ports alone, so that all of its connections pass the proxy; who
-    bootstraps at the node's own port never meets it.
+    A client that bootstraps at `advertised` only learns `advertised` ports, so all of its connections pass the proxy. A
+    client that bootstraps at the node's own port never meets the proxy.
 
     Args:
-        advertised: Where clients are told to connect, and a proxy listens; without a proxy nobody does.
+        advertised: The port that clients connect to, where a proxy listens. Without a proxy nobody listens there.
         behind: Where the node listens.
     """
 
@@ -50,9 +50,9 @@ def broker_settings(  # each is a property of its own in the file that this make
         controller_port: The controller's port, for the node itself.
         data: Folder for the log.
         rack: ``broker.rack``.
-        bind: Address the client listener binds to.
+        bind: Address that the client listener binds to.
         node_id: ``node.id``.
-        route: Its second client listener; None: it has none.
+        route: Its second client listener, or None.
     """
     return {
         "process.roles": "broker,controller",
@@ -65,7 +65,7 @@ def broker_settings(  # each is a property of its own in the file that this make
         "inter.broker.listener.name": "PLAINTEXT",
         "broker.rack": rack,
         "log.dirs": data,
-        # a misspelt topic shall fail, not appear
+        # a misspelt topic must fail instead of being created
         "auto.create.topics.enable": "false",
         "num.partitions": "1",
         "offsets.topic.replication.factor": "1",
@@ -73,41 +73,42 @@ def broker_settings(  # each is a property of its own in the file that this make
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        # one partition puts the coordinator's log of all groups in one order
+        # with one partition, the coordinator's log has one order over all groups
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "share.coordinator.state.topic.num.partitions": "1",
-        # scenarios count rebalances: the first join shall not wait for company
+        # scenarios count rebalances: the first join must not wait for other members
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
-        # a killed node may register again after this, not after 9 s
+        # a killed node may register again after this time; the default is 9 s
         "broker.session.timeout.ms": "3000",
-        # by default every 2 s: on a busy machine one late heartbeat would end a session of 3 s and move leaders
+        # the default is 2 s: on a busy machine one late heartbeat would end a session of 3 s and move leaders
         "broker.heartbeat.interval.ms": "500",
-        # the default of 128 MB is half of this heap: nodes were seen to freeze
+        # the default of 128 MB is half of this heap; nodes froze with it
         "log.cleaner.dedupe.buffer.size": "2097152",
         "controlled.shutdown.max.retries": "1",
-        # a killed member's transaction ends when its time is over, not up to 10 s later
+        # a killed member's transaction ends at its timeout, not up to 10 s later
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         **({} if route is None else _proxied(port, controller_port, bind, route)),
     }
 
 
 def _proxied(port: int, controller_port: int, bind: str, route: Route) -> dict[str, str]:
-    """The listeners of a node with a second one for clients."""
+    """The listeners of a node that has a second one for clients."""
     return {
         "listeners": (
             f"PLAINTEXT://{bind}:{port},PROXIED://{bind}:{route.behind},CONTROLLER://127.0.0.1:{controller_port}"
         ),
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{route.advertised}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        # mostly unused, and each listener has threads of its own
+        # this listener is rarely used, and each listener has its own threads
         "listener.name.proxied.num.network.threads": "1",
     }
 
 
 def uuid_base64() -> str:
-    """A new id in Kafka's form: 16 random bytes in base64url, never with a leading dash (an option to the tools)."""
+    """A new id in Kafka's form: 16 random bytes in base64url. It never starts with a dash, which tools take for an
+    option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):

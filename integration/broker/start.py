@@ -1,4 +1,4 @@
-"""Starts a broker of any backend, or finds the one that runs already."""
+"""Starts a broker of any backend, or connects to one that already runs."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def start_broker(  # options of one broker, given by name
 ) -> Broker:
     """Start a broker, or find the named one, and wait until it answers a Metadata request with a broker in it.
 
-    However this process ends (also by SIGKILL), the broker ends with it, unless it is an external one.
+    Unless it is external, the broker ends with this process, however that ends (SIGKILL included).
 
     Args:
-        backend: ``jvm`` (a child process; needs pip's packages only), ``shared`` (a server within a child process, as
+        backend: ``jvm`` (a child process; needs only pip's packages), ``shared`` (a server within a child process, as
             in a cluster of that backend: restarts in half a second, cannot be killed), ``docker`` (a container of
             `KAFKA_ASSIGNORS_IMAGE`, default ``apache/kafka:<version>``) or ``external``.
         bootstrap: ``host:port`` of the external broker, or a connection to it; only with that backend.
         port: Client port on 127.0.0.1; a free one by default.
         rack: Its ``broker.rack``.
-        directory: Where data and log go (``jvm`` only). A temporary folder by default, removed by `close`; a named
-            one is kept, and what it holds is served again.
+        directory: Folder of data and log (``jvm`` only). By default a temporary folder that `close` removes. A named
+            folder is kept, and the data in it are served again.
         version: Kafka's version; it must be pinned (``jvm``, ``shared``) or be the image's tag (``docker``).
         timeout_s: Seconds until it must be ready.
-        settings: Broker settings beside or instead of the harness's own.
-        certificates: Start a second listener for users, with TLS by these, SCRAM-SHA-512 and ACLs: `Broker.secured`
-            (``jvm`` and ``shared`` only).
+        settings: Broker settings that extend or replace the harness's own.
+        certificates: Start a second listener for users, with these certificates for TLS, SCRAM-SHA-512 and ACLs:
+            `Broker.secured` (``jvm`` and ``shared`` only).
 
     Raises:
-        UnknownName: No such backend or version.
-        ConfigError: Arguments that do not go together.
-        PortTaken: `port` is in use; said before anything starts.
-        BrokerNotReady: It died or was too slow; the end of its log is in the message.
+        UnknownName: The backend or version is unknown.
+        ConfigError: The arguments do not go together.
+        PortTaken: `port` is in use; raised before anything starts.
+        BrokerNotReady: The broker died or was too slow; the message has the end of its log.
         BrokerUnreachable: Nothing answers at `bootstrap`.
         DockerUnavailable: No Docker engine, or no image.
         MachineError: Java or jars are missing and cannot be fetched.

@@ -1,1 +1,1 @@
-"""What one node runs in: a JVM of its own, a shared JVM, or a container."""
+"""Where a node runs: in its own JVM, a shared JVM, or a container."""

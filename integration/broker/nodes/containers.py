@@ -1,7 +1,7 @@
 """Brokers in containers, by Testcontainers' `DockerContainer`.
 
-Not by its `KafkaContainer`: that one fits other images, starts one fixed configuration, and its port changes when the
-container starts again.
+We don't use its `KafkaContainer`: that class fits other images, has one fixed configuration, and its port changes when
+the container restarts.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LABEL = "kafka-assignors.run"
 _CONTROLLER_PORT, _INTERNAL_PORT = 9093, 9092  # inside a container, where nothing else listens
 _KILLED = 137  # exit code after SIGKILL
 FREEZES = 3
-"""How often an engine is asked to freeze a container."""
+"""How often we ask an engine to freeze a container."""
 
-# The container's only process is the JVM in the end (exec), so that signals reach it. A second start of the same
-# container finds its data formatted. The official image binds a logger that wants its configuration named.
+# `exec` makes the JVM the container's only process, so that signals reach it. A second start of the same container
+# finds its data formatted. The official image's logger needs its configuration named.
 _SCRIPT = """
 set -e
 mkdir -p /tmp/broker
@@ -48,7 +48,8 @@ exec java "$@" kafka.Kafka /tmp/broker/server.properties
 
 
 class Containers:
-    """The containers of one broker or cluster, and their network; they are removed with this process, however it ends.
+    """The containers of one broker or cluster, and their network. They are removed when this process ends, however it
+    ends.
 
     Args:
         version: Kafka's version, the image's tag unless `KAFKA_ASSIGNORS_IMAGE` names another image.
@@ -69,7 +70,7 @@ class Containers:
         self._client = docker.from_env()
         try:
             require_image(self._client, self.image)
-            # first of all: what it would not know of would be left
+            # start the reaper first, or a failure before it starts would leave containers behind
             self._reaper = _start_reaper(self.run)
         except BaseException:
             self._client.close()
@@ -82,11 +83,11 @@ class Containers:
             raise DockerUnavailable(f"the engine cannot make a network: {error}") from error
 
     def pids(self) -> list[int]:
-        """The reaper."""
+        """Process id of the reaper, if it runs."""
         return [self._reaper.pid] if self._reaper.poll() is None else []
 
     def close(self) -> None:
-        """Remove them all; may be called twice."""
+        """Remove all containers and the network. Safe to call twice."""
         assert self._reaper.stdin is not None
         self._reaper.stdin.close()
         self._reaper.wait()
@@ -97,7 +98,7 @@ class ContainerNode:
     """One node in a container; a `Place`.
 
     Args:
-        containers: Where it belongs.
+        containers: The containers that it belongs to.
         name: Its name in their network.
     """
 
@@ -114,32 +115,32 @@ class ContainerNode:
 
     @property
     def id(self) -> str:
-        """The container's."""
+        """The container's id."""
         return str(self._container.id)
 
     @property
     def runs(self) -> bool:
-        """Whether the container runs, paused or not."""
+        """Whether the container runs. A paused one runs."""
         return bool(self._state().get("Running"))
 
     def pids(self) -> list[int]:
-        """Its JVM as this machine sees it, and the reaper, which is all nodes'."""
+        """The JVM's id on this machine, and the reaper's, which all nodes share."""
         state = self._state()
         return [*self._containers.pids(), *([state["Pid"]] if state.get("Running") else [])]
 
     def log_tail(self, lines: int = 40) -> str:
-        """The last lines that the container wrote."""
+        """The last lines of the container's output."""
         if self._container is None:
             return ""
         return str(self._container.logs(tail=lines).decode(errors="replace")).rstrip("\n")
 
     def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:  # noqa: ARG002 - the settings have it
-        """The container formats its data at its first start."""
+        """Choose the cluster id. The container formats its data when it first starts."""
         self._cluster_id = cluster_id or uuid_base64()
 
     def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:
-        """Every address is the container's own; nodes of a network have a listener for each other."""
-        # the same number inside and outside: clients and the node itself connect to what it advertises
+        """Listeners on all addresses of the container. Nodes of a network get another listener for each other."""
+        # the same number inside and outside, because both clients and the node itself connect to the advertised address
         self._ports = (port, route.behind)
         own = {"listeners": f"PLAINTEXT://0.0.0.0:{port},PROXIED://0.0.0.0:{route.behind}"}
         controller = f"CONTROLLER://0.0.0.0:{controller_port}"
@@ -156,14 +157,14 @@ class ContainerNode:
         }
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Set what the first `launch` takes."""
+        """Set the properties that the first `launch` reads."""
         self._settings = settings
 
     def launch(self, address: str) -> None:
         """Start the container and return at once.
 
         Raises:
-            DockerUnavailable: The engine cannot.
+            DockerUnavailable: The engine cannot start it.
         """
         from docker.errors import DockerException
 
@@ -180,10 +181,10 @@ class ContainerNode:
             ) from error
 
     def check_alive(self) -> None:
-        """Say that it ended.
+        """Raise if the container has ended.
 
         Raises:
-            BrokerNotReady: It did; the end of its log is in the message.
+            BrokerNotReady: It has; the message has the end of its log.
         """
         state = self._state()
         if state.get("Status") in ("exited", "dead", None):
@@ -193,23 +194,23 @@ class ContainerNode:
             )
 
     def stop(self, timeout_s: float) -> bool:
-        """SIGTERM; False: it had not ended after `timeout_s` seconds, and got SIGKILL."""
+        """Send SIGTERM. False: the container did not end within `timeout_s` seconds and got SIGKILL."""
         if self.runs:
             self.resume()
             self._container.stop(timeout=int(timeout_s))
         return self._state().get("ExitCode") != _KILLED
 
     def kill(self) -> None:
-        """SIGKILL to the container's JVM."""
+        """Send SIGKILL to the container's JVM."""
         if self.runs:
-            self.resume()  # the engine kills no paused one
+            self.resume()  # the engine does not kill a paused container
             self._container.kill("SIGKILL")
             self._container.wait(timeout=30)
 
     def pause(self) -> None:
         """Freeze the container: its connections stay open and nothing answers.
 
-        On a busy machine an engine can't freeze all threads in the time that it gives itself: it is asked again.
+        On a busy machine an engine may not freeze all threads within its own time limit, so we ask again.
         """
         from docker.errors import APIError
 
@@ -223,22 +224,22 @@ class ContainerNode:
                     raise
 
     def resume(self) -> None:
-        """Let a paused one go on; nothing happens to one that runs."""
+        """Let a paused container continue. No effect on a running one."""
         if self._state().get("Paused"):
             self._container.unpause()
 
     def disconnect(self) -> None:
-        """Cut it off: no packet from or to it gets through, and nobody is told."""
+        """Cut the node off: packets to and from it are dropped, and nobody is notified."""
         if self._containers.network is None:
             raise NotSupported(f"the broker at {self._address} is alone: there is no network to cut it off from")
         self._containers.network.disconnect(self._container, force=True)
 
     def connect(self) -> None:
-        """Let it into the network again."""
+        """Reconnect the node to the network."""
         self._containers.network.connect(self._container, aliases=[self.host])
 
     def close(self) -> None:
-        """Remove all containers that belong together, and their data; may be called twice."""
+        """Remove all containers of the cluster and their data. Safe to call twice."""
         self._containers.close()
 
     def _state(self) -> dict[str, Any]:
@@ -254,7 +255,7 @@ class ContainerNode:
 
 
 class DockerBroker(PlacedBroker):
-    """One KRaft node in a container, which is removed with this process; see `start_broker` for the arguments."""
+    """One KRaft node in a container, which is removed with this process. `start_broker` describes the arguments."""
 
     _node: ContainerNode
 
@@ -285,7 +286,7 @@ class DockerBroker(PlacedBroker):
 
 
 def _container(containers: Containers, name: str, ports: Iterable[int], properties: str, cluster_id: str) -> Any:
-    # Ryuk, Testcontainers' own reaper, is one more image to pull; `_start_reaper` needs none
+    # Ryuk, Testcontainers' own reaper, would be one more image to pull; `_start_reaper` needs no image
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     from docker.types import EndpointConfig
     from docker.version import __version__ as api
@@ -309,7 +310,7 @@ def _container(containers: Containers, name: str, ports: Iterable[int], properti
 
 
 def _start_reaper(run: str) -> subprocess.Popen[bytes]:
-    """A process that removes what has this label when this process is gone, however it went; see `watchdog` for why."""
+    """Start a process that removes everything with this label when this process ends. `watchdog` explains why."""
     return subprocess.Popen(
         [sys.executable, "-m", f"{__package__}.containers", run], stdin=subprocess.PIPE, start_new_session=True
     )
@@ -318,7 +319,7 @@ def _start_reaper(run: str) -> subprocess.Popen[bytes]:
 def _reap(run: str) -> None:
     import docker
 
-    sys.stdin.buffer.read()  # until its writer is gone
+    sys.stdin.buffer.read()  # until the writer ends
     client = docker.from_env()
     mine = {"label": f"{_LABEL}={run}"}
     for container in client.containers.list(all=True, filters=mine):
@@ -329,6 +330,6 @@ def _reap(run: str) -> None:
 
 
 if __name__ == "__main__":
-    # the terminal's Ctrl-C is for the parent, which decides what shall end
+    # the terminal's Ctrl-C is for the parent, which decides what to stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _reap(sys.argv[1])

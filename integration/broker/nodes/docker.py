@@ -10,11 +10,12 @@ from ...errors import DockerUnavailable
 from ..settings import KAFKA_VERSION
 
 IMAGE_ENV = "KAFKA_ASSIGNORS_IMAGE"
-"""Any image with ``java`` and ``sh`` on its path and Kafka's jars in ``/opt/kafka/libs``."""
+"""Environment variable with the name of an image that has ``java`` and ``sh`` on its path and Kafka's jars in
+``/opt/kafka/libs``."""
 
 
 def docker_problem() -> str | None:
-    """Why no container can be started on this machine, or None when an engine answers."""
+    """Why no container can be started on this machine, or None if an engine answers."""
     try:
         import docker
     except ImportError:
@@ -31,9 +32,9 @@ def docker_problem() -> str | None:
 
 
 def backend_problem(version: str = KAFKA_VERSION) -> str | None:
-    """Why this backend cannot be used on this machine, or None: `docker_problem`, or no image to be had.
+    """Why this backend cannot be used on this machine (`docker_problem`, or no image), or None.
 
-    Cost: an image that is not here yet is pulled.
+    Cost: pulls the image if this machine does not have it.
     """
     if problem := docker_problem():
         return problem
@@ -50,15 +51,15 @@ def backend_problem(version: str = KAFKA_VERSION) -> str | None:
 
 
 def image_name(version: str = KAFKA_VERSION) -> str:
-    """The image that is used: `KAFKA_ASSIGNORS_IMAGE`, else the official one."""
+    """Name of the image: `KAFKA_ASSIGNORS_IMAGE`, else the official one."""
     return os.environ.get(IMAGE_ENV) or f"apache/kafka:{version}"
 
 
 def require_image(client: Any, image: str) -> None:
-    """Have the image on this machine, pulled if need be.
+    """Pull the image unless this machine has it.
 
     Raises:
-        DockerUnavailable: It is not to be had.
+        DockerUnavailable: The image cannot be pulled.
     """
     from docker.errors import DockerException, ImageNotFound
 

@@ -1,4 +1,4 @@
-"""One Kafka node as a child process: its folder, its formatted storage, its JVM, and the watchdog that ends both."""
+"""One Kafka node as a child process: its folder, formatted storage, JVM, and the watchdog that ends both."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
 from .prepared import class_data, formatted_storage, storage
 
 _KILL_TIMEOUT_S = 10
-_NEEDED_BYTES = 16_000_000  # for the log of a node that starts, its metadata and some topics
+_NEEDED_BYTES = 16_000_000  # for the log of a starting node, its metadata and some topics
 _FULL_BYTES = 100_000
 
 
 class LocalNode:
-    """A `Place` on this machine, but for what runs in it: a folder, a log, no network of its own.
+    """The part of a `Place` on this machine that does not depend on its process: a folder, a log, no own network.
 
     Args:
         directory: Its own folder.
-        log_path: Where it logs.
-        checkpoint: What is in a formatted data folder.
+        log_path: Its log file.
+        checkpoint: The file of a formatted data folder, copied into this node's.
     """
 
     host = "127.0.0.1"
@@ -55,13 +55,13 @@ class LocalNode:
 
         Args:
             node_id: Its ``node.id``.
-            cluster_id: The nodes of a cluster share one; a new one by default.
+            cluster_id: The id that the nodes of a cluster share; a new one by default.
         """
         if not (self.data / "meta.properties").exists():
             storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
 
     def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
-        """What it listens on beside `broker_settings`: nothing."""
+        """No settings beside those of `broker_settings`."""
         return {}
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -69,19 +69,20 @@ class LocalNode:
         (self.directory / "server.properties").write_text(render(settings))
 
     def disconnect(self) -> None:
-        """Refused."""
+        """Raise NotSupported."""
         raise NotSupported(f"the broker at {self._address} has no network to be cut off from; use the backend docker")
 
     def connect(self) -> None:
-        """Nothing: it is never cut off."""
+        """Do nothing: the node is never cut off."""
 
 
 class NodeProcess(LocalNode):
-    """A node's folder and the JVM in it, which ends with this process; a `Place`.
+    """A node's folder and its JVM, which ends with this process; a `Place`.
 
     Args:
         version: Kafka's version; it must be pinned.
-        directory: Where data and log go, kept; None: a temporary folder, removed by `close` or with this process.
+        directory: Folder of data and log, which is kept. None: a temporary folder, removed by `close` or with this
+            process.
         jvm_flags: Options of the JVM, before the class path.
 
     Raises:
@@ -103,22 +104,22 @@ class NodeProcess(LocalNode):
 
     @property
     def runs(self) -> bool:
-        """Whether the JVM is there, paused or not."""
+        """Whether the JVM exists, paused or not."""
         return self._jvm is not None and self._jvm.runs
 
     def pids(self) -> list[int]:
-        """The watchdog and the JVM; empty when they ended."""
+        """Ids of the watchdog and the JVM; empty after they ended."""
         return [] if self._jvm is None else self._jvm.pids()
 
     def launch(self, address: str) -> None:
         """Start a JVM on the folder and return at once.
 
         Args:
-            address: What its settings say, for messages.
+            address: The node's address, for messages.
         """
         self._address = address
         command = [*self._command, str(self.directory / "server.properties")]
-        # the next watchdog first: at no time is the folder left by itself
+        # start the next watchdog first, so that a watchdog guards the folder at all times
         before, self._jvm = (
             self._jvm,
             ChildProgram(command, self.log_path, folder=self.directory, remove=self._temporary),
@@ -127,28 +128,28 @@ class NodeProcess(LocalNode):
             before.release()
 
     def check_alive(self) -> None:
-        """Say that it ended.
+        """Raise if the JVM has ended.
 
         Raises:
-            BrokerNotReady: It did; the end of its log is in the message.
+            BrokerNotReady: It has; the message has the end of its log.
         """
         if self._jvm is not None and (code := self._jvm.returncode) is not None:
             said = self.log_tail()
             if shutil.disk_usage(self.directory).free < _FULL_BYTES:
-                said += f"\nNo space left on device: {self.directory}"  # which its log may have no room to say
+                said += f"\nNo space left on device: {self.directory}"  # the log may have no room for this message
             raise not_ready(
                 f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})", said
             )
 
     def stop(self, timeout_s: float) -> bool:
-        """End it by SIGTERM, on which Kafka hands its leaders over first.
+        """Send SIGTERM, on which Kafka hands its leaders over before it ends.
 
         Returns:
-            False: It had not ended after `timeout_s` seconds, and got SIGKILL.
+            False: The JVM did not end within `timeout_s` seconds and got SIGKILL.
         """
         if self._jvm is None:
             return True
-        self.resume()  # a paused one would not hear it
+        self.resume()  # a paused process would not receive SIGTERM
         self._jvm.terminate()
         try:
             self._jvm.wait(timeout_s)
@@ -158,23 +159,24 @@ class NodeProcess(LocalNode):
         return True
 
     def kill(self) -> None:
-        """SIGKILL to the JVM; returns when it is gone."""
+        """Send SIGKILL to the JVM, and wait until it is gone."""
         if self._jvm is not None:
             self._jvm.kill()
             self._jvm.wait(_KILL_TIMEOUT_S)
 
     def pause(self) -> None:
-        """SIGSTOP to the JVM: its sockets stay open and nothing answers."""
+        """Send SIGSTOP to the JVM: its sockets stay open and nothing answers."""
         if self._jvm is not None:
             self._jvm.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT to the JVM; nothing happens to one that runs."""
+        """Send SIGCONT to the JVM. No effect on a running one."""
         if self._jvm is not None:
             self._jvm.signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """SIGKILL to the JVM, as Kafka recovers its log and nothing needs a clean end; away with a temporary folder."""
+        """Send SIGKILL to the JVM and remove a temporary folder. Kafka recovers its log, so a clean end isn't
+        necessary."""
         if self._jvm is not None:
             self._jvm.close()
             self._jvm = None
@@ -183,7 +185,7 @@ class NodeProcess(LocalNode):
 
 
 def tail(log: Path, lines: int) -> str:
-    """The last lines of a log; none of one that is not there yet."""
+    """The last lines of a log; empty if the file does not exist yet."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 400 * lines))
@@ -193,10 +195,10 @@ def tail(log: Path, lines: int) -> str:
 
 
 def require_space(folder: Path) -> None:
-    """Check that a node's data and log have room in a folder.
+    """Check that a folder has room for a node's data and log.
 
     Raises:
-        NotEnoughSpace: They have not.
+        NotEnoughSpace: It has not.
     """
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(there).free

