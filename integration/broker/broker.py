@@ -66,8 +66,7 @@ class Broker(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Start the broker on the same port with the same data, and wait until it serves. A running one is stopped
-        first.
+        """Start the broker on the same port with its data, and wait until it serves. A running one is stopped first.
 
         Raises:
             NotSupported: The broker is external.

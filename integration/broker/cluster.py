@@ -67,8 +67,7 @@ class Node:
         """Stop the node by SIGTERM. It hands its leaders over first and keeps its data.
 
         Raises:
-            BrokerNotReady: The node did not end within 30 s and was killed, e.g. because no majority of the nodes is
-                left.
+            BrokerNotReady: The node did not end within 30 s and was killed, e.g. because no majority is left.
         """
         self.paused = False
         if not self._place.stop(_STOP_TIMEOUT_S):
@@ -198,7 +197,7 @@ class Cluster:
         raise ConfigError(f"no node {node_id} in this cluster; its nodes are {[n.node_id for n in self.nodes]}")
 
     def await_ready(self) -> None:
-        """Wait until every node that runs, is not paused and is not cut off answers and lists all of them as live.
+        """Wait until every node that runs, neither paused nor cut off, answers and lists all of them as live.
 
         Raises:
             BrokerNotReady: A node ended, or not all of them serve in time.

@@ -1,4 +1,4 @@
-"""A broker that somebody else runs."""
+"""A broker that the harness did not start."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .ready import await_ready
 
 
 class ExternalBroker(Broker):
-    """The broker, or the cluster, at the named addresses; this harness starts and ends nothing.
+    """The broker or cluster at the given addresses. The harness neither starts nor ends it.
 
     Raises:
         ConfigError: `bootstrap` is not ``host:port``, or a list of them with commas.
-        AccessRefused: It doesn't let this user in.
-        BrokerUnreachable: None answers within `timeout_s` seconds.
+        AccessRefused: The broker doesn't let this user in.
+        BrokerUnreachable: No address answers within `timeout_s` seconds.
     """
 
     def __init__(self, bootstrap: str | Connection, timeout_s: float = 5) -> None:
@@ -25,27 +25,27 @@ class ExternalBroker(Broker):
 
     @property
     def connection(self) -> Connection:
-        """As it was given."""
+        """The given connection."""
         return self._connection
 
     def pids(self) -> list[int]:
-        """None: it is not this harness's."""
+        """Empty: its processes aren't ours."""
         return []
 
     def log_tail(self, lines: int = 40) -> str:  # noqa: ARG002 - it has none
-        """Say that there is none."""
+        """A note that the log is not available."""
         return f"(the log of the external broker at {self.bootstrap} is not at hand)"
 
     def kill(self) -> None:
-        """Refused."""
+        """Raise NotSupported."""
         raise self._not_ours("kill")
 
     def restart(self) -> None:
-        """Refused."""
+        """Raise NotSupported."""
         raise self._not_ours("restart")
 
     def close(self) -> None:
-        """End nothing."""
+        """Do nothing."""
 
     def _not_ours(self, what: str) -> NotSupported:
         return NotSupported(

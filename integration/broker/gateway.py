@@ -103,8 +103,7 @@ class Gateway:
         if self._client is not None:
             self._gateway.close()
             # Otherwise py4j reports each Java object that Python collects later to the dead JVM, and logs each failure
-            # with a
-            # traceback from within the garbage collector.
+            # with a traceback from within the garbage collector.
             self._client.is_connected = False
             self._client = None
         self._jvm.close()

@@ -1,4 +1,4 @@
-"""A broker as a child process, or in one: real Kafka, from pip's packages and pinned jars alone."""
+"""A broker as a child process, or a server within one: real Kafka from pip's packages and pinned jars."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from .settings import Route, broker_settings
 
 
 class JvmBroker(PlacedBroker):
-    """One KRaft node in a JVM, which ends with this process; see `start_broker` for the arguments.
+    """One KRaft node in a JVM, which ends with this process. `start_broker` describes the arguments.
 
     Args:
-        shared: The node is a server within a JVM that goes on when it stops: it restarts in half a second and cannot be
-            killed.
+        shared: Run the node as a server within a JVM that outlives it: it restarts in 0.5 s and cannot be killed.
     """
 
     _node: NodeProcess | SharedNode
@@ -62,7 +61,7 @@ class JvmBroker(PlacedBroker):
                         self.secured = Secured(f"localhost:{secured_port}", self.bootstrap, certificates.ca)
                     return
                 except BrokerNotReady as error:
-                    # between choosing a port and the JVM's bind another process may have taken it
+                    # another process may have bound the port after we chose it
                     if attempt == 2 or "Address already in use" not in error.log_tail:
                         raise
         except BaseException:

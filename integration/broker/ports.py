@@ -24,7 +24,7 @@ def free_ports(count: int) -> list[int]:
     held: list[socket.socket] = []
     try:
         for port in random.sample(range(_FIRST, _LAST), 500):
-            candidate = _bound(port, reuse=False)  # fails for a port that `hold` has bound, although nobody listens there
+            candidate = _bound(port, reuse=False)  # refuses a port that `hold` has bound
             if candidate is not None:
                 held.append(candidate)
             if len(held) == count:

@@ -1,4 +1,4 @@
-"""Wait until a broker serves: an open port is not a ready broker."""
+"""Waits until a broker serves: an open port is not a ready broker."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def await_ready(
     """Wait until an address answers with at least `brokers` live brokers.
 
     Args:
-        where: ``host:port``, several with commas: one that answers is enough; or a connection.
+        where: ``host:port``, several with commas (one answer is enough), or a connection.
         timeout_s: Seconds until this gives up.
-        check: Called before each try; raises when waiting is pointless, e.g. because the broker died.
+        check: Called before each try; raises if waiting is pointless, e.g. because the broker died.
         brokers: How many nodes must be live.
 
     Raises:
         ConfigError: An address is not ``host:port``.
         AccessRefused: The broker doesn't let this user in.
-        BrokerUnreachable: No such answer in time; says what the last try met.
+        BrokerUnreachable: No such answer in time; the message says how the last try failed.
     """
     connection = Connection.of(where)
-    addresses(connection.bootstrap)  # a wrong address does not become right by waiting
+    addresses(connection.bootstrap)  # fail at once on a malformed address
     deadline = time.monotonic() + timeout_s
     last = "nothing tried"
     while True:
@@ -53,18 +53,17 @@ def await_ready(
 
 
 def require_broker(where: str | Connection, timeout_s: float = 5) -> None:
-    """Return when one of the addresses answers; asked before a client is made.
+    """Wait until one of the addresses answers; called before a client is made.
 
-    kafka-python's constructors wait half a minute for a broker that isn't there, and leave a thread and sockets behind
-    when they give up.
+    If the broker isn't there, kafka-python's constructors wait half a minute, then leave a thread and sockets behind.
 
     Args:
         where: ``host:port``, several with commas; or a connection.
-        timeout_s: When to give up; a broker may be about to come back.
+        timeout_s: Seconds until this gives up; a broker may be about to come back.
 
     Raises:
-        BrokerUnreachable: None answers in time; says what each try met.
-        ConfigError: An address that is none.
+        BrokerUnreachable: No address answers in time; the message says how each try failed.
+        ConfigError: An address is not ``host:port``.
         AccessRefused: The broker doesn't let this user in.
     """
     await_ready(where, timeout_s)

@@ -107,8 +107,7 @@ def _proxied(port: int, controller_port: int, bind: str, route: Route) -> dict[s
 
 
 def uuid_base64() -> str:
-    """A new id in Kafka's form: 16 random bytes in base64url. It never starts with a dash, which tools take for an
-    option."""
+    """A new id in Kafka's form: 16 random bytes in base64url. It never starts with a dash (an option to tools)."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):

@@ -87,13 +87,13 @@ Port = Annotated[int | None, typer.Option(help="Port of the broker that is start
 
 
 def _console() -> Console:
-    # In a pipe rich would fold tables at 80 columns; a log has no such edge.
+    # In a pipe, rich would fold tables at 80 columns.
     return Console() if sys.stdout.isatty() else Console(width=160, force_terminal=False)
 
 
 @contextmanager
 def _clear_errors() -> Iterator[None]:
-    """Expected failures become one sentence on stderr and exit code 3; Ctrl-C and SIGTERM close what was started."""
+    """Expected failures become one sentence on stderr and exit code 3. Ctrl-C and SIGTERM close what was started."""
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt(signal.Signals(number).name)
@@ -115,7 +115,7 @@ def _clear_errors() -> Iterator[None]:
 def _rerun(
     name: str, seed: int | None, assignors: Sequence[str], minutes: float | None, client: str | None = None
 ) -> Iterator[None]:
-    """Of a scenario_of_seed scenario that fails, or whose verdict isn't true, tell how to draw it again."""
+    """If a seeded scenario fails or its verdict isn't true, print the command that repeats it."""
     try:
         yield
     except BaseException as error:
@@ -133,7 +133,7 @@ def _rerun(
 def _reached(
     bootstrap: str | None, config: Path | None, settings: Sequence[str] | None, *, needed: bool = False
 ) -> Connection | None:
-    """The broker that was named; None: one is to be started."""
+    """The broker that the user named, or None if the command starts one."""
     if bootstrap is None and config is None and not settings and not needed:
         return None
     connection = read_connection(bootstrap, config, settings or ())
@@ -184,7 +184,7 @@ def demo(  # a parameter per option of the command line
     events_topic: EventsTopic = None,
     yes: Yes = False,
 ) -> None:
-    """Everything once, on a real broker: partitioners, assignors, vote, worked examples, Spark; one HTML page."""
+    """Run everything once on a real broker: partitioners, assignors, vote, examples, Spark; writes an HTML page."""
     with _clear_errors():
         reached = _reached(bootstrap, config, settings)
         _require_lasting(events_topic, reached)
@@ -247,7 +247,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
     require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Play one scenario on a real broker and judge it; or many seeds of it."""
+    """Play one scenario, or many seeds of it, on a real broker and judge it."""
     if seeds is not None:
         with _clear_errors():
             for option, given_too in (("--seed", seed), ("--events-topic", events_topic), ("--png", png)):
@@ -289,7 +289,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
             console.print(step_table(step))
 
         with _brokers(what, backend, reached, kafka_version) as broker, console.status("playing"):
-            # A long run isn't given up for one step that a busy machine makes slow.
+            # One step that a busy machine slows down must not end a long run.
             waits_s = timeout_s or (STEP_S if minutes is None else _PATIENT_S)
             for_s = None if minutes is None else 60 * minutes
             with Sandbox.on(broker) as sandbox:
@@ -387,7 +387,7 @@ def watch(  # a parameter per option of the command line
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line per look.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 1.0,
 ) -> None:
-    """Owners, elected assignor and lag of a live group; Ctrl-C ends it."""
+    """Show owners, elected assignor and lag of a live group until Ctrl-C."""
     with (
         _clear_errors(),
         _broker("external", _reached(bootstrap, config, settings, needed=True)) as broker,
@@ -420,7 +420,7 @@ def up(
         typer.Option("--secure", help="With a listener of TLS, SCRAM-SHA-512 and ACLs too; names a client's file."),
     ] = False,
 ) -> None:
-    """A broker to play with, or a cluster of them, until Ctrl-C."""
+    """Run a broker, or a cluster, to play with until Ctrl-C."""
     with _clear_errors(), ExitStack() as kept:
         certificates = Certificates() if secure else None
         started: Broker | Cluster
@@ -453,7 +453,7 @@ def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> 
 
 
 def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> None:
-    """Of a broker that this run didn't start: it must be agreed to, and a topic that is to last must be new."""
+    """On a broker that this run didn't start, require the user's consent and that a lasting topic is new."""
     if not (isinstance(broker, Broker) and broker.backend == "external"):
         return
     if intent.lasting is not None:
@@ -474,7 +474,7 @@ def _publish(console: Console, bootstrap: Connection, topic: str | None, histori
 
 
 def _figures(verdict: Verdict) -> dict[str, Any]:
-    """What all steps together cost, and those that never came to rest."""
+    """Cost of all steps together, including steps after which the group never came to rest."""
     steps = verdict.measures["steps"]
     return {
         "steps": len(steps),
@@ -492,7 +492,7 @@ def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...])
 
 
 def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
-    """The timeline of the first group that has one."""
+    """Draw the timeline of the first group that has one."""
     if file is None:
         return
     scenario_of_seed = next((group for group in groups if group.timeline is not None), None)

@@ -1,5 +1,6 @@
-"""The main job, end to end on a real broker: records through every partitioner, groups on every assignor, the vote, the
-worked examples of the field, Spark over all of it – each with its verdict, and one HTML page at the end.
+"""The demo on a real broker: every partitioner, groups on every assignor, the vote, worked examples, and Spark.
+
+Each part has its own verdict; one HTML page shows all of them.
 """
 
 from __future__ import annotations
@@ -67,13 +68,13 @@ class Demo:
     """One run of the demo.
 
     Args:
-        broker: Where to; it must be ready.
-        sandbox: What gets its topics and groups.
-        out: The run's folder: ``history/``, ``spark/`` and ``report.html`` appear in it.
+        broker: The broker to use; it must be ready.
+        sandbox: Creates and removes the topics and groups.
+        out: The run's folder, which gets ``history/``, ``spark/`` and ``report.html``.
         run: Id of the run.
-        console: Where to say what happens; live on a terminal, plain lines elsewhere.
+        console: Receives progress, live on a terminal and as plain lines elsewhere.
         spark: Also run the Spark job.
-        seed: Decides the keys of the records; the same seed, the same keyed placement.
+        seed: Decides the keys of the records: the same seed gives the same keyed placement.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Demo:
         self.groups: list[GroupResult] = []
 
     def run(self) -> Report:
-        """Everything, in order.
+        """Run all parts in order.
 
         Returns:
             The report; its `value` is True only if every verdict is true. The page is written to ``out/report.html``.
@@ -166,7 +167,7 @@ class Demo:
         )
         self.console.print(placement_table(rows))
         self._say(verdict_lines(verdict))
-        # A record that was refused is no broken law, but here nothing may be refused.
+        # A refused record breaks no law, but here no record may be refused.
         value = verdict.value and all(row.agree for row in rows)
         return Report("kafka-assignors: the demo", f"run {self.run_id}", value, (), rows, verdict)
 
@@ -243,7 +244,7 @@ class Demo:
         return self._compare(answer, truth)
 
     def _compare(self, answer: Mapping[str, Any], truth: Mapping[tuple[str, int], int]) -> SparkResult:
-        """The Spark job's tables against what was read back and what the checker found."""
+        """Compare the Spark job's tables with the records read back and the checker's intervals."""
         placed: dict[tuple[str, int], int] = {}
         for row in _parquet(answer["out"]["placement"], "topic", "partition", "records"):
             placed[row[0], row[1]] = placed.get((row[0], row[1]), 0) + row[2]
@@ -283,7 +284,7 @@ class Demo:
 
     @contextmanager
     def _doing(self, what: str) -> Iterator[None]:
-        """A live line on a terminal, a plain line elsewhere."""
+        """Show progress: a live line on a terminal, a plain line elsewhere."""
         if self.console.is_terminal:
             with self.console.status(what):
                 yield
@@ -293,18 +294,18 @@ class Demo:
 
     def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a command in it is copied
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # users copy commands from it
 
 
 def _record(partitioner: str, topic: str, partitions: int, rng: random.Random) -> Record:
-    """A record of the kind the partitioner is for: two of three have a key; for explicit each asks for a partition."""
+    """A record for this partitioner. Two of three have a key; each of ``explicit`` names a partition."""
     key = None if rng.random() < 1 / 3 else b"customer-%d" % rng.randrange(KEYS)
     asks = rng.randrange(partitions) if partitioner == "explicit" else None
     return Record(topic, key, asks)
 
 
 def _parquet(path: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-    from pyarrow import parquet  # with Spark's extra only
+    from pyarrow import parquet  # only installed with Spark's extra
 
     table = parquet.read_table(path, columns=list(columns)).to_pydict()
     return zip(*(table[c] for c in columns), strict=True)
@@ -325,7 +326,7 @@ def _range_skew(result: GroupResult) -> str:
 
 
 def _against_roundrobin(what: Scenario) -> Callable[[GroupResult], str]:
-    """What round robin would have kept in place over the same two steps, computed by the core."""
+    """Make a note of how many partitions round robin would have kept in place over the same two steps."""
     topics = {a.member: a.topics or tuple(what.topics) for a in what.steps[0].actions if isinstance(a, Join)}
 
     def kept(before: Mapping[TopicPartition, str], after: Mapping[TopicPartition, str], alive: Collection[str]) -> str:

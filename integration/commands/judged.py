@@ -1,4 +1,4 @@
-"""What was run -> the verdict over its history, as the page and the tables show it."""
+"""Turns a scenario's run into a verdict and rows for the page and the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..scenario.runner import ScenarioRun
 
 
 def judged(ran: ScenarioRun) -> GroupResult:
-    """Judge the history that a scenario's run has left."""
+    """Judge the history of a scenario's run."""
     history, scenario = History.load(ran.folder), ran.scenario
     verdict = check(history, scenario.require)
     return GroupResult(
@@ -26,7 +26,7 @@ def judged(ran: ScenarioRun) -> GroupResult:
 
 
 def step_row(name: str, stable: Stable) -> StepRow:
-    """A step of a run, and the group at rest after it, as a row."""
+    """One step of a run, and the group at rest after it, as a row."""
     return StepRow(
         name,
         stable.generation,

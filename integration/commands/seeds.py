@@ -1,4 +1,4 @@
-"""Many seeds of one scenario on one broker, each into a folder of its own; what is there already isn't played again."""
+"""Many seeds of one scenario on one broker, each in its own folder. Seeds with a verdict aren't replayed."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _SPAN = re.compile(r"(\d+)\.\.(\d+)")
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one seed.
+    """Result of one seed.
 
     Args:
         value: As `Verdict.value`.
-        broken: Law -> how many violations.
-        unknown: Why it isn't known, the first few reasons.
-        seconds: How long it was played and judged.
-        folder: Its history and its page.
-        manifest: SHA-256 of its history's manifest: that is the history that was judged.
-        scenario: SHA-256 of what was played.
+        broken: Law -> number of violations.
+        unknown: The first few reasons why the verdict is unknown.
+        seconds: Duration of the run and its judgement.
+        folder: Folder of its history and page.
+        manifest: SHA-256 of the manifest of the judged history.
+        scenario: SHA-256 of the scenario that was played.
     """
 
     seed: int
@@ -60,10 +60,10 @@ class Row:
 
 
 def seeds_of(text: str) -> range:
-    """``A..B``, both included.
+    """Parse ``A..B``, both included.
 
     Raises:
-        ConfigError: It isn't that.
+        ConfigError: `text` has another form.
     """
     found = _SPAN.fullmatch(text)
     if found is None or int(found[2]) < int(found[1]):
@@ -76,7 +76,7 @@ def seeds_of(text: str) -> range:
 def scenario_of_seed(
     name: str, seed: int, client: str | None, assignors: Sequence[str], require: Sequence[str]
 ) -> Scenario:
-    """The scenario of a seed, as the command line asks for it."""
+    """The scenario of a seed, with the command line's options applied."""
     what = named(name, seed)
     what = what if client is None else of_client(what, client)
     return replace(what, assignors=tuple(assignors) or what.assignors, require=(*what.require, *require))
@@ -92,22 +92,22 @@ def run_seeds(  # as `run_scenario`
     timeout_s: float = STEP_S,
     until: float | None = None,
 ) -> list[Row]:
-    """Play scenarios one after the other, each with topics and a group of its own that are removed after it.
+    """Play scenarios one after another, each with its own topics and group, which are removed after it.
 
     Args:
-        scenarios: Seed -> what it draws, in order.
-        broker: Where; it must be ready.
-        out: Gets a folder per seed. One whose run was judged, and is as it was, isn't played again.
-        on_row: Called after each, and whether it was there already.
-        prefix: Of all their topics and groups.
+        scenarios: Seed -> its scenario, in order.
+        broker: The broker to use; it must be ready.
+        out: Gets a folder per seed. A seed is skipped if its folder has a judged run that hasn't changed since.
+        on_row: Called after each seed with its result and whether it was skipped.
+        prefix: Prefix of all topics and groups.
         timeout_s: As `run_scenario`.
         until: No seed begins after this time (`time.monotonic`); None: all are played.
 
     Returns:
-        What became of each seed that was played, now or before.
+        Result of each seed that was played, now or before.
 
     Raises:
-        ConfigError: A seed's folder holds a run of another scenario: another client, assignor or law was asked for.
+        ConfigError: A seed's folder has a run of another scenario, e.g. with another client, assignor or law.
     """
     rows = []
     for seed, what in scenarios.items():
@@ -130,7 +130,7 @@ def run_seeds(  # as `run_scenario`
 
 
 def summary(rows: Iterable[Row], asked: int) -> str:
-    """All of it in one line."""
+    """All results in one line."""
     rows = list(rows)
     counts = {word: sum(row.value is value for row in rows) for word, value in _WORDS.items()}
     left = asked - len(rows)
@@ -139,7 +139,7 @@ def summary(rows: Iterable[Row], asked: int) -> str:
 
 
 def together(rows: Iterable[Row], asked: int) -> bool | None:
-    """One verdict of all: false if one is, else unknown if one is or wasn't played."""
+    """One verdict of all seeds: false if any is false, else unknown if any is unknown or wasn't played."""
     values = [row.value for row in rows]
     if False in values:
         return False
@@ -150,7 +150,7 @@ _WORDS = {"true": True, "false": False, "unknown": None}
 
 
 def _run(seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float) -> Row:
-    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left there
+    shutil.rmtree(folder, ignore_errors=True)  # remains of an interrupted run
     began = time.monotonic()
     run = uuid.uuid4().hex
     with sandbox:
@@ -175,7 +175,7 @@ def _row(seed: int, what: Scenario, result: GroupResult, folder: Path, seconds: 
 
 
 def _kept(folder: Path) -> Row | None:
-    """What a folder tells of its run; None if that isn't there, wasn't judged, or isn't what was judged."""
+    """Read the result in a folder. None if it is missing or damaged, or the history has changed since it was judged."""
     try:
         row = Row(**json.loads((folder / VERDICT).read_text("utf-8")))
     except (OSError, ValueError, TypeError):

@@ -24,7 +24,7 @@ class GroupUnknown(HarnessError):
 
 @dataclass(frozen=True)
 class Ownership:
-    """One owned topic-partition. `lag` in records (end offset - committed offset); None: nothing committed yet."""
+    """One owned topic-partition. `lag` is in records (end offset - committed offset); None: nothing committed yet."""
 
     member: str
     topic: str
@@ -34,7 +34,7 @@ class Ownership:
 
 @dataclass(frozen=True)
 class GroupView:
-    """A group at one moment. `members` lists client ids (member ids where clients share one), also of idle members."""
+    """A group at one moment. `members` has client ids (member ids if members share one) and includes idle members."""
 
     group: str
     state: str
@@ -51,11 +51,7 @@ class GroupView:
 
 
 class GroupWatcher:
-    """Asks the coordinator again and again; a context manager.
-
-    Raises:
-        BrokerUnreachable: from the caller's own check; here kafka-python's errors pass through.
-    """
+    """Asks the coordinator on each call; a context manager. kafka-python's errors pass through."""
 
     def __init__(self, bootstrap: str | Connection, group: str) -> None:
         self.group, self._connection = group, Connection.of(bootstrap)
@@ -65,7 +61,7 @@ class GroupWatcher:
         """The group now.
 
         Raises:
-            GroupUnknown: No classic group of that name.
+            GroupUnknown: No classic group has this name.
         """
         described = self._described()
         clients = [m["client_id"] for m in described["members"]]
@@ -87,10 +83,10 @@ class GroupWatcher:
         )  # fmt: skip
 
     def joined(self) -> Group:
-        """The group as `kafka_assignors.plan` takes it: who subscribes to what, and owns what now. Racks are left out.
+        """The group as `kafka_assignors.plan` takes it: subscriptions and owned partitions, without racks.
 
         Raises:
-            GroupUnknown: No classic group of that name, or it is in a rebalance, when nobody knows who owns what.
+            GroupUnknown: No classic group has this name, or the group is in a rebalance and has no owners.
             AccessRefused: The user may not see the group, or one of its topics.
         """
         described = self._described()

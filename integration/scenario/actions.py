@@ -1,7 +1,7 @@
-"""What may happen in a step of a scenario, as values. Nothing here runs; `runner` makes it happen.
+"""The actions in a scenario's steps, as values. Nothing here runs; `runner` performs them.
 
-In a scenario file an action is an object with its name and what it is about, and its other fields: ``{"kill": "m1"}``,
-``{"join": "m4", "static": true}``.
+In a scenario file an action is an object: its name with its first field's value, then its other fields. Examples:
+``{"kill": "m1"}``, ``{"join": "m4", "static": true}``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 COORDINATOR = "coordinator"
-"""Instead of a node's number: the one that coordinates the group at that moment."""
+"""Used in place of a node's number: the node that coordinates the group at that moment."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Join:
         member: Its name in the run.
         assignors: Its ordered list of assignors; empty: the scenario's.
         topics: Its subscription; empty: all topics of the scenario, unless there is a pattern.
-        static: It has an instance id (its name), so that it may restart without a rebalance.
-        client: Which client it runs; see `MemberGroup.start`.
-        pattern: It subscribes to the topics whose names match this regular expression.
-        instance: Its instance id, where that isn't its name: two members of one id fence each other.
-        consumer: Settings for its client, as `MemberGroup.start` takes them; they win over the scenario's.
+        static: It has an instance id (its name), so it may restart without a rebalance.
+        client: Its client; see `MemberGroup.start`.
+        pattern: Regular expression: it subscribes to the topics whose names match.
+        instance: Its instance id, if that isn't its name. Two members with the same id fence each other.
+        consumer: Settings of its client, as `MemberGroup.start` takes them. They override the scenario's.
     """
 
     member: str
@@ -57,30 +57,30 @@ class Leave:
 
 @dataclass(frozen=True)
 class Kill:
-    """A member's process gets SIGKILL; the coordinator notices when its session ends."""
+    """A member's process gets SIGKILL. The coordinator notices when the session ends."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class Pause:
-    """A member's process gets SIGSTOP; the coordinator evicts it when its session ends."""
+    """A member's process gets SIGSTOP. The coordinator evicts it when the session ends."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class PauseAtWork:
-    """As `Pause`, while the member works on what it has consumed and hasn't begun to commit it: a zombie in waiting."""
+    """Pause a member while it works on consumed records, before it begins to commit them: it may become a zombie."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class Overwork:
-    """A member works longer than its poll interval on what it has consumed, its heartbeats go on: it is out meanwhile.
+    """A member works on records for longer than its poll interval. Heartbeats continue, but it leaves the group.
 
-    Its ``app_work_ms`` must be longer than its ``max_poll_interval_ms``; the play goes on when its commit was answered.
+    Its ``app_work_ms`` must exceed its ``max_poll_interval_ms``. The run continues when its commit has been answered.
     """
 
     member: str
@@ -88,35 +88,35 @@ class Overwork:
 
 @dataclass(frozen=True)
 class Stall:
-    """A member stops polling, its heartbeats go on; it is out when its ``max_poll_interval_ms`` is over."""
+    """A member stops polling while its heartbeats continue. It is out after ``max_poll_interval_ms``."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class Resume:
-    """A paused or stalled member goes on."""
+    """A paused or stalled member continues."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class StallAssign:
-    """A member will stand still the next time it assigns as leader."""
+    """A member will stall the next time it assigns as leader."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class WaitStalled:
-    """The run goes on when that member stands still in its assign; it is out when its session ends."""
+    """Wait until the member stalls in its assign. It is out of the group when its session ends."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class WaitEnd:
-    """The run goes on when that member has ended by itself, as one that was fenced must."""
+    """Wait until the member has ended on its own, as a fenced member must."""
 
     member: str
 
@@ -132,7 +132,7 @@ class Subscribe:
 
 @dataclass(frozen=True)
 class CreateTopic:
-    """A topic is made."""
+    """A topic is created."""
 
     topic: str
     partitions: int
@@ -140,7 +140,7 @@ class CreateTopic:
 
 @dataclass(frozen=True)
 class AddPartitions:
-    """A topic grows to so many partitions."""
+    """A topic grows to this number of partitions."""
 
     topic: str
     partitions: int
@@ -155,48 +155,48 @@ class DeleteTopic:
 
 @dataclass(frozen=True)
 class Heal:
-    """The network faults of a member end; its name is as they have it."""
+    """The network faults of a member end. `member` is the name in these faults."""
 
     member: str
 
 
 @dataclass(frozen=True)
 class KillNode:
-    """A node's JVM gets SIGKILL, and stays dead until `RestoreNodes`."""
+    """A node's JVM gets SIGKILL and stays dead until `RestoreNodes`."""
 
     node: int | str
 
 
 @dataclass(frozen=True)
 class StopNode:
-    """A node ends in order: it hands its leaders over first. It stays away until `RestoreNodes`."""
+    """A node is stopped in order: it hands its leaders over first. It stays away until `RestoreNodes`."""
 
     node: int | str
 
 
 @dataclass(frozen=True)
 class PauseNode:
-    """A node stands still (SIGSTOP), its connections stay open, until `RestoreNodes`."""
+    """A node is frozen (SIGSTOP) until `RestoreNodes`; its connections stay open."""
 
     node: int | str
 
 
 @dataclass(frozen=True)
 class RestoreNodes:
-    """Every node that was killed, stopped or paused comes back, and all replicas are in sync again."""
+    """Every killed, stopped or paused node comes back, and all replicas get in sync again."""
 
 
 @dataclass(frozen=True)
 class RestartNodes:
-    """Each node in turn is stopped and started; the next one when all replicas are in sync again."""
+    """Each node in turn is stopped and started. The next one follows when all replicas are in sync again."""
 
 
 @dataclass(frozen=True)
 class UncleanElection:
-    """A replica that misses acknowledged records becomes the leader of a lossy topic's partition: they are lost.
+    """A replica that misses acknowledged records becomes the leader of a lossy topic's partition: the records are lost.
 
-    Its follower is stopped while records go on, the leader is killed, the follower comes back and is elected; the old
-    leader stays away until `RestoreNodes`.
+    The follower is stopped while records are sent, the leader is killed, then the follower comes back and is elected.
+    The old leader stays away until `RestoreNodes`.
     """
 
     topic: str
@@ -219,18 +219,18 @@ ACTIONS: Mapping[str, type[Any]] = {
 }  # fmt: skip
 """Name in a scenario file -> action."""
 OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes, UncleanElection)
-"""What happens to brokers, and needs a cluster of them."""
+"""Actions on brokers. They need a cluster."""
 NEED_RECORDS = (*OF_NODES, PauseAtWork, Overwork, Stall, Subscribe, WaitEnd)
-"""What is only seen between two polls, or by commits."""
+"""Actions that only show between two polls, or by commits."""
 _BACK = (Join, Resume, Heal)
 _OUT = (Leave, Kill, Pause, PauseAtWork, Stall, WaitStalled, WaitEnd)
 
 
 def brings(action: Action) -> bool | None:
-    """Whether an action brings its member into the group (True), takes it out (False), or neither (None)."""
+    """Whether an action brings its member into the group (True), takes it out (False), or does neither (None)."""
     if isinstance(action, _BACK):
         return True
-    # A cut that ends by itself may or may not outlast a session.
+    # A cut with an end may or may not outlast a session.
     if isinstance(action, _OUT) or (isinstance(action, Cut) and not action.ends):
         return False
     return None

@@ -1,4 +1,4 @@
-"""What shall happen to a group, as a value: topics, then named steps of joins, leaves and kills. Nothing here runs."""
+"""Scenarios as values: topics, then named steps of joins, leaves and kills. Nothing here runs."""
 
 from __future__ import annotations
 
@@ -41,15 +41,13 @@ from .actions import (
 
 @dataclass(frozen=True)
 class Step:
-    """Actions taken together; the group must be stable again before the next step, and network faults that end by
-    themselves must have happened and be over.
-    """
+    """Actions taken together. The next step waits until the group is stable and passing network faults are over."""
 
     name: str
     actions: tuple[Action, ...]
 
     def members_after(self, before: frozenset[str]) -> frozenset[str]:
-        """The members in the group once this step is done, given those in it before."""
+        """The members in the group after this step, given the members before it."""
         members = set(before)
         for action in self.actions:
             if (into := brings(action)) is not None:
@@ -64,19 +62,18 @@ class Scenario:
     Args:
         name: Known to ``python -m kafka_assignors.integration run NAME``.
         about: One sentence for the user.
-        steps: In order.
+        steps: The steps, in order.
         topics: topic -> partition count; created for the run.
-        assignors: The assignors of members that name none.
-        rate_per_s: Records sent per second while the steps happen; 0: none, and the law that nothing acknowledged is
-            lost has nothing to judge.
-        gap_ms: How long a topic-partition may be without an owner (law O4): a session, and what it takes to join.
+        assignors: Assignors of the members that name none.
+        rate_per_s: Records sent per second during the steps. With 0, the law against lost records has nothing to judge.
+        gap_ms: How long a topic-partition may be without an owner (law O4): a session, plus the time to join.
         session_timeout_ms: How long the coordinator waits for a silent member.
         consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
-        output: Topic that gets an output for each record: its members transform; None: they don't. Made for the run.
-        nodes: Brokers that it needs; 1: any broker will do.
+        output: Topic that gets one output per record: the members transform. None: they don't. Created for the run.
+        nodes: Number of brokers needed; 1: any broker will do.
         require: Laws that must have been judged, or the verdict is unknown.
-        lossy: Those of its topics that may lose what was acknowledged: two replicas each, of which one that is behind
-            may be elected. Then all records are sent with ``acks=1``, and these topics are read back at the end.
+        lossy: Topics that may lose acknowledged records: two replicas each, and unclean election is allowed. All
+            records are then sent with ``acks=1``, and these topics are read back at the end.
     """
 
     name: str
@@ -95,12 +92,12 @@ class Scenario:
 
     @property
     def made_topics(self) -> Mapping[str, int]:
-        """All that is made before its first step: topic -> partition count."""
+        """All topics made before the first step: topic -> partition count."""
         return {**self.topics, **({} if self.output is None else {self.output: OUTPUT_PARTITIONS})}
 
     @property
     def lasting_topics(self) -> frozenset[str]:
-        """Its topics but those that it deletes, to which nothing can be sent until the end."""
+        """The topics that it does not delete. The others can't receive records until the end."""
         gone = {action.topic for step in self.steps for action in step.actions if isinstance(action, DeleteTopic)}
         return frozenset(self.topics) - gone
 
@@ -126,11 +123,11 @@ _ROLLED = ("m1", "m2", "m3")
 
 
 def _rolling(to: str, client: str = "kafka-python") -> tuple[Step, ...]:
-    """From range to another assignor in two bounces: each member restarts with both, then each with the new one alone.
+    """Move from range to another assignor in two bounces: members restart with both, then with the new one alone.
 
     Args:
         to: Its protocol name.
-        client: What they run in the beginning; afterwards it is kafka-python.
+        client: The members' client at first; after a restart it is kafka-python.
     """
     join = Step("three members join with range", tuple(Join(m, ("range",), client=client) for m in _ROLLED))
     bounces = (((to, "range"), "both"), ((to,), f"{to} alone"))
@@ -235,7 +232,7 @@ _SCENARIOS = (
             Step("a heartbeat of m1 is late", (Delay("m1", 4000, "Heartbeat", times=1),)),
             Step("m1's connections are reset every second", (Reset("m1", times=10, every_ms=1000),)),
         ),
-        # by default a client waits half a minute for an answer that is lost
+        # by default a client waits half a minute for a lost answer
         consumer={"request_timeout_ms": 3000},
     ),
     Scenario(
@@ -391,7 +388,7 @@ def scenario(name: str) -> Scenario:
     """The scenario of that name.
 
     Raises:
-        UnknownName: None has it; lists the known ones.
+        UnknownName: No scenario has this name; the message lists the known ones.
     """
     try:
         return SCENARIOS[name]

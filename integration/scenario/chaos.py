@@ -1,4 +1,4 @@
-"""Scenarios that are drawn from a seed: the same seed gives the same scenario, whatever the machine. Pure."""
+"""Scenarios drawn from a seed. The same seed gives the same scenario on every machine. Pure."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .soak import soak
 _MEMBERS = ("m1", "m2", "m3")
 _SESSION_MS, _REQUEST_TIMEOUT = 2000, "request_timeout_ms"
 _APIS = ("Heartbeat", "Fetch", "OffsetCommit")
-"""What a member in a group at rest sends by itself; a fault of another may wait for ever."""
+"""Requests that a member at rest sends unprompted. A fault on another request might wait forever."""
 
 
 def chaos(seed: int, steps: int = 5) -> Scenario:
-    """Three members under load, and one network fault after the other, each of one of them.
+    """Three members under load, and one network fault of one member after another.
 
     Args:
-        seed: Decides which faults, of whom, and how long.
-        steps: How many.
+        seed: Decides the faults, their members and durations.
+        steps: Number of faults.
     """
     draw = random.Random(seed)
     played = [Step("three members join", tuple(map(Join, _MEMBERS)))]
@@ -37,26 +37,26 @@ def chaos(seed: int, steps: int = 5) -> Scenario:
         tuple(played),
         topics={"orders": 8, "payments": 4},
         session_timeout_ms=_SESSION_MS,
-        # a step may take a lost answer, the end of a session and the way back
+        # a step may take a lost answer, the end of a session and a rejoin
         gap_ms=12_000,
         consumer={_REQUEST_TIMEOUT: 2500},
     )
 
 
 DRAWN: Mapping[str, Callable[[int], Scenario]] = {"chaos": chaos, "soak": soak}
-"""Name -> what draws a scenario from a seed."""
+"""Name -> function that draws a scenario from a seed."""
 
 
 def named(name: str, seed: int | None = None) -> Scenario:
     """The scenario of that name.
 
     Args:
-        name: Of `scenario.SCENARIOS`, or of `DRAWN`.
-        seed: What it is drawn from; None: 0.
+        name: A name in `scenario.SCENARIOS` or `DRAWN`.
+        seed: Seed of the draw; None: 0.
 
     Raises:
-        UnknownName: None has it; lists the known ones.
-        ConfigError: A seed for a scenario that has nothing random.
+        UnknownName: No scenario has this name; the message lists the known ones.
+        ConfigError: The scenario has nothing random, so it takes no seed.
     """
     if name in DRAWN:
         return DRAWN[name](seed or 0)
@@ -68,12 +68,12 @@ def named(name: str, seed: int | None = None) -> Scenario:
 
 
 def of_client(what: Scenario, client: str) -> Scenario:
-    """A scenario whose members all run one client, with what that has in place of what it doesn't.
+    """A scenario whose members all run one client. Features that the client lacks are replaced.
 
-    Java's tools take one topic, aiokafka has no cooperative assignor, and librdkafka names one setting otherwise.
+    Java's tools take one topic, aiokafka has no cooperative assignor, and librdkafka names one setting differently.
 
     Raises:
-        UnknownName: No such client.
+        UnknownName: The client is unknown.
     """
     if client not in CLIENTS:
         raise UnknownName("client", client, CLIENTS)

@@ -1,4 +1,4 @@
-"""A team's own assignor, as the election examples need one: same wire format, another name, hence another protocol."""
+"""A custom assignor for the election examples: Kafka's wire format under another name, hence another protocol."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from kafka_assignors.kafka_python import RoundRobinAssignor
 
 
 class CustomAssignor(RoundRobinAssignor):
-    """Round robin under a name of its own.
+    """Round robin under its own name.
 
-    Never reuse a name of Kafka's for a placement that is not Kafka's: any member of the group may become its leader.
+    Never use one of Kafka's names for a placement that differs from Kafka's: any member may become the leader.
     """
 
     name = "custom"

@@ -1,4 +1,4 @@
-"""Scenarios written by users: a JSON file, checked whole before anything starts; each refusal names its place.
+"""Scenarios written by users as JSON files. A file is checked whole before anything starts; each error names its place.
 
 .. code-block:: json
 
@@ -9,7 +9,7 @@
        {"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]},
        {"name": "m2 is killed", "actions": [{"kill": "m2"}]}]}
 
-The fields are those of `scenario.Scenario`; the actions, and their fields, those of `actions.ACTIONS`.
+The fields are those of `scenario.Scenario`. The actions and their fields are those of `actions.ACTIONS`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _SHOWN = 10
 
 
 def read_scenario(path: Path) -> Scenario:
-    """The scenario of a file; its name is the file's, unless it gives one.
+    """Read the scenario of a file. Its name defaults to the file's.
 
     Raises:
-        ConfigError: It can't be read, is no JSON, or no scenario; names each place and what would do there.
+        ConfigError: The file can't be read, isn't JSON, or isn't a valid scenario; the message names each place and
+            what is allowed there.
     """
     try:
         row = json.loads(path.read_text("utf-8"))
@@ -56,7 +57,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def problems(scenario: Scenario) -> Iterator[str]:
-    """What can't happen in a scenario, or not as told: each with its place. Nothing is started to find out."""
+    """Yield everything that can't happen in a scenario as written, each with its place. Nothing is started."""
     if not scenario.topics:
         yield "topics: there are none; give at least one, such as {'orders': 6}"
     for topic, count in scenario.topics.items():
@@ -91,18 +92,18 @@ def problems(scenario: Scenario) -> Iterator[str]:
 
 @dataclass
 class _Stage:
-    """What is there after the actions so far."""
+    """The state of topics, members and nodes after the actions so far."""
 
     scenario: Scenario
     topics: dict[str, int]
     running: set[str] = field(default_factory=set)
     still: set[str] = field(default_factory=set)  # paused or stalled
     armed: set[str] = field(default_factory=set)  # will stall in their assign
-    hit: set[str] = field(default_factory=set)  # by network faults, as these name them
-    away: set[int | str] = field(default_factory=set)  # nodes
+    hit: set[str] = field(default_factory=set)  # names of members with network faults, as in the faults
+    away: set[int | str] = field(default_factory=set)  # nodes that were taken down
 
     def problems(self, action: do.Action) -> Iterator[str]:
-        """What is wrong with an action now; then it counts as done."""
+        """Yield an action's problems in the current state, then apply the action."""
         if isinstance(action, do.NEED_RECORDS) and self.scenario.rate_per_s <= 0:
             yield "needs records to be seen; let rate_per_s be above 0"
         if isinstance(action, do.Join):
@@ -268,7 +269,7 @@ def _action(row: Any, place: str) -> Any:
 
 
 def _make(cls: type[Any], given: Mapping[str, Any], place: str, parsed: tuple[str, ...] = ()) -> Any:
-    """A dataclass of JSON values; `parsed` fields are what they should be already."""
+    """Make a dataclass from JSON values. Fields in `parsed` already have their final type."""
     where = f"{place}: " if place else ""
     hints, known = get_type_hints(cls), {each.name: each for each in fields(cls)}
     if unknown := [name for name in given if name not in known]:
@@ -284,7 +285,7 @@ def _make(cls: type[Any], given: Mapping[str, Any], place: str, parsed: tuple[st
 
 
 def _value(given: Any, wanted: Any, place: str) -> Any:
-    """A JSON value as a field's type says; lists become tuples."""
+    """Convert a JSON value to a field's type. Lists become tuples."""
     if get_origin(wanted) is tuple:
         if isinstance(given, list) and all(isinstance(each, str) for each in given):
             return tuple(given)
@@ -294,7 +295,7 @@ def _value(given: Any, wanted: Any, place: str) -> Any:
         given = _object(given, place)
         return given if inner is Any else {k: _value(v, inner, f"{place}: {k}") for k, v in given.items()}
     kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
-    # JSON knows no difference between 5 and 5.0; Python counts True as a number.
+    # JSON does not distinguish 5 from 5.0; Python counts True as a number.
     fitting = (*kinds, int) if float in kinds else kinds
     if isinstance(given, bool) != (bool in kinds) or not isinstance(given, fitting):
         names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)

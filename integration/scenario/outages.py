@@ -1,4 +1,4 @@
-"""What hits the brokers while a group runs: single nodes of a cluster are killed, stopped, paused, restarted."""
+"""Faults of single nodes while a group runs: they are killed, stopped, paused, restarted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..records import Sender
 from .actions import COORDINATOR
 
 MISSED = 10
-"""How many acknowledged records the follower misses at least before it is elected."""
+"""Minimum number of acknowledged records that the follower misses before it is elected."""
 
 
 class Outages:
-    """Faults of a cluster's nodes, each in the history of a group before it acts and when the node is back.
+    """Faults of a cluster's nodes. The group's history records each before it acts, and again when the node is back.
 
     Args:
-        cluster: Whose nodes.
-        members: The group whose history they go to, and whose coordinator is meant by `COORDINATOR`.
+        cluster: The cluster of the nodes.
+        members: The group that keeps the history; `COORDINATOR` means this group's coordinator.
     """
 
     def __init__(self, cluster: Cluster, members: MemberGroup) -> None:
@@ -28,29 +28,29 @@ class Outages:
         self._away: dict[int, str] = {}  # node id -> fault
 
     def kill(self, which: int | str) -> Node:
-        """SIGKILL to a node's JVM; the others miss it after 3 s (``broker.session.timeout.ms``). Returns the node.
+        """Send SIGKILL to a node's JVM; return the node. The others miss it after ``broker.session.timeout.ms``, 3 s.
 
         Raises:
-            ConfigError: No such node, or it is away already.
-            NotStable: Nobody coordinates the group.
+            ConfigError: The node doesn't exist, or is away already.
+            NotStable: The group has no coordinator.
         """
         node = self._begin("broker_kill", which)
         node.kill()
         return node
 
     def stop(self, which: int | str) -> Node:
-        """SIGTERM, on which a node hands its leaders over. Returns the node.
+        """Send SIGTERM, on which a node hands its leaders over, and return the node.
 
         Raises:
             ConfigError, NotStable: As `kill`.
-            BrokerNotReady: It didn't end in time.
+            BrokerNotReady: The node didn't end in time.
         """
         node = self._begin("broker_stop", which)
         node.stop()
         return node
 
     def pause(self, which: int | str) -> Node:
-        """SIGSTOP; the others miss it after 3 s as well. Returns the node.
+        """Send SIGSTOP and return the node. The others miss it after 3 s.
 
         Raises:
             ConfigError, NotStable: As `kill`.
@@ -63,7 +63,7 @@ class Outages:
         """Bring back all nodes that are away, and wait until all replicas are in sync.
 
         Raises:
-            BrokerNotReady: One doesn't come up.
+            BrokerNotReady: A node doesn't come up.
             NotStable: Replicas aren't in sync by the deadline.
         """
         self._cluster.restore()
@@ -72,7 +72,7 @@ class Outages:
         self._members.wait_in_sync(timeout_s)
 
     def restart_all(self, timeout_s: float = 60) -> None:
-        """Stop and start each node in turn, the next one when all replicas are in sync.
+        """Stop and start each node in turn. The next one follows when all replicas are in sync.
 
         Raises:
             ConfigError, BrokerNotReady, NotStable: As `stop` and `restore`.
@@ -84,21 +84,21 @@ class Outages:
             self._members.wait_in_sync(timeout_s)
 
     def elect_unclean(self, tp: TopicPartition, sender: Sender, timeout_s: float = 60) -> None:
-        """Let a partition lose acknowledged records: its follower misses some, and becomes its leader.
+        """Make a partition lose acknowledged records: its follower misses some and becomes its leader.
 
-        The follower is stopped while records go on, and their owner consumes and commits them; nothing is sent from
-        when the leader is killed until the follower leads and the history tells what was lost (``truncated``). The old
-        leader stays away until `restore`.
+        The follower is stopped while records are sent, and their owner consumes and commits them. Sending pauses from
+        the leader's kill until the follower leads and the history says what was lost (``truncated``). The old leader
+        stays away until `restore`.
 
         Args:
             tp: A partition of a topic that may lose records (`topics.LOSSY`), in sync.
-            sender: Sends to it, with ``acks=1``, until the leader is killed, and goes on when the follower leads.
-            timeout_s: For each of its steps.
+            sender: Sends to `tp` with ``acks=1``; pauses between the leader's kill and the follower's election.
+            timeout_s: Limit for each step.
 
         Raises:
-            ConfigError: It hasn't exactly one follower, or a node is away already.
+            ConfigError: The partition doesn't have exactly one follower, or a node is away already.
             BrokerNotReady: A node doesn't end, or doesn't come up.
-            NotStable: Records aren't sent or committed by the deadline, the follower isn't elected, or has all of them.
+            NotStable: Records aren't sent or committed by the deadline, or the follower isn't elected or has all.
         """
         leader, follower = self._members.leader_and_follower(tp)
         begins = self._members.ends(tp.topic)[tp]
@@ -111,7 +111,7 @@ class Outages:
             self._cluster.node(follower).restart()
             self._end(follower)
             self._members.tell_truncated(tp, follower, before, timeout_s)
-        # What was consumed before must not look like what is there now.
+        # New records must replace the lost offsets, or old commits would look like consumed records.
         self._members.wait_ends(tp.topic, {tp: before[tp] + 1}, timeout_s)
 
     def _begin(self, fault: str, which: int | str) -> Node:

@@ -1,4 +1,4 @@
-"""A scenario whose topics have other names. Pure."""
+"""Renames a scenario's topics. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .catalogue import Scenario
 
 
 def prefixed(scenario: Scenario, prefix: str) -> Scenario:
-    """The same scenario with `prefix` before every topic that it makes, subscribes to, matches or fills.
+    """Put `prefix` before every topic that the scenario makes, subscribes to, matches or fills.
 
     Raises:
-        ConfigError: An assignor's options name a topic, so that it would place by names that don't exist.
+        ConfigError: An assignor's options name a topic, which would not exist under that name.
     """
     if not prefix:
         return scenario

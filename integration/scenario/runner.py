@@ -1,4 +1,4 @@
-"""Runs a scenario on a broker with real members, one step after the other. What was run is judged elsewhere."""
+"""Runs a scenario on a broker with real members, step by step. It does not judge the run."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from .outages import Outages
 from .prefix import prefixed
 
 OnStep = Callable[[str, Stable], None]
-"""Gets a step's name and the group at rest after it."""
+"""Receives a step's name and the group at rest after it."""
 STEP_S = 40.0
-"""How long a group may take to come to rest after a step."""
+"""Default limit in seconds for a group to come to rest after a step."""
 
 
 @dataclass(frozen=True)
 class ScenarioRun:
-    """A scenario that was run; its history is kept and not judged yet.
+    """A scenario that was run. Its history is kept and not judged yet.
 
     Args:
-        scenario: With the names that its topics had on the broker.
+        scenario: The scenario, with the topic names on the broker.
         group: Group id.
-        folder: The history.
-        steps: Name of each step that was taken, and the group at rest after it.
-        gave_up: Why it wasn't run to its end; empty if it was.
+        folder: Folder of the history.
+        steps: Name of each completed step, and the group at rest after it.
+        gave_up: Why the run ended early; empty if it completed.
     """
 
     scenario: Scenario
@@ -62,23 +62,23 @@ def run_scenario(  # each option is one that a command line or a test gives by n
     timeout_s: float = STEP_S,
     for_s: float | None = None,
 ) -> ScenarioRun:
-    """Run the scenario, to its end if its group comes to rest after each step.
+    """Run the scenario. It ends early if the group does not come to rest after a step.
 
     Args:
-        scenario: What shall happen.
-        broker: Where; it must be ready.
-        folder: Gets the history of this group, and nothing else may write there.
+        scenario: The scenario to run.
+        broker: The broker or cluster to use; it must be ready.
+        folder: Gets the history of this group; nothing else may write there.
         run: Id of the run, on every event.
-        sandbox: What gets its topics and its group; None: one for this scenario alone, on an external broker under a
-            prefix of its own, and removed at the end.
+        sandbox: Creates the topics and the group. None: a sandbox for this scenario alone, with its own prefix on an
+            external broker, removed at the end.
         group: Group id in the sandbox; by default the scenario's name and the run's first characters.
         on_step: Called when the group is stable after each step.
-        timeout_s: For each step, and for the group to have consumed everything at the end.
-        for_s: No step begins later; None: all are taken.
+        timeout_s: Limit for each step, and for the group to consume everything at the end.
+        for_s: No step begins later; None: all steps are run.
 
     Raises:
-        NotSupported: The scenario has network faults, and the broker no listener for a proxy; or it needs several
-            nodes, and this is a single broker.
+        NotSupported: The scenario has network faults and the broker has no listener for a proxy, or the scenario needs
+            several nodes and this is a single broker.
         ConfigError: A topic exists with another partition count.
     """
     require_fit(scenario, broker)
@@ -117,14 +117,14 @@ def run_scenario(  # each option is one that a command line or a test gives by n
                 read_back(broker.connection, folder, run, [scenario.output], committed=True, timeout_s=timeout_s)
             if scenario.lossy:
                 read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
-        except HarnessError as error:  # the verdict over what has happened isn't true
+        except HarnessError as error:  # the verdict over this history isn't true
             gave_up = str(error)
             members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
     return ScenarioRun(scenario, group, folder, tuple(steps), gave_up)
 
 
 def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
-    """Check that a scenario can be played there, before anything is made.
+    """Check that a scenario can run on this broker, before anything is made.
 
     Raises:
         NotSupported: As `run_scenario`.
@@ -137,11 +137,11 @@ def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
 
 @dataclass
 class _Stage:
-    """What the actions of a scenario act on.
+    """Everything that the actions of a scenario act on.
 
     Args:
-        sender: What sends meanwhile; None: nothing does.
-        passing: Network faults of this step that end by themselves.
+        sender: Sends records during the run, or None.
+        passing: Network faults of this step that end on their own.
     """
 
     scenario: Scenario
@@ -153,7 +153,7 @@ class _Stage:
     passing: list[Applied] = field(default_factory=list)
 
     def take(self, step: Step) -> tuple[str, Stable]:
-        """Let a step happen and wait until the group is at rest; returns both."""
+        """Perform a step and wait until the group is at rest. Return the step's name and the group."""
         self.members.step(step.name, self.scenario.gap_ms)
         self.passing.clear()
         for action in step.actions:
@@ -161,7 +161,7 @@ class _Stage:
         for applied in self.passing:
             applied.wait(self.timeout_s)
         if any(isinstance(action, do.OF_NODES) for action in step.actions):
-            # What the group had committed looks like a rest, whether or not anybody is served.
+            # Old commits look like rest whether or not the brokers serve anybody.
             self.members.wait_committing(self.timeout_s)
         stable = self.members.wait_stable(timeout_s=self.timeout_s)
         if any(isinstance(action, do.PauseAtWork) for action in step.actions):

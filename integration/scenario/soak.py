@@ -1,4 +1,4 @@
-"""Random faults for as long as one likes: eight members over 64 partitions. A seed draws one course. Pure."""
+"""Random faults for as long as needed: eight members over 64 partitions. The seed decides the course. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .catalogue import Scenario, Step
 MEMBERS = tuple(f"m{number}" for number in range(1, 9))
 STATIC = frozenset(MEMBERS[-2:])
 FEWEST = 4
-"""Members that always stay."""
+"""The least number of members that stay in the group."""
 PARTITIONS = 64
 _SESSION_MS, _POLL_INTERVAL_MS, _BUSY_MS = 6000, 8000, 20_000
 _MOST_STEPS = 5000
 
 
 def soak(seed: int) -> Scenario:
-    """More steps than a day has time for: play them with `for_s`.
+    """A scenario with more steps than fit in a day; limit the run with `for_s`.
 
     Args:
-        seed: Decides what happens to whom, and in which order.
+        seed: Decides the faults, their members and their order.
     """
     return Scenario(
         "soak",
@@ -30,7 +30,7 @@ def soak(seed: int) -> Scenario:
         tuple(islice(_steps(random.Random(seed)), _MOST_STEPS)),
         topics={"soak-orders": PARTITIONS // 2, "soak-payments": PARTITIONS // 4, "soak-audit": PARTITIONS // 4},
         session_timeout_ms=_SESSION_MS,
-        # a session, the others' wait for one that stands still in the middle of a join, and a machine that is busy
+        # a session, the others' wait for a member that stalls during a join, and a busy machine
         gap_ms=_SESSION_MS + _POLL_INTERVAL_MS + _BUSY_MS,
         consumer={"max_poll_interval_ms": _POLL_INTERVAL_MS},
     )
@@ -40,7 +40,7 @@ def _steps(draw: random.Random) -> Iterator[Step]:
     yield Step("eight members join", tuple(Join(member, static=member in STATIC) for member in MEMBERS))
     here, away = set(MEMBERS), set[str]()
     while True:
-        # Those that may go: a static member that leaves is missed like one that dies.
+        # Only dynamic members may leave: a static member that leaves is missed like one that dies.
         loose = sorted(here - STATIC)
         kinds = ["restart"]
         if away:

@@ -48,8 +48,7 @@ exec java "$@" kafka.Kafka /tmp/broker/server.properties
 
 
 class Containers:
-    """The containers of one broker or cluster, and their network. They are removed when this process ends, however it
-    ends.
+    """The containers of one broker or cluster, and their network. They are removed when this process ends.
 
     Args:
         version: Kafka's version, the image's tag unless `KAFKA_ASSIGNORS_IMAGE` names another image.

@@ -10,8 +10,7 @@ from ...errors import DockerUnavailable
 from ..settings import KAFKA_VERSION
 
 IMAGE_ENV = "KAFKA_ASSIGNORS_IMAGE"
-"""Environment variable with the name of an image that has ``java`` and ``sh`` on its path and Kafka's jars in
-``/opt/kafka/libs``."""
+"""Names an image with ``java`` and ``sh`` on its path and Kafka's jars in ``/opt/kafka/libs``."""
 
 
 def docker_problem() -> str | None:

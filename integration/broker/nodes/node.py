@@ -81,8 +81,7 @@ class NodeProcess(LocalNode):
 
     Args:
         version: Kafka's version; it must be pinned.
-        directory: Folder of data and log, which is kept. None: a temporary folder, removed by `close` or with this
-            process.
+        directory: Folder of data and log, kept. None: a temporary folder, removed by `close` or with this process.
         jvm_flags: Options of the JVM, before the class path.
 
     Raises:
@@ -175,8 +174,7 @@ class NodeProcess(LocalNode):
             self._jvm.signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Send SIGKILL to the JVM and remove a temporary folder. Kafka recovers its log, so a clean end isn't
-        necessary."""
+        """Send SIGKILL to the JVM, because Kafka recovers its log. Remove a temporary folder."""
         if self._jvm is not None:
             self._jvm.close()
             self._jvm = None

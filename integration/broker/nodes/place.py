@@ -101,8 +101,7 @@ class PlacedBroker(Broker):
         self._node.kill()
 
     def restart(self) -> None:
-        """Stop the JVM if it runs, then start a new one. After `kill` it first waits until its old session ends (3
-        s)."""
+        """Stop the JVM if it runs and start a new one, which after `kill` waits until its old session ends (3 s)."""
         self._node.stop(_STOP_TIMEOUT_S)
         self._start()
 

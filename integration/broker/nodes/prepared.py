@@ -1,7 +1,6 @@
 """Formatted storage and class data, made once and cached to start nodes faster.
 
-Class data is an archive of the classes that a node loads (JVM class-data sharing). Reading it as one mapped file halves
-the processor time of a start and saves three quarters of its memory for classes. An archive fits one build of Java and
+Class data is an archive of the classes that a node loads (JVM class-data sharing). Read as one mapped file, it costs half of the processor time of a start and a fourth of its memory. An archive fits one build of Java and
 one class path; its name contains both, and the JVM ignores an archive that does not fit.
 """
 
@@ -35,8 +34,7 @@ _CHECKPOINT = "bootstrap.checkpoint"
 
 
 def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
-    """Return the file that ``StorageTool format`` makes. We cache it because the tool takes a JVM run of 1 s and only
-    the ids differ.
+    """Return the file that ``StorageTool format`` makes. It is cached: the tool takes 1 s, and only ids differ.
 
     Raises:
         BrokerNotReady: The tool failed; the message has its output.
