@@ -1,7 +1,8 @@
 """Formatted storage and class data, made once and cached to start nodes faster.
 
-Class data is an archive of the classes that a node loads (JVM class-data sharing). Read as one mapped file, it costs half of the processor time of a start and a fourth of its memory. An archive fits one build of Java and
-one class path; its name contains both, and the JVM ignores an archive that does not fit.
+Class data is an archive of the classes that a node loads (JVM class-data sharing). Read as one mapped file, they cost
+half of the processor time of a start and a fourth of its memory. An archive fits one build of Java and one class path;
+its name contains both, and the JVM ignores an archive that does not fit.
 """
 
 from __future__ import annotations
