@@ -1,4 +1,4 @@
-"""A history sorted for the laws: per group its generations, processes and intervals; per run its records."""
+"""A history indexed for the laws: generations, processes and intervals per group, and the records of the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..names import COOPERATIVE, EITHER, is_ours
 from .timeline import Span, spans
 
 _COUNTING = ("admin_change", "step", "topics", "not_stable")
-"""Events that tell partition counts."""
+"""Events that carry partition counts."""
 
 
 Process = tuple[str | None, int]
@@ -30,10 +30,10 @@ Process = tuple[str | None, int]
 
 @dataclass(frozen=True, eq=False)
 class Truncation:
-    """A partition's log ended at `end`, and under its next leader at `offset`: what was between them is lost.
+    """A partition's log ended at `end`, and at `offset` under its next leader: the offsets in between are lost.
 
     Args:
-        event: The ``truncated`` event that tells so, written before anything was sent to the new leader.
+        event: The ``truncated`` event that records this; it is written before anything is sent to the new leader.
     """
 
     tp: TopicPartition
@@ -42,17 +42,17 @@ class Truncation:
     event: Event
 
     def covers(self, offset: int) -> bool:
-        """Whether an offset is among those that were lost."""
+        """Whether an offset was lost."""
         return self.offset <= offset < self.end
 
     def between(self, one: Event, other: Event) -> bool:
-        """Whether it came after one of two events and not after both: they tell of different logs."""
+        """Whether it lies between two events, which therefore describe different logs."""
         first, last = sorted((one.mono_ns, other.mono_ns))
         return first < self.event.mono_ns <= last
 
 
 Truncations = Mapping[TopicPartition, Sequence[Truncation]]
-"""Topic-partition -> what its brokers lost, by time."""
+"""Topic-partition -> its truncations, by time."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Generation:
 
     @classmethod
     def of(cls, event: Event, told: Mapping[str, str | None] | None = None) -> Generation:
-        """Read a ``generation_committed`` event.
+        """Decode a ``generation_committed`` event.
 
         Args:
             event: The event.
-            told: member id -> name, as members say; a coordinator keeps the client id of a static member whose
-                instance id another has taken.
+            told: member id -> name, as members report it. It overrides the client id in the event, which is outdated
+                for a static member whose instance id another process took.
         """
         members = event.data["members"]
         return cls(
@@ -91,25 +91,25 @@ class Generation:
         )
 
     def topics_of(self, member_id: str) -> frozenset[str]:
-        """A member's subscription.
+        """A member's subscribed topics.
 
         Raises:
-            WireError: Its bytes aren't a subscription.
+            WireError: Its bytes are not a subscription.
         """
         return frozenset(self.subscription_of(member_id).topics)
 
     def subscription_of(self, member_id: str) -> Subscription:
-        """What a member said when it joined.
+        """A member's subscription when it joined.
 
         Raises:
-            WireError: Its bytes aren't a subscription.
+            WireError: Its bytes are not a subscription.
         """
         row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
         return decode_subscription(bytes.fromhex(row["subscription"]))
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether a member's raw assignment isn't what its row says; bytes that can't be read give nothing."""
+        """Whether a member's raw assignment differs from its decoded row; unreadable bytes count as no partitions."""
         for row in self.event.data["members"]:
             raw: frozenset[TopicPartition] = frozenset()
             with suppress(WireError, ValueError):
@@ -120,7 +120,7 @@ class Generation:
         return False
 
     def rewrites(self, before: Generation) -> bool:
-        """Whether it is `before` written again as static members came back: each under a new id, to what it had."""
+        """Whether it is `before` written again because static members returned under new ids to the same assignment."""
         news = set(self.assigned) - set(before.assigned)
         return (
             self.number == before.number
@@ -134,17 +134,17 @@ class Generation:
 
     @cached_property
     def identities(self) -> Mapping[str, str]:
-        """Member id -> what stays while a member stays: its instance id if it is static, else its member id."""
+        """Member id -> a stable identity: the instance id of a static member, otherwise the member id."""
         return {m["member_id"]: m.get("instance_id") or m["member_id"] for m in self.event.data["members"]}
 
     @cached_property
     def owners(self) -> dict[TopicPartition, str]:
-        """Topic-partition -> identity of the member that it was given to."""
+        """Topic-partition -> identity of the member to which it is assigned."""
         return {tp: self.identities[m] for m, tps in self.assigned.items() for tp in tps}
 
 
 class GroupRecord:
-    """The events of one group, sorted for the laws."""
+    """The events of one group, indexed for the laws."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -157,30 +157,30 @@ class GroupRecord:
 
     @cached_property
     def generations(self) -> list[Generation]:
-        """Committed generations with members, in the order of the log."""
+        """Committed generations with members, in log order."""
         committed = sorted(self.events["generation_committed"], key=lambda e: e.seq)
         told = {member_id: name for member_id, (name, _) in self.processes.items()}
         return [Generation.of(e, told) for e in committed if e.data["members"]]
 
     @cached_property
     def by_number(self) -> dict[int, Generation]:
-        """Committed generations by number; of one that was written again (a static member came back) the last."""
+        """Committed generations by number; if one was written again (a static member returned), its last version."""
         return {g.number: g for g in self.generations}
 
     def generation_of(self, number: int, member_id: str | None) -> Generation | None:
-        """The committed generation of a number; of one that was written again, the writing that has this member.
+        """The committed generation with a number; if it was written again, the last version that has this member.
 
-        A static member that comes back gets a new member id in the same generation.
+        A static member that returns gets a new member id in the same generation.
         """
         written = [g for g in self._writings.get(number, ()) if member_id in g.assigned]
         return written[-1] if written else self.by_number.get(number)
 
     def first_writing(self, number: int) -> Generation | None:
-        """The committed generation of a number, as it was written first."""
+        """The first version of the committed generation with a number."""
         return self._writings[number][0] if number in self._writings else None
 
     def written_by(self, number: int, at_ns: int) -> Generation | None:
-        """The committed generation of a number, as it was written last by a time, else as it was written first."""
+        """The last version of a committed generation that was written by a time, otherwise its first version."""
         written = [g for g in self._writings.get(number, ()) if g.event.mono_ns <= at_ns]
         return written[-1] if written else self.first_writing(number)
 
@@ -193,14 +193,14 @@ class GroupRecord:
 
     @cached_property
     def processes(self) -> dict[str, Process]:
-        """Member id -> (member name, incarnation), as the members themselves say."""
+        """Member id -> (member name, incarnation), as the members report it."""
         return {e.member_id: (e.member, e.incarnation) for e in self.events["generation"] if e.member_id}
 
     def members_of(self, generation: Generation) -> Mapping[str, Process]:
-        """Member id -> process, of all that are in a generation.
+        """Member id -> process, for every member of a generation.
 
-        A member id that no process has told yet is that of the one that was started last, by then, under the member's
-        instance id, or else its name.
+        A member id that no process has reported belongs to the last process started by then under the member's instance
+        id, or, if the member is dynamic, under its name.
         """
         known = self._members.get(id(generation))
         if known is None:
@@ -210,7 +210,7 @@ class GroupRecord:
         return known
 
     def present(self, generation: Generation) -> frozenset[Process]:
-        """The processes that are in a generation."""
+        """The processes in a generation."""
         known = self._present.get(id(generation))
         if known is None:
             known = self._present[id(generation)] = frozenset(self.members_of(generation).values())
@@ -228,12 +228,12 @@ class GroupRecord:
 
     @cached_property
     def last_ns(self) -> int:
-        """Time of its last event, monotonic ns; 0 without any."""
+        """Time of the group's last event, monotonic ns; 0 without events."""
         return max((e.mono_ns for events in self.events.values() for e in events), default=0)
 
     @cached_property
     def first_told(self) -> dict[Process, Event]:
-        """Process -> the first event that it wrote, by time."""
+        """Process -> the earliest event that it wrote."""
         found: dict[Process, Event] = {}
         for events in self.events.values():
             for event in events:
@@ -260,41 +260,42 @@ class GroupRecord:
         return {(e.member, e.incarnation): e for e in self.events["start"]}
 
     def cooperative(self, process: Process) -> bool:
-        """Whether a process rebalances incrementally: by what it offers, or by what it kept as it joined.
+        """Whether a process rebalances incrementally: it offers only cooperative assignors, or claimed partitions when
+        it joined.
 
-        One eager assignor in its list, and it revokes all (KIP-429).
+        A process with one eager assignor in its list revokes everything (KIP-429).
         """
         start = self.starts.get(process)
         return process in self._kept or (start is not None and set(start.data["assignors"]) == {COOPERATIVE})
 
     @cached_property
     def cooperative_protocols(self) -> frozenset[str]:
-        """The assignors under which members keep what they have while they rebalance.
+        """The assignors under which members keep their partitions during a rebalance.
 
-        Whatever its name: one is cooperative if under it somebody says that it owns something as it joins.
+        An assignor of any name is cooperative if some member claims partitions when it joins under that assignor.
         """
         return frozenset({COOPERATIVE, *self._kept.values()})
 
     @cached_property
     def _kept(self) -> dict[Process | None, str]:
-        """Processes that joined saying that they own something -> the assignor, of those whose names tell nothing."""
+        """Process that claimed partitions when it joined -> its assignor, unless the name tells the protocol."""
         found: dict[Process | None, str] = {}
         for generation in self.generations:
             if generation.protocol in STRATEGIES and generation.protocol not in EITHER:
                 continue
             for member_id in generation.assigned:
-                with suppress(WireError):  # the laws tell
+                with suppress(WireError):  # the laws report it
                     if generation.subscription_of(member_id).owned:
                         found[self.processes.get(member_id)] = generation.protocol
         return found
 
     def start_of(self, member_id: str) -> Event | None:
-        """The ``start`` event of the process that had this member id; None for members that tell nothing."""
+        """The ``start`` event of the process with a member id; None for members that report nothing."""
         process = self.processes.get(member_id)
         return None if process is None else self.starts.get(process)
 
     def strategy_of_leader(self, generation: Generation) -> str:
-        """What the leader of a generation ran, as the harness names it; ``an assignor:?`` if that isn't known."""
+        """The harness's name of the strategy that a generation's leader ran; ``an assignor:?`` if unknown."""
         start = self.start_of(generation.leader)
         if start is None:
             return "an assignor:?"
@@ -312,7 +313,7 @@ class GroupRecord:
         return {(e.member_id, e.data["generation"]): e for e in self.events["assign_begin"]}
 
     def count_of(self, topic: str, at_ns: int) -> int | None:
-        """Partitions of a topic at a time: the last count known by then, else the first known later."""
+        """Partition count of a topic at a time: the last count known by then, otherwise the first known later."""
         known = self._counts_of.get(topic)
         if known is None:
             return None
@@ -320,7 +321,7 @@ class GroupRecord:
 
     @cached_property
     def _counts_of(self) -> dict[str, list[tuple[int, int]]]:
-        """Topic -> when each count of it was told, and the count, by time."""
+        """Topic -> (time, partition count), by time."""
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for ns, topics in self.counts:
             for topic, count in topics.items():
@@ -328,7 +329,7 @@ class GroupRecord:
         return dict(found)
 
     def ended(self, from_ns: int, until_ns: int) -> list[Span]:
-        """The intervals that an event ended from one time to another, both included, by that time."""
+        """The intervals that an event ended between two times (inclusive), by end time."""
         begin = bisect_left(self._by_end, from_ns, key=lambda span: span.interval.end_ns)
         return self._by_end[begin : bisect_right(self._by_end, until_ns, key=lambda span: span.interval.end_ns)]
 
@@ -339,7 +340,7 @@ class GroupRecord:
 
 @dataclass
 class RunRecord:
-    """A whole run, sorted for the laws."""
+    """A whole run, indexed for the laws."""
 
     groups: dict[str, GroupRecord]
     acks: list[Event]
@@ -349,7 +350,7 @@ class RunRecord:
 
     @classmethod
     def of(cls, history: History) -> RunRecord:
-        """Sort a history's events."""
+        """Index a history's events."""
         groups: dict[str, GroupRecord] = {}
         acks, passes, nacks = [], [], 0
         reading: dict[tuple[str, int, int], Event] = {}
@@ -385,7 +386,7 @@ class RunRecord:
 
 
 def lost_with(ack: Event, truncated: Truncations) -> Truncation | None:
-    """The truncation in which an acknowledged record was lost; None: it wasn't."""
+    """The truncation that lost an acknowledged record; None if it was not lost."""
     for each in truncated.get(TopicPartition(ack.data["topic"], ack.data["partition"]), ()):
         if ack.mono_ns < each.event.mono_ns and each.covers(ack.data["offset"]):
             return each

@@ -11,7 +11,7 @@ G3    the elected assignor is offered by all members and wins the vote
 G4    adoption: after the commit, before the group is stable, and never an older generation again
 R1    revoke before assign: the old owner has revoked a partition before the new owner gets it
 R2    cooperative hand-over: a partition that a member claims and owns is assigned to no other member
-R3    no needless revoke: a cooperative member keeps its partitions that it has before and after one trigger
+R3    no needless revoke: a cooperative member keeps the partitions that it has before and after one trigger
 R4    fewest moves: our sticky assignors move no more partitions than balance needs
 R5    few rounds: a trigger takes one generation, two if cooperative; a broker's restart takes none
 R6    true claims: a joining member claims exactly the partitions that it owns

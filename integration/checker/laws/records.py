@@ -1,4 +1,4 @@
-"""Laws of records: what was sent, where it lies, who consumed it, how far was committed. Pure."""
+"""Laws of records: placement, order, consumption and committed offsets. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from .findings import MS, SHOWN, Findings, named
 from .ownership import own_intervals
 
 SLACK_MS = 100
-"""The coordinator log has whole milliseconds of the broker's clock; and what a poll has returned may be told just after
-a callback on the client's own thread."""
+"""Tolerance: the coordinator log has whole milliseconds of the broker's clock, and polled records may be reported just
+after a callback on the client's own thread.
+"""
 _SLACK_NS = SLACK_MS * MS
 
 
@@ -32,21 +33,21 @@ class _Run(NamedTuple):
 
 
 RunsOfSpans = Mapping[tuple[MemberKey, TopicPartition, int], Sequence[_Run]]
-"""(process, topic-partition, start of its interval) -> what it consumed in that interval, in order."""
+"""(process, topic-partition, start of its interval) -> runs that it consumed in that interval, in order."""
 
 
 class _Reread(NamedTuple):
-    """A group hears that a partition's log was truncated: for the first time it reads from there again.
+    """A group's first read, after a partition's log was truncated, that begins where the log then ended.
 
     Args:
-        event: The ``consume`` that tells of that read.
+        event: The ``consume`` event of that read.
     """
 
     truncation: Truncation
     event: Event
 
     def excuses(self, run: _Run, behind: int) -> bool:
-        """Whether `run` is that read, and what was consumed or committed before, up to `behind`, was lost."""
+        """Whether `run` is that read, and everything that it rereads, up to `behind`, was lost."""
         truncation = self.truncation
         return (
             run.event is self.event and run.first == truncation.offset and truncation.offset < behind <= truncation.end
@@ -54,7 +55,7 @@ class _Reread(NamedTuple):
 
 
 class _Commit(NamedTuple):
-    """A committed offset, by the coordinator log."""
+    """A committed offset in the coordinator log."""
 
     mono_ns: int
     offset: int
@@ -62,7 +63,11 @@ class _Commit(NamedTuple):
 
 
 def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
-    """C1: a member consumes what it owns, and nothing `SLACK_MS` after that, or once another has got it."""
+    """C1: a member consumes only partitions that it owns.
+
+    It may still report records for `SLACK_MS` after its interval ended, unless another member has the partition by
+    then.
+    """
     own = own_intervals(record)
     starts: dict[TopicPartition, list[Span]] = defaultdict(list)
     for each in record.spans:
@@ -84,20 +89,20 @@ def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
 
 
 def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
-    """C2 and C4: an owner begins at the committed offset and goes on without going back or leaving a record out; what
-    is read twice is only what was read and not yet committed when the topic-partition changed hands.
+    """C2: an owner begins at the committed offset, never goes back and skips no record.
 
-    Where the brokers lost records (``truncated``), the first read from where the log then ended is no going back,
-    neither behind what was consumed nor behind what was committed of the lost ones.
+    C4: when a topic-partition changes hands, only consumed records that were not yet committed are consumed again.
 
-    Where nothing was committed before, the reset policy decides, which isn't known. An offset that no acknowledged
-    record has may be left out: control records and compaction do that. A member whose transaction was aborted goes back
-    to the committed offset, and says so (``rewound``).
+    After a truncation (``truncated``), the first read from the new end of the log may go back behind offsets that were
+    consumed or committed, if those are lost. If nothing had been committed, the reset policy decides the start; it is
+    unknown, so the start is not judged. An offset without an acknowledged record may be skipped, because control
+    records and compaction leave such offsets. A member whose transaction was aborted goes back to the committed offset
+    and reports it (``rewound``).
     """
     known = _Offsets(acks)
     rewound = _rewound(record)
     commits, rereads = _commits(record), _rereads(record)
-    read: dict[TopicPartition, int] = {}  # highest offset that earlier intervals consumed
+    read: dict[TopicPartition, int] = {}  # highest offset consumed by earlier intervals
     for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
         mine = runs.get((span.owner, span.tp, span.interval.start_ns))
         if not mine:
@@ -143,11 +148,11 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
 
 
 def commits(record: GroupRecord, found: Findings) -> None:
-    """C5: committed offsets never fall, aren't ahead of what was consumed, and are accepted from owners only.
+    """C5: committed offsets never fall, are not ahead of consumption, and are accepted from owners only.
 
-    Where a member of a generation tells nothing, what was consumed isn't known, and the position isn't judged. Where
-    the brokers lost records (``truncated``), the commit that follows the first read from where the log then ended may
-    be below what was committed of the lost ones; from that read on what was consumed counts anew.
+    If a member of a generation reports nothing, consumption is unknown, and positions are not judged. After a
+    truncation (``truncated``) and the first read from the new end of the log, the next commit may be below the lost
+    committed offsets, and consumption counts from that read.
     """
     rereads = _rereads(record)
     all_told = all(m in record.processes for g in record.generations for m in g.assigned)
@@ -178,7 +183,7 @@ def commits(record: GroupRecord, found: Findings) -> None:
 
 
 def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
-    """How far was consumed at a time, give or take; of rows that may fall the highest of that while."""
+    """The position reached at a time, ± the slack; if positions may fall, the highest within that slack."""
     end = bisect_right(rows, at_ns + _SLACK_NS, key=lambda row: row[0])
     if not falls:
         return rows[end - 1][1] if end else 0
@@ -187,7 +192,7 @@ def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
 
 
 def _rereads(record: GroupRecord) -> dict[TopicPartition, list[_Reread]]:
-    """Of each truncation the first read of the group, at that time or later, that begins where the log then ended."""
+    """The group's first read, at each truncation or later, that begins where the log then ended."""
     left = {tp: list(each) for tp, each in record.truncated.items()}
     found: dict[TopicPartition, list[_Reread]] = {}
     if not left:
@@ -205,7 +210,7 @@ def _excused(rereads: Sequence[_Reread], run: _Run, behind: int) -> bool:
 
 
 def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bool:
-    """Whether a commit of what was lost is followed by one of what was read again: in between the group heard of it."""
+    """Whether a truncation explains the fall: `before` committed lost offsets, `after` what was read again."""
     return any(
         truncation.offset < before.offset <= truncation.end
         and truncation.offset <= after.offset
@@ -243,7 +248,7 @@ def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
 
 
 def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event) -> Generation | None:
-    """The generation without a process that stood all the time from before its commit began until it was accepted."""
+    """The generation that stood before a commit began, if none has the process until the commit was accepted."""
     generations = record.generations
     at = bisect_left(generations, begin.mono_ns - _SLACK_NS, key=lambda g: g.event.mono_ns) - 1
     end = bisect_right(generations, accepted.mono_ns + _SLACK_NS, key=lambda g: g.event.mono_ns)
@@ -253,9 +258,9 @@ def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event
 
 
 def in_order(run: RunRecord, found: Findings) -> None:
-    """K2: records of one key that one producer sent lie in the order in which it sent them, in each partition.
+    """K2: records of one key from one producer lie in each partition in the order in which they were sent.
 
-    Records that the brokers lost together (``truncated``) lay in a log of their own.
+    Records lost in the same truncation (``truncated``) belong to a separate log.
     """
     last: dict[tuple[str, str, int, str, Truncation | None], tuple[int, Event]] = {}
     for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
@@ -278,9 +283,9 @@ def in_order(run: RunRecord, found: Findings) -> None:
 
 
 def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
-    """C3: once the group is drained, every acknowledged record below its end offsets was consumed, by an owner.
+    """C3: once the group is drained, an owner has consumed every acknowledged record below its end offsets.
 
-    What the brokers lost (``truncated``) nobody must consume; what was sent in its place must be consumed after that.
+    Records lost in a truncation (``truncated``) are exempt. Records sent in their place must be consumed after it.
     """
     due, ends = due_records(record, acks)
     if not ends:
@@ -305,11 +310,11 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], 
 def due_records(
     record: GroupRecord, acks: Iterable[Event]
 ) -> tuple[dict[TopicPartition, list[Event]], dict[TopicPartition, tuple[int, Event]]]:
-    """What a drained group must have consumed, but for what its brokers lost.
+    """Records that a drained group must have consumed, without those that its brokers lost.
 
     Returns:
-        Topic-partition -> acknowledged records below its end, and topic-partition -> that end, and the step that tells
-        it; both are empty where the group was never drained.
+        Topic-partition -> acknowledged records below its end; and topic-partition -> (that end, the step that records
+        it). Both are empty if the group was never drained.
     """
     ends: dict[TopicPartition, tuple[int, Event]] = {}
     for step in record.events["step"]:
@@ -324,10 +329,11 @@ def due_records(
 
 
 def placement(run: RunRecord, found: Findings) -> None:
-    """K1: promised = chosen = acknowledged = read back, and nothing acknowledged is missing from a read-back.
+    """K1: required by the rule = chosen = acknowledged = read back, and no acknowledged record is missing from a
+    read-back.
 
-    Where an end fell (``truncated``) the brokers lost what was there; a read-back tells of records that were sent on
-    the same side of that.
+    At a truncation (``truncated``) the brokers lost records. A read-back shows only records sent on the same side of
+    it.
     """
     lost: dict[Truncation, list[Event]] = {each: [] for rows in run.truncated.values() for each in rows}
     wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
@@ -374,11 +380,11 @@ def placement(run: RunRecord, found: Findings) -> None:
 
 
 def _not_consumed(acks: Iterable[Event], runs: Sequence[_Run], truncations: Sequence[Truncation]) -> Iterator[Event]:
-    """Acknowledged records that nobody consumed, or only those that lay there before they were sent."""
+    """Acknowledged records that nobody consumed; reads of lost records at the same offsets do not count."""
     if not truncations:
         yield from _outside(acks, [(run.first, run.last) for run in runs])
         return
-    by_log: dict[int, list[Event]] = defaultdict(list)  # when its log began, at the offsets that had been lost
+    by_log: dict[int, list[Event]] = defaultdict(list)  # time of the last truncation before -> records
     for ack in acks:
         before = (
             t.event.mono_ns for t in truncations if t.covers(ack.data["offset"]) and t.event.mono_ns <= ack.mono_ns
@@ -389,9 +395,9 @@ def _not_consumed(acks: Iterable[Event], runs: Sequence[_Run], truncations: Sequ
 
 
 def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterator[Event]:
-    """Records in none of the ranges of offsets."""
+    """Records outside all offset ranges."""
     ranges = sorted(ranges)
-    at, reached = 0, -1  # all ranges before `at` end at `reached` at most
+    at, reached = 0, -1  # no range before `at` ends above `reached`
     for ack in sorted(acks, key=lambda a: a.data["offset"]):
         offset = ack.data["offset"]
         while at < len(ranges) and ranges[at][0] <= offset:
@@ -402,14 +408,14 @@ def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterat
 
 
 class _Offsets:
-    """Offsets of acknowledged records, looked up rarely: sorted when first asked for."""
+    """Offsets of acknowledged records; lookups are rare, so they are sorted at the first one."""
 
     def __init__(self, acks: Sequence[Event]) -> None:
         self._acks = acks
         self._by_place: dict[tuple[str, int], list[Event]] | None = None
 
     def between(self, tp: TopicPartition, first: int, end: int) -> Event | None:
-        """An acknowledged record of the topic-partition with an offset from `first` to before `end`."""
+        """An acknowledged record of the topic-partition with an offset in [first, end); None if there is none."""
         if first >= end:
             return None
         if self._by_place is None:
@@ -429,7 +435,7 @@ def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, 
 
 
 def _rewound(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[int]]:
-    """(process, topic-partition, offset) -> when it went back to that, monotonic ns."""
+    """(process, topic-partition, offset) -> times at which it went back to that offset, monotonic ns."""
     found: dict[tuple[MemberKey, TopicPartition, int], list[int]] = defaultdict(list)
     for event in record.events["rewound"]:
         owner = record.group, event.member or "", event.incarnation
@@ -439,7 +445,7 @@ def _rewound(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int],
 
 
 def runs_of_spans(record: GroupRecord) -> RunsOfSpans:
-    """What each interval's process consumed in it, in order."""
+    """The runs that each interval's process consumed in it, in order."""
     own = own_intervals(record)
     runs: dict[tuple[MemberKey, TopicPartition, int], list[_Run]] = defaultdict(list)
     for owner, tp, run in _consumed(record):
@@ -450,7 +456,7 @@ def runs_of_spans(record: GroupRecord) -> RunsOfSpans:
 
 
 def _own_at(spans: Sequence[Span], at_ns: int) -> Span | None:
-    """The interval that began last before a time, if it was over for no longer than the slack."""
+    """The interval that began last before a time; None if there is none."""
     at = bisect_right(spans, at_ns, key=lambda s: s.interval.start_ns) - 1
     return spans[at] if at >= 0 else None
 
@@ -464,9 +470,9 @@ def _commits(record: GroupRecord) -> dict[TopicPartition, list[_Commit]]:
 
 
 def _committed(rows: Sequence[_Commit], start_ns: int, read_ns: int) -> list[_Commit]:
-    """What an owner may have found committed: the last before its interval, and all until it read, give or take.
+    """Commits that an owner may have found: the last before its interval and all until its first read, ± the slack.
 
-    Empty when nothing was known to be committed before.
+    Empty if no commit was known before.
     """
     known = bisect_left(rows, start_ns - _SLACK_NS, key=lambda c: c.mono_ns)
     return (
