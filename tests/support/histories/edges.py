@@ -332,6 +332,45 @@ def of_a_silent_leader() -> Story:
     return told.without(told.two().start("c").round(), lambda e: not (e.src == "member" and e.member == "a"))
 
 
+def at_rest_with_the_dead_and_the_untold() -> Story:
+    """a has died, and b was never told of what it got."""
+    story = Story("range").start("a", "b").round(stable=False)
+    story.drop("assigned_begin", member="b").drop("assigned_end", member="b")
+    return rested(told.died(story, "a"))
+
+
+def lost_as_another_restarts() -> Story:
+    """a is told that it lost what it has while b is restarted."""
+    story = Story("range").start("a", "b", static=True).round().restart("b")
+    had = [{"topic": t, "partition": p} for t, p in sorted(story.held["a"])]
+    killed = last(story, "fault_begin")
+    return at_ns(story, story.tell("lost_begin", "member", "a", generation=1, partitions=had), killed.mono_ns + MS)
+
+
+def without_a_key() -> Story:
+    """The first two of its records have none."""
+    story = told.two().records(14)
+    for nth in (0, 1):
+        story.change("ack", lambda data: data.pop("key_hash"), nth=nth)
+    return story
+
+
+def of_an_unknown_topic_first() -> Story:
+    """Members first subscribe to a topic of which nothing is known, later they don't, and t-0 is given to nobody."""
+    story = told.foreign(told.Dropping("range").start("a", "b").round())
+    story.change("generation_committed", of_w)
+    return told.foreign(story.round())
+
+
+def of_w(data: dict[str, Any]) -> None:
+    row, *rest = data["members"]
+    said = decode_subscription(bytes.fromhex(row["subscription"]))
+    data["members"] = [
+        {**row, "subscription": encode_subscription(said._replace(topics=(*said.topics, "w"))).hex()},
+        *rest,
+    ]
+
+
 EDGES: Mapping[str, Callable[[], Story]] = {
     "two generations, then nothing for ten minutes": lambda: told.later(told.two().round()),
     "both members die, and nobody is left": nobody_left,
@@ -379,6 +418,10 @@ EDGES: Mapping[str, Callable[[], Story]] = {
     "not there, sent as the end fell": not_there_as_the_end_fell,
     "fenced by the newer one's own word": taken_by_its_own_word,
     "the leader tells nothing": of_a_silent_leader,
+    "a group at rest with a dead member, and one that was told nothing": at_rest_with_the_dead_and_the_untold,
+    "a member loses something as another restarts": lost_as_another_restarts,
+    "records without a key": without_a_key,
+    "subscribed to an unknown topic before": of_an_unknown_topic_first,
     "assigned in generation 0": lambda: told.two().change(
         "assigned_begin", lambda data: data.update(generation=0), member="b"),
 }  # fmt: skip
