@@ -260,8 +260,7 @@ class GroupRecord:
         return {(e.member, e.incarnation): e for e in self.events["start"]}
 
     def cooperative(self, process: Process) -> bool:
-        """Whether a process rebalances incrementally: it offers only cooperative assignors, or claimed partitions when
-        it joined.
+        """Whether a process rebalances incrementally: it offers only cooperative assignors, or joins with claims.
 
         A process with one eager assignor in its list revokes everything (KIP-429).
         """

@@ -143,7 +143,7 @@ def costs(record: GroupRecord) -> list[Cost]:
         (0 if transition.rest is None else transition.rest.mono_ns) if step is None else step.mono_ns
         for transition, step in zip(found, named, strict=True)
     ]
-    # Also steps that never became stable: their gaps don't count for the step before.
+    # Also steps that never became stable: their gaps do not count for the step before.
     edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
 
     def begin_of(at_ns: int) -> int:

@@ -62,7 +62,7 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
         require: Laws that must be judged at least once; otherwise the verdict is unknown.
 
     Raises:
-        UnknownName: A required law doesn't exist.
+        UnknownName: A required law does not exist.
 
     Returns:
         The verdict. It is unknown if the history has problems, because a missing event may explain everything.

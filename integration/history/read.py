@@ -49,7 +49,7 @@ class History:
             without: Groups to skip.
 
         Raises:
-            FileNotFoundError: The folder doesn't exist, or has no ``*.jsonl`` file.
+            FileNotFoundError: The folder does not exist, or has no ``*.jsonl`` file.
 
         Cost: O(n log n) time, O(n) memory.
         """

@@ -115,7 +115,7 @@ def send(  # every setting of one send, by keyword
         timeout_s: Limit per record; a record not acknowledged by then counts as failed.
 
     Raises:
-        UnknownName, ConfigError: The partitioner can't be created, or `acks` is unknown.
+        UnknownName, ConfigError: The partitioner cannot be created, or `acks` is unknown.
         BrokerUnreachable: No broker answers.
     """
     with closing(_Channel(bootstrap, folder, run, partitioner, timeout_s, acks)) as channel:
@@ -145,9 +145,9 @@ def read_back(
         timeout_s: Limit for the whole read.
 
     Raises:
-        ConfigError: A topic doesn't exist.
+        ConfigError: A topic does not exist.
         BrokerUnreachable: No broker answers.
-        NotDrained: The end wasn't reached within `timeout_s`.
+        NotDrained: The end was not reached within `timeout_s`.
     """
     deadline = time.monotonic() + timeout_s
     seen = ReadBack()
@@ -195,12 +195,12 @@ class Sender:
     Args:
         topics: Used in turn.
         partitioner: Name.
-        rate_per_s: Records per second over all topics; records that the producer can't keep up with are skipped.
+        rate_per_s: Records per second over all topics; records that the producer cannot keep up with are skipped.
         keys: Number of distinct keys; every fourth record has none.
         acks: As for `send`.
 
     Raises:
-        ConfigError: `rate_per_s` or `keys` isn't above 0, `topics` is empty, or `acks` is unknown.
+        ConfigError: `rate_per_s` or `keys` is not above 0, `topics` is empty, or `acks` is unknown.
         UnknownName, BrokerUnreachable: As for `send`.
     """
 
@@ -459,7 +459,7 @@ def _take(writer: EventWriter, seen: ReadBack, record: Any) -> None:
 
 
 def _value_id(value: bytes | None) -> str | None:
-    """The id in a record's value; None if the record isn't ours."""
+    """The id in a record's value; None if the record is not ours."""
     try:
         found = json.loads(value or b"null")
     except ValueError:

@@ -91,7 +91,7 @@ def png(view: TimelineView, path: Path, title: str) -> None:
     """Write the timeline to a PNG file, as wide as a CI job's page.
 
     Raises:
-        MachineError: matplotlib isn't installed.
+        MachineError: matplotlib is not installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,7 +1,7 @@
-"""When a member couldn't know what it had lost, by the coordinator's word. Pure.
+"""Excuses: times in which a member could not know that it had lost a partition. Pure.
 
-An excuse begins with its reason, a committed generation that a member is out of while something keeps it from hearing
-so, and ends when it hears so. A fault alone excuses nothing.
+An excuse begins with a committed generation that excludes a member while something keeps it from learning so, and
+ends when it learns so. A fault alone excuses nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..zombies import FENCED_MS, ZOMBIE_MS
 from .findings import MS
 
 _CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
-"""What tells a process what it has."""
+"""Callbacks from which a process learns its assignment."""
 _NEVER = 1 << 63
 
 
 class Excuse(NamedTuple):
-    """From when to when (monotonic ns) a process couldn't know what it had lost.
+    """From when to when (monotonic ns) a process could not know what it had lost.
 
     Args:
         evidence: The committed generation that took it away.
@@ -39,9 +39,9 @@ Excuses = Mapping[Process, Sequence[Excuse]]
 
 
 def zombie_of(one: Span, other: Span, excused: Excuses) -> Span | None:
-    """Of two intervals of one topic-partition that overlap, the one whose process couldn't know that it had lost it.
+    """Of two overlapping intervals of one topic-partition, the one whose process is excused; None if neither is.
 
-    An excuse must cover all the time that they share, and its process must have owned the topic-partition before.
+    The excuse must cover the whole overlap, and its process must have owned the topic-partition before.
     """
     from_ns, to_ns = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
     for span in (one, other):
@@ -56,7 +56,7 @@ class Fencing(NamedTuple):
 
     Args:
         old, new: Their ``start`` events.
-        at: The committed generation in which the newer one is, or its adoption, whichever came first.
+        at: The first committed generation with the newer process, or its first adoption, whichever is earlier.
     """
 
     old: Event
@@ -65,19 +65,19 @@ class Fencing(NamedTuple):
 
     @property
     def heard_by_ns(self) -> int:
-        """By when the older one must have heard of it: two of its heartbeats and `FENCED_MS` later."""
+        """When the older process must have learned of it: after two of its heartbeats and `FENCED_MS`."""
         heartbeat_ms: int = self.old.data.get("config", {}).get("heartbeat_interval_ms", 0)
         return self.at.mono_ns + (2 * heartbeat_ms + FENCED_MS) * MS
 
 
 @dataclass
 class _Hit:
-    """A process that a fault hits, or that hasn't heard anything since one did.
+    """A process under a fault, or one that has had no callback since.
 
     Args:
-        faults: How many are in force.
-        by_ns: By when it must have heard what it lost, once they are over.
-        evicted: The generation that went on without it.
+        faults: Number of faults in force.
+        by_ns: Time by which it must have learned its losses after the last fault ended.
+        evicted: The first generation without it.
     """
 
     faults: int = 0
@@ -86,21 +86,20 @@ class _Hit:
 
 
 def excuses(record: GroupRecord) -> Excuses:
-    """Per process (member, incarnation) its excuses:
+    """The excuses of each process (member, incarnation):
 
     ======================= ============================================ ==============================================
     reason                  begins                                       ends
     ======================= ============================================ ==============================================
-    paused, stalled, or hit the first generation that it is out of, if   its next callback; `ZOMBIE_MS` after the end
-    by a proxy              a fault was in force, or it hadn't heard     of the last fault at the latest
-                            anything since
-    fenced                  the generation that has the newer process    its next callback; two heartbeats and
-                                                                         `FENCED_MS` later at the latest
-    died unseen             the first generation that it is out of       the ``exit`` that the harness wrote
-                            after its last event
+    paused, stalled, or     the first generation without it during a     its next callback, at most `ZOMBIE_MS` after
+    hit by a proxy          fault, or before its first callback after it the end of the last fault
+    fenced                  the first generation with the newer process  its next callback, at most two heartbeats and
+                            or that process's first adoption             `FENCED_MS` later
+    died unseen             the first generation without it after its    the ``exit`` that the harness wrote
+                            last event
     ======================= ============================================ ==============================================
 
-    Cost: O(n) for n events, times the members that are hit at once for generations.
+    Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
     found: dict[Process, list[Excuse]] = {}
     for process, excuse in (*_of_faults(record), *_of_fencing(record), *_of_deaths(record)):
@@ -109,7 +108,7 @@ def excuses(record: GroupRecord) -> Excuses:
 
 
 def fencings(record: GroupRecord) -> Iterator[Fencing]:
-    """Static members whose instance id another process took, by the coordinator log or that process's own word."""
+    """Static members whose instance id another process took, by the coordinator log or that process's own events."""
     by_instance: dict[str, list[Event]] = {}
     for start in record.events["start"]:
         if start.instance_id is not None:
@@ -174,7 +173,7 @@ def _of_deaths(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
     for exit_ in record.events["exit"]:
         process = exit_.member, exit_.incarnation
-        if not exit_.data["code"] or process in killed:  # the harness knows when it killed it
+        if not exit_.data["code"] or process in killed:  # a kill by the harness has its own event
             continue
         last_ns = record.last_told.get(process, 0)
         before: frozenset[Process] = frozenset()

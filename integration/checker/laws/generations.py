@@ -1,4 +1,4 @@
-"""Laws of committed generations: what the coordinator log says, by itself and against members and leader. Pure."""
+"""Laws of committed generations: the coordinator log alone, and compared with members and leader. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EPOCHS = {
 
 
 def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
-    """O2: no committed generation gives a topic-partition to two members."""
+    """O2: no committed generation assigns a topic-partition to two members."""
     for generation in record.generations:
         found.judged("O2")
         for _, texts in _breaches(generation, {}, {}, ("single-owner",)):
@@ -38,9 +38,9 @@ def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
 
 
 def coverage(record: GroupRecord, found: Findings) -> None:
-    """O3: a generation that stays gives every partition of the subscribed topics to a subscriber.
+    """O3: a generation that stays assigns every partition of the subscribed topics to a subscriber.
 
-    Nor is a partition left out by one generation after the other for as long together as one may stand.
+    Successive generations never leave a partition out for `SETTLED_MS` in total.
     """
     standing = _standing(record)
     for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
@@ -63,9 +63,9 @@ def coverage(record: GroupRecord, found: Findings) -> None:
 
 
 def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Findings) -> None:
-    """O3 over generations of which none stays, as long as the topics stay what they are."""
+    """O3 for successive generations, none of which stays, while the topics do not change."""
     changed = [e.mono_ns for e in record.events["admin_change"]]
-    left_out: dict[TopicPartition, tuple[int, Generation]] = {}  # for how long, since when
+    left_out: dict[TopicPartition, tuple[int, Generation]] = {}  # (ns left out, first generation)
     told: set[TopicPartition] = set()
     for at, (generation, until) in enumerate(zip(record.generations, standing, strict=True)):
         begun = generation.event.mono_ns
@@ -79,7 +79,7 @@ def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Finding
         left_out = {tp: left_out.get(tp, (0, generation)) for tp in missing}
         left_out = {tp: (ns + max(0, until - begun), first) for tp, (ns, first) in left_out.items()}
         for tp, (ns, first) in sorted(left_out.items()):
-            # One generation alone is the rule above.
+            # `coverage` judges a single generation.
             if ns >= SETTLED_MS * MS and first is not generation and tp not in told:
                 told.add(tp)
                 message = (
@@ -98,7 +98,7 @@ def _subscribed(generation: Generation, found: Findings) -> dict[str, frozenset[
 
 
 def generations_grow(record: GroupRecord, found: Findings) -> None:
-    """G1: the coordinator's generations grow. One is written again only as a static member came back to what it had."""
+    """G1: committed generations grow. One is written again only if a static member returned to the same assignment."""
     for before, after in pairwise(record.generations):
         found.judged("G1")
         if after.number < before.number:
@@ -112,8 +112,8 @@ def generations_grow(record: GroupRecord, found: Findings) -> None:
 def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
     """G1 of a KIP-848 group: the epochs of the group, of its target assignment and of each member never fall.
 
-    A record that is deleted (of a member that left, of a group that ended) begins anew; so does a static member that is
-    away, whose epoch the coordinator writes below 0.
+    Counting starts again after a record is deleted (a member left, a group ended), and after the coordinator writes an
+    epoch below 0 (a static member is away).
     """
     before: dict[tuple[str, str | None], Event] = {}
     for event in sorted(record.events["broker_assigned"], key=lambda e: e.seq):
@@ -135,7 +135,7 @@ def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
 
 
 def agreement(record: GroupRecord, found: Findings) -> None:
-    """G2: what a member adopted is what the coordinator log gave it in that generation."""
+    """G2: a member adopts exactly the assignment in the coordinator log."""
     for event in record.events["generation"]:
         number = event.data["generation"]
         generation = record.generation_of(number, event.member_id)
@@ -158,7 +158,7 @@ def agreement(record: GroupRecord, found: Findings) -> None:
 
 
 def elected_protocol(record: GroupRecord, found: Findings) -> None:
-    """G3: the elected assignor is offered by all members, and is the one that the vote gives."""
+    """G3: the elected assignor is offered by all members and wins the vote."""
     for generation in record.generations:
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
         told = {name: start for name, start in starts.items() if start is not None}
@@ -182,10 +182,10 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
 
 
 def replay(record: GroupRecord, found: Findings) -> None:
-    """A1: a committed assignment is what our core computes from the same bytes, where the leader ran ours."""
+    """A1: a committed assignment equals what our core computes from the same bytes, if the leader ran ours."""
     for before, generation in pairwise([None, *record.generations]):
         assert generation is not None
-        # Written again as a static member came back, with its new subscription, which the leader never saw.
+        # A returning static member rewrites it with a new subscription that the leader never saw.
         if before is not None and generation.rewrites(before):
             continue
         if not record.led_by_ours(generation):
@@ -217,22 +217,22 @@ def replay(record: GroupRecord, found: Findings) -> None:
 
 
 def _standing(record: GroupRecord) -> list[int]:
-    """Until when each committed generation stood, as far as can be told: the next one, or what makes that due."""
+    """When each committed generation ended: at the next one, or at the first event that makes another one due."""
     kinds = ("start", "stop", "exit", "fault_begin", "admin_change", "closing")
     ends = sorted(e.mono_ns for kind in kinds for e in record.events[kind])
     last_ns = record.last_ns
     found = []
     for generation, after in pairwise([*record.generations, None]):
         assert generation is not None
-        # Someone who comes or goes makes another generation due, whether or not it ever came.
+        # A member that joins or leaves makes another generation due, even if none follows.
         at = bisect_right(ends, generation.event.mono_ns)
-        until = ends[at] - 1 if at < len(ends) else last_ns  # the topics as they were until then
+        until = ends[at] - 1 if at < len(ends) else last_ns  # the partition counts up to that moment apply
         found.append(until if after is None else min(until, after.event.mono_ns))
     return found
 
 
 def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[int, Event | None]]:
-    """Generations that stayed: number -> (when that was known, the event that says so)."""
+    """Generations that stayed: number -> (when that was known, the event that records it)."""
     stayed: dict[int, tuple[int, Event | None]] = {
         generation.number: (until, None)
         for generation, until in zip(record.generations, standing, strict=True)
@@ -250,8 +250,8 @@ def _breaches(
     partitions: Mapping[str, int],
     laws: Collection[str],
 ) -> Iterator[tuple[str, str]]:
-    """The invariants that a committed assignment breaks, told by members' names: law, first texts."""
-    # Two members with one client id can only be told apart by their member ids.
+    """The invariants that a committed assignment breaks: (law, first texts), with members' names."""
+    # Members that share a client id can only be distinguished by member id.
     names = generation.names if len(set(generation.names.values())) == len(generation.names) else {}
     members = [Member(names.get(m, m), topics.get(m, ())) for m in generation.assigned]
     assignment = {names.get(m, m): by_topic(tps) for m, tps in generation.assigned.items()}

@@ -1,4 +1,4 @@
-"""Laws of a group that must go on: who runs takes part, what is given is adopted and held, who ended was told to."""
+"""Laws of progress: running members take part, assignments are adopted and held, processes end when asked to."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .findings import MS, Findings, all_named
 from .records import SLACK_MS
 
 STANDSTILL_MS = 30_000
-"""Beside the session: how long a group in which nothing happens may take for what is due."""
+"""Time beyond the session that a group left alone may need to reach its next state."""
 SESSION_MS, POLL_MS = 45_000, 300_000
-"""Kafka's own session timeout and poll interval, of members that don't tell theirs."""
+"""Kafka's default session timeout and poll interval, for members that do not report theirs."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
 _STALLS = ("stall", "assign_stall")
 _ENDS = ("stop", "exit", "fault_begin")
@@ -32,14 +32,14 @@ _CALLBACKS = tuple(f"{what}_{edge}" for what in ("assigned", "revoke", "lost") f
 
 @dataclass(frozen=True)
 class Quiet:
-    """A time in which nothing happened to a group, longer than what was due before may take.
+    """A time in which nothing happened to a group, longer than any pending change may take.
 
     Args:
-        begin_ns, end_ns: From one trigger to the next, or to the end of what the harness saw.
-        bound_ms: How long anything that was due may take.
-        began: The trigger; None at the begin of the history.
-        alive: Processes that run and are hit by nothing.
-        gone: Processes that ended, were killed or stand still -> the event that says so.
+        begin_ns, end_ns: From one trigger to the next, or to the group's last event.
+        bound_ms: How long a pending change may take.
+        began: The trigger; None at the start of the history.
+        alive: Running processes that were not fenced -> their ``start``.
+        gone: Processes that ended, were killed or are paused -> the event that records it.
     """
 
     begin_ns: int
@@ -51,11 +51,12 @@ class Quiet:
 
 
 def progress(record: GroupRecord, found: Findings) -> None:
-    """P1, T1 and G4 where a group is left alone for longer than its session (or, with one that doesn't poll, its poll
-    interval) and `STANDSTILL_MS`:
+    """P1, T1 and G4 where a group is left alone.
 
-    P1: no subscribed partition is without an owner that lives for as long as that, and who runs is in the group.
-    T1: who died or stands still isn't in it. G4: who is in it has adopted its last generation.
+    That is: for more than its longest session, `STANDSTILL_MS` and, if a member does not poll, the poll interval.
+
+    P1: no subscribed partition lacks a living owner for that long, and every running process is in the group.
+    T1: a dead or paused process is not in it. G4: every process in it has adopted its last generation.
     """
     if not record.generations or record.events["broker_assigned"]:
         return
@@ -66,7 +67,7 @@ def progress(record: GroupRecord, found: Findings) -> None:
         _owners_live(record, quiet, owned, found)
         last = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
         if last < 0 or quiet.end_ns - record.generations[last].event.mono_ns <= quiet.bound_ms * MS:
-            continue  # the group is at work
+            continue  # a rebalance may be under way
         generation = record.generations[last]
         there = record.present(generation)
         for process, start in quiet.alive.items():
@@ -93,12 +94,12 @@ def progress(record: GroupRecord, found: Findings) -> None:
 
 
 def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
-    """The times in which a group was left alone, nothing hit it, and what was due before must be over."""
+    """The times in which a group was left alone, without network or broker faults, long enough to finish any change."""
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq))
     last_ns = record.last_ns
     configs = [s.data.get("config", {}) for s in record.events["start"]]
     if not configs:
-        return  # nobody tells what it owns
+        return  # no member reports what it owns
     session_ms = max(c.get("session_timeout_ms", SESSION_MS) for c in configs)
     poll_ms = max(c.get("max_poll_interval_ms", POLL_MS) for c in configs)
     taken = {(f.old.member, f.old.incarnation): f.at.mono_ns for f in fencings(record)}
@@ -121,7 +122,7 @@ def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
 
 
 def adoption(record: GroupRecord, found: Findings) -> None:
-    """G4: a member never goes back to an older generation, and adopts none before it is committed."""
+    """G4: a member never returns to an older generation, and adopts none before it is committed."""
     for rows in _adoptions(record).values():
         for before, event in pairwise([None, *rows]):
             assert event is not None
@@ -138,18 +139,19 @@ def adoption(record: GroupRecord, found: Findings) -> None:
 
 
 def held_as_given(record: GroupRecord, found: Findings) -> None:
-    """R8 and P1: what callbacks give a member is what the generation gave it, all of that and nothing else.
+    """R8 and P1: callbacks assign exactly the partitions that the generation assigns.
 
-    Callbacks of a process come one after the other: each ends, with what it began with, before the next one begins.
+    A process's callbacks do not overlap: each ends with the partitions with which it began, before the next one begins.
 
-    All of it: judged when the member hears of its next generation, at each rest, and where the group is left alone. P1:
-    at a rest each partition that was given is owned, by callback, by the process that it was given to.
+    Completeness is judged when a member adopts its next generation, when the group is stable, and where it is left
+    alone. P1: when the group is stable, each assigned partition is owned, by callback, by the process to which it is
+    assigned.
     """
     events = [e for kind in ("generation", *_CALLBACKS, "stop", "exit") for e in record.events[kind]]
     events += (e for e in record.events["fault_begin"] if e.data.get("fault") == "kill")
     rests = [e for e in record.events["step"] if e.data["name"] == "stable"]
     held: dict[Process, set[TopicPartition]] = defaultdict(set)
-    got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since it adopted
+    got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since its last adoption
     adopted: dict[Process, tuple[Event, frozenset[TopicPartition]]] = {}
     under_way: dict[Process, Event] = {}
     quiet = list(quiet_times(record))
@@ -201,11 +203,10 @@ def _one_by_one(under_way: dict[Process, Event], event: Event, found: Findings) 
 
 
 def asked_to_end(record: GroupRecord, found: Findings) -> None:
-    """E1: a process ends because the harness told it to, or waited for that; a fenced one may end at any time.
+    """E1: a process ends because the harness asked it to, or expected its end; a fenced one may end at any time.
 
-    The harness says so in ``asked``. Where it says nothing, an exit code other than 0 needs a ``stop`` or a kill. Nor
-    does a process tell anything before its ``start`` or after its ``exit``, give or take `SLACK_MS`; ``stop`` is the
-    last thing that it tells.
+    ``asked`` records this. Without it, an exit code other than 0 needs a ``stop`` or a kill. A process reports nothing
+    before its ``start``, after its ``stop``, or after its ``exit``; start and exit allow `SLACK_MS`.
     """
     for stop in record.events["stop"]:
         later_ms = (record.last_told[stop.member, stop.incarnation] - stop.mono_ns) / MS
@@ -263,14 +264,14 @@ def _take(
 def _owners_live(
     record: GroupRecord, quiet: Quiet, owned: Mapping[TopicPartition, Sequence[Span]], found: Findings
 ) -> None:
-    """P1: the longest time within a quiet one in which nobody that lives owns a partition."""
+    """P1: the longest time within a quiet time in which a partition has no living owner."""
     at = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
     if at < 0:
         return
     generation = record.generations[at]
     due: set[TopicPartition] = set(generation.owners)
     for member_id in generation.assigned:
-        with suppress(WireError):  # law O3 tells
+        with suppress(WireError):  # O3 reports it
             for topic in generation.topics_of(member_id):
                 due |= {TopicPartition(topic, p) for p in range(record.count_of(topic, quiet.end_ns) or 0)}
     if not all(member_id in record.processes for member_id in generation.assigned) and not quiet.alive:
@@ -305,10 +306,10 @@ def _at_rest(
 ) -> None:
     generation = record.written_by(rest.data["generation"], rest.mono_ns)
     if generation is None:
-        return  # law O3 tells
+        return  # O3 reports it
     for member_id, process in sorted(record.members_of(generation).items()):
         if process not in record.starts:
-            continue  # none of the harness's
+            continue  # not started by the harness
         given = generation.assigned[member_id]
         ended = [e for kind in _ENDS for e in record.events[kind] if (e.member, e.incarnation) == process]
         dead = [e for e in ended if e.mono_ns < rest.mono_ns and e.data.get("fault", "kill") == "kill"]
@@ -370,7 +371,7 @@ def _nothing_else(record: GroupRecord, event: Event, found: Findings) -> None:
     generation = record.generation_of(event.data["generation"], event.member_id)
     given = None if generation is None else generation.assigned.get(event.member_id or "")
     if generation is None or given is None:
-        return  # law G2 tells
+        return  # G2 reports it
     found.judged("R8")
     if more := set(partitions_of(event)) - given:
         message = (

@@ -18,9 +18,7 @@ from .findings import MS, SHOWN, Findings, named
 from .ownership import own_intervals
 
 SLACK_MS = 100
-"""Tolerance: the coordinator log has whole milliseconds of the broker's clock, and polled records may be reported just
-after a callback on the client's own thread.
-"""
+"""Tolerance: the broker's clock has whole milliseconds, and polled records may be reported just after a callback."""
 _SLACK_NS = SLACK_MS * MS
 
 
@@ -65,8 +63,7 @@ class _Commit(NamedTuple):
 def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
     """C1: a member consumes only partitions that it owns.
 
-    It may still report records for `SLACK_MS` after its interval ended, unless another member has the partition by
-    then.
+    It may report records for `SLACK_MS` after its interval ended, unless another member has the partition by then.
     """
     own = own_intervals(record)
     starts: dict[TopicPartition, list[Span]] = defaultdict(list)
@@ -329,11 +326,9 @@ def due_records(
 
 
 def placement(run: RunRecord, found: Findings) -> None:
-    """K1: required by the rule = chosen = acknowledged = read back, and no acknowledged record is missing from a
-    read-back.
+    """K1: the partition required = chosen = acknowledged = read back, and no read-back lacks an acknowledged record.
 
-    At a truncation (``truncated``) the brokers lost records. A read-back shows only records sent on the same side of
-    it.
+    A truncation (``truncated``) breaks the law. A read-back is compared only with records sent on the same side of it.
     """
     lost: dict[Truncation, list[Event]] = {each: [] for rows in run.truncated.values() for each in rows}
     wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Laws of one transition between two rests of a group: moves, rounds, needless revokes, and time. Pure."""
+"""Laws of one transition between two stable states: moves, rounds, needless revokes, and time. Pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..transitions import Transition
 from .findings import MS, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
-"""Generations that one trigger takes: a cooperative move is given up in one, and handed out in the next."""
+"""Generations per trigger: a cooperative move is revoked in one generation and assigned in the next."""
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
-"""Beside the session: a busy member's last heartbeat may be late, and all others must join again."""
+"""Tolerance around the session: a busy member's last heartbeat may be late, and all other members must join again."""
 _INTERRUPTED = "a proxy hit single requests of a member, which doesn't tell when it has to join again"
 NOTICED_MS, BEAT_MS = 1000, 300
-"""Beside the metadata's age: what a group with heartbeats of `BEAT_MS` may take to join and assign anew."""
+"""Time beyond the metadata's age in which a group with heartbeats of `BEAT_MS` may join and assign again."""
 
 
 def needless_revokes(transition: Transition, found: Findings) -> None:
-    """R3: under a cooperative assignor, what a member has before and after one trigger isn't revoked in between.
+    """R3: under a cooperative assignor, no partition is revoked that its member has before and after one trigger.
 
-    Members that offer an eager assignor as well, in the middle of a rolling change, revoke all they have (KIP-429).
+    Members that also offer an eager assignor, as during a rolling change, revoke everything (KIP-429).
     """
     if transition.protocol not in transition.record.cooperative_protocols or _unclear("R3", transition, found):
         return
@@ -47,9 +47,9 @@ def needless_revokes(transition: Transition, found: Findings) -> None:
 
 
 def fewest_moves(transition: Transition, found: Findings) -> None:
-    """R4: our sticky assignors move no more than a balanced assignment needs.
+    """R4: our sticky assignors move no more partitions than balance needs.
 
-    Judged where all members subscribe alike and none has a rack (racks go before moves), for one trigger.
+    Judged for one trigger, if all members have the same subscription and none has a rack (racks precede moves).
     """
     if transition.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", transition, found):
         return
@@ -65,7 +65,7 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
     before, after = transition.before.owners, transition.after.owners
     moved = moves(before, after)
     staying = [o for o in transition.before.identities.values() if o in set(transition.after.identities.values())]
-    # Where topics came, went or grew, what is there before and after: the rest neither moves nor stays.
+    # If topics changed, count only partitions that exist before and after.
     held = Counter(owner for tp, owner in before.items() if tp in after)
     needed = held.total() - most_kept([held[o] for o in staying], len(transition.after.assigned), len(after))
     found.judged("R4")
@@ -78,12 +78,12 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
 
 
 def most_kept(held: Collection[int], members: int, partitions: int) -> int:
-    """The most partitions that may stay where they are, when `partitions` are spread evenly over `members`.
+    """The most partitions that can keep their owner when `partitions` are spread evenly over `members`.
 
     Args:
-        held: Partitions that each staying member has.
-        members: Members in all, staying and new.
-        partitions: Partitions in all.
+        held: Number of partitions of each staying member.
+        members: Number of members, staying and new.
+        partitions: Number of partitions.
 
     >>> most_kept([4, 4], 3, 8)  # quotas 3, 3, 2
     6
@@ -93,14 +93,14 @@ def most_kept(held: Collection[int], members: int, partitions: int) -> int:
 
 
 def few_rounds(transition: Transition, found: Findings) -> None:
-    """R5: one trigger takes one generation, two under a cooperative assignor; brokers that are back soon, none.
+    """R5: one trigger takes one generation, two under a cooperative assignor, none if only brokers were away briefly.
 
-    Soon: within the shortest session of the group's members. A coordinator's successor gives each a whole session anew.
+    Briefly means less than the shortest session of the group's members; a new coordinator starts each session again.
 
-    A member may rejoin (it gave something up) before another has learned its assignment, which then joins again with
-    what it had before. A generation that a member has so never adopted was no round; nor was one in which a member that
-    subscribes anew still came with what it subscribed to before (a leader that joins again as it met new topics).
-    Each member may rejoin so once a round: more generations than that, whoever adopted them, are a storm.
+    A member may rejoin after a revoke before another member has learned its assignment; that one then joins again with
+    its old state. A generation that some member never adopted for this reason is no round. Neither is a generation that
+    a member with a new subscription joined with its old one (a leader that joins again because it met new topics). Each
+    member may cause one extra generation per round; more generations, adopted or not, are a storm.
     """
     if _unclear("R5", transition, found) or transition.trigger is None:
         return
@@ -137,9 +137,9 @@ def few_rounds(transition: Transition, found: Findings) -> None:
 
 
 def noticed_in_time(transition: Transition, found: Findings) -> None:
-    """T1: a dead member is missed when its session ends, not before; one that leaves, within two heartbeats.
+    """T1: a dead member is removed when its session ends and not before; a leaving member within two heartbeats.
 
-    T2: one that doesn't poll is missed when its poll interval ends, and learns that it lost what it had.
+    T2: a member that stops polling is removed when its poll interval ends and not before.
     """
     dying = [e for e in transition.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
     if not dying:
@@ -179,13 +179,13 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
 
 
 def topics_noticed(transition: Transition, found: Findings) -> None:
-    """T3: a topic that came, grew or went is in the assignment once metadata may be that old, and a second later.
+    """T3: a created, grown or deleted topic is reflected within the maximum metadata age plus a second.
 
-    Time runs from the ``admin_change``, which is written before the brokers are asked for the change, to the broker's
-    own stamp of the generation. Judged where every member tells how long it believes its metadata. Two things are
-    granted beside that second, as members learn at a heartbeat that they must join: what the slowest heartbeat has
-    beyond `BEAT_MS`; and, with a pattern, one heartbeat more, as its member joins for a topic that the leader has yet
-    to ask for, and that one then joins again.
+    Time runs from the ``admin_change``, which is written before the change is requested, to the broker's timestamp of
+    the generation. Judged if every member reports its maximum metadata age. Members learn at a heartbeat that they must
+    join, so two more delays are allowed: the part of the slowest heartbeat interval above `BEAT_MS`; and, with a
+    pattern, one heartbeat, because a member joins for a topic that the leader must still request, and the leader then
+    joins again.
     """
     of_topics = [e for e in transition.triggers if e.data.get("change") in _OF_TOPICS]
     trigger = transition.alone
@@ -223,7 +223,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
 
 
 def _unclear(law: str, transition: Transition, found: Findings) -> bool:
-    """Whether no one trigger answers for a change; says so."""
+    """Whether no single trigger explains the change; if so, the law is counted as skipped."""
     if transition.unclear is not None:
         found.not_judged(law, transition.unclear)
     return transition.unclear is not None
@@ -245,7 +245,7 @@ def _alike(before: Generation, after: Generation, found: Findings) -> bool:
 
 
 def _back_soon(transition: Transition) -> bool:
-    """Whether only brokers were hit, and each was back within the shortest session."""
+    """Whether only brokers were hit, and each returned within the shortest session."""
     if not all(str(e.data.get("fault", "")).startswith("broker_") for e in transition.triggers):
         return False
     begun: dict[str, int] = {}
@@ -264,19 +264,20 @@ def _back_soon(transition: Transition) -> bool:
 
 
 def _heard(trigger: Event, generation: Generation) -> bool:
-    """Whether a generation may come of what happened: a member that subscribes anew has told so."""
+    """Whether a generation may follow from the trigger: a member with a new subscription must have joined with it."""
     topics = trigger.data.get("subscription", {}).get("topics")
     if topics is None:
         return True
-    with suppress(WireError):  # bytes that can't be read excuse nothing
+    with suppress(WireError):  # unreadable bytes excuse nothing
         joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
         return all(each == frozenset(topics) for each in joined)
     return True
 
 
 def _interrupts(trigger: Event) -> bool:
-    """Whether a proxy hit single requests of a member: how often it has to join again, and when, isn't the group's
-    doing. One that is cut off altogether is missed, and comes back, as one that stands still.
+    """Whether a proxy hit single requests of a member: the group does not determine when that one joins again.
+
+    A member that is cut off completely is removed and returns, like a paused one.
     """
     return trigger.src == "proxy" and trigger.data["fault"] != "cut"
 
