@@ -93,7 +93,7 @@ def _due_since(record: GroupRecord, tp: TopicPartition) -> int:
 def _topics(generation: Generation, members: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for member in members:
-        with suppress(WireError):  # the laws tell
+        with suppress(WireError):  # the laws report it
             found |= generation.topics_of(member)
     return found
 

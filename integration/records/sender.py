@@ -92,7 +92,7 @@ class ReadBack:
     counts: dict[str, Counts] = field(default_factory=dict)
 
 
-def send(  # every setting of one send, by keyword
+def send(  # seven settings of one send; the optional ones are keywords
     bootstrap: str | Connection,
     folder: Path,
     run: str,

@@ -126,7 +126,7 @@ class GroupResult:
 
     @property
     def costs(self) -> list[Mapping[str, Any] | None]:
-        """The cost of each step; None where the history does not have it."""
+        """The cost of each step; None if the history lacks it."""
         by_rest = {(row["name"], row["generation"]): row for row in self.verdict.measures["steps"]}
         return [by_rest.get((step.name, step.generation)) for step in self.steps]
 

@@ -20,8 +20,8 @@ def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> Non
     """X1: each input record of a drained group has exactly one output that `read_committed` shows.
 
     Judged in groups with a member that reports its output topic (``output`` in the ``config`` of its ``start``), by the
-    last ``read_committed`` read-back of that topic after the group was drained. An output is matched to its input by
-    the record's value, which is the same.
+    last ``read_committed`` read-back of that topic after the group was drained. An output has the same record value as
+    its input.
 
     Cost: O(n log n) for n records.
     """
@@ -134,7 +134,7 @@ def _by_transaction(record: GroupRecord, kind: str) -> dict[tuple[Process, int],
 def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation | None:
     """The newest generation when a process began to commit: the last that was committed, or that it had adopted.
 
-    Its adoption decides where the clocks of broker and member are too close to tell.
+    The adoption decides if the clocks of broker and member are too close for that.
     """
     generations = record.generations
     at = bisect_left(generations, begin.mono_ns - SLACK_MS * MS, key=lambda g: g.event.mono_ns)

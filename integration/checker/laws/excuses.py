@@ -1,7 +1,7 @@
 """Excuses: times in which a member could not know that it had lost a partition. Pure.
 
-An excuse begins with a committed generation that excludes a member while something keeps it from learning so, and
-ends when it learns so. A fault alone excuses nothing.
+An excuse begins with a committed generation that excludes a member while something keeps it from learning
+of that, and ends when it learns of it. A fault alone excuses nothing.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def coverage(record: GroupRecord, found: Findings) -> None:
 
 
 def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Findings) -> None:
-    """O3 for successive generations, none of which stays, while the topics do not change."""
+    """O3 for successive generations of which none stays, while the topics do not change."""
     changed = [e.mono_ns for e in record.events["admin_change"]]
     left_out: dict[TopicPartition, tuple[int, Generation]] = {}  # (ns left out, first generation)
     told: set[TopicPartition] = set()

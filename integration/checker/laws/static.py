@@ -21,7 +21,7 @@ _CALLBACKS = ("assigned_begin", "revoke_begin", "lost_begin")
 def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
     """S1: a static member that returns within its session keeps its partitions, and other members notice nothing.
 
-    Judged if the group was stable before, and nothing else happened until the member returned.
+    Judged if the group was stable before, and nothing else happened before the member returned.
     """
     for old, new in _successors(record):
         left, back = _end_of(record, old), _first(record, "generation", new)
