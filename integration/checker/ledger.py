@@ -99,11 +99,7 @@ class Generation:
         return frozenset(self.subscription_of(member_id).topics)
 
     def subscription_of(self, member_id: str) -> Subscription:
-        """A member's subscription when it joined.
-
-        Raises:
-            WireError: Its bytes are not a subscription.
-        """
+        """A member's subscription when it joined. Raises `WireError` like `topics_of`."""
         row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
         return decode_subscription(bytes.fromhex(row["subscription"]))
 

@@ -44,8 +44,8 @@ def gaps(record: GroupRecord) -> list[Gap]:
     """Every time without an owner, by topic-partition and start.
 
     A gap lies between two owners (see `timeline.intervals`), or extends to the end if running members subscribe to a
-    topic-partition that nobody owns then. The second kind starts when the last owner's interval ended, or, without an
-    earlier owner, with the first generation that had to assign the topic-partition.
+    topic-partition that nobody owns then. The second kind starts when the last owner's interval ended; without one,
+    with the first generation that had to assign the topic-partition.
     """
     found = [
         Gap(span.tp, span.interval.start_ns - round(ms * 1e6), span.interval.start_ns, True)

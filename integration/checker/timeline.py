@@ -48,11 +48,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Span:
-    """An interval with its first and last event; `end` is None while it is open.
+    """An interval with the events that start and end it; `end` is None while it is open.
 
     Args:
-        zombie: From when to when (monotonic ns) its process was paused, or had not yet noticed a change: the time that
-            `zombie_ms` measures. `laws.excuses` decides which violations that excuses.
+        zombie: From when to when (monotonic ns) `zombie_ms` counts. `laws.excuses` decides what that excuses.
     """
 
     interval: Interval

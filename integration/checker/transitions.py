@@ -19,10 +19,8 @@ class Transition:
     """A group between one ``stable`` step and the next.
 
     Args:
-        before: The generation of the first stable state, None at the start.
-        rest: The step that records that state.
-        after: The generation of the second stable state.
-        end: The step that records that state.
+        before, after: The generations of the two stable states; `before` is None at the start.
+        rest, end: The steps that record these states.
         generations: Committed after `before`, up to and including `after`.
         triggers: Events that may have caused them.
     """

@@ -30,8 +30,7 @@ class Bar:
         row: Index into `TimelineView.rows`.
         kind: One of the kinds above.
         member: The owner; for `SHARED` the owner that is not the zombie; empty for a gap or an overlap.
-        start_s: Seconds since the timeline's start.
-        end_s: Seconds since the timeline's start.
+        start_s, end_s: Seconds since the timeline's start.
         title: Tooltip.
     """
 

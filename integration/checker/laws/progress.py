@@ -51,9 +51,7 @@ class Quiet:
 
 
 def progress(record: GroupRecord, found: Findings) -> None:
-    """P1, T1 and G4 where a group is left alone.
-
-    That is: for more than its longest session, `STANDSTILL_MS` and, if a member does not poll, the poll interval.
+    """P1, T1 and G4 where a group is left alone for more than the bound of `quiet_times`.
 
     P1: no subscribed partition lacks a living owner for that long, and every running process is in the group.
     T1: a dead or paused process is not in it. G4: every process in it has adopted its last generation.
@@ -94,7 +92,10 @@ def progress(record: GroupRecord, found: Findings) -> None:
 
 
 def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
-    """The times in which a group was left alone, without network or broker faults, long enough to finish any change."""
+    """The times without network or broker faults in which a group was left alone for more than a bound.
+
+    The bound is the longest session plus `STANDSTILL_MS`; if a member does not poll, plus the longest poll interval.
+    """
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq))
     last_ns = record.last_ns
     configs = [s.data.get("config", {}) for s in record.events["start"]]
@@ -142,10 +143,8 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
     """R8 and P1: callbacks assign exactly the partitions that the generation assigns.
 
     A process's callbacks do not overlap: each ends with the partitions with which it began, before the next one begins.
-
-    Completeness is judged when a member adopts its next generation, when the group is stable, and where it is left
-    alone. P1: when the group is stable, each assigned partition is owned, by callback, by the process to which it is
-    assigned.
+    Completeness is judged at a member's next adoption, when the group is stable, and where it is left alone. P1: when
+    the group is stable, the process to which a partition is assigned owns it by callback.
     """
     events = [e for kind in ("generation", *_CALLBACKS, "stop", "exit") for e in record.events[kind]]
     events += (e for e in record.events["fault_begin"] if e.data.get("fault") == "kill")

@@ -90,11 +90,10 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
 
     C4: when a topic-partition changes hands, only consumed records that were not yet committed are consumed again.
 
-    After a truncation (``truncated``), the first read from the new end of the log may go back behind offsets that were
-    consumed or committed, if those are lost. If nothing had been committed, the reset policy decides the start; it is
-    unknown, so the start is not judged. An offset without an acknowledged record may be skipped, because control
-    records and compaction leave such offsets. A member whose transaction was aborted goes back to the committed offset
-    and reports it (``rewound``).
+    After a truncation (``truncated``), the first read from the log's new end may go back behind lost offsets that were
+    consumed or committed. If nothing had been committed, the reset policy decides the start, which is not judged. An
+    offset without an acknowledged record may be skipped: control records and compaction leave such offsets. A member
+    whose transaction was aborted goes back to the committed offset and reports it (``rewound``).
     """
     known = _Offsets(acks)
     rewound = _rewound(record)

@@ -97,10 +97,10 @@ def few_rounds(transition: Transition, found: Findings) -> None:
 
     Briefly means less than the shortest session of the group's members; a new coordinator starts each session again.
 
-    A member may rejoin after a revoke before another member has learned its assignment; that one then joins again with
-    its old state. A generation that some member never adopted for this reason is no round. Neither is a generation that
-    a member with a new subscription joined with its old one (a leader that joins again because it met new topics). Each
-    member may cause one extra generation per round; more generations, adopted or not, are a storm.
+    Not every generation is a round. A member may rejoin after a revoke before another has learned its assignment, and
+    that one then joins again with its old state: a generation that some member never adopted does not count. Neither
+    does one that a member with a new subscription joined with its old one (a leader that rejoins for new topics). Each
+    member may cause one extra generation per round; more of them, adopted or not, are a storm.
     """
     if _unclear("R5", transition, found) or transition.trigger is None:
         return
