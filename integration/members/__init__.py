@@ -1,1 +1,1 @@
-"""Programs that are members of a group, a process each, by the client that they run."""
+"""Members of a group, one process each, by client."""

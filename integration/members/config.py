@@ -1,4 +1,4 @@
-"""What a member process is started with: the clients that there are, and one configuration that all of them take."""
+"""The configuration that a member process is started with, the same for every client, and the list of clients."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka_assignors.connection import Connection, from_file
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA = "kafka-python", "aiokafka", "confluent", "java"
 VERIFIABLE, BRIDGE = "verifiable", "bridge"
 CLIENTS = (KAFKA_PYTHON, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE)
-"""What members may run."""
+"""Clients that members may run."""
 TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA)
-"""What members may run that have an output topic."""
+"""Clients that members with an output topic may run."""
 MAX_POLL_INTERVAL_MS = 300_000
 """Kafka's default, in every client."""
 METADATA_MAX_AGE_MS = 300_000
-"""Kafka's default: how long a client believes what it knows of topics."""
+"""Kafka's default: how long a client trusts its metadata."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,16 @@ class MemberConfig:
     """Everything a member process needs to know.
 
     Args:
-        member: Its name in the run; also its client id, by which the coordinator log tells members apart.
-        assignors: Names, most wanted first; see `names.assignor_named`.
-        history: The file it writes.
+        member: Its name in the run; also its client id, by which the coordinator log distinguishes members.
+        assignors: Names, most wanted first; see `registry.assignor_named`.
+        history: The file that it writes.
         incarnation: 0 for the first process of that name, then counted up.
-        client: Which client it runs; every client has its own process, and all take this configuration.
-        pattern: It subscribes to the topics whose name matches this regular expression, instead of `topics`.
-        guarded: `kafka_assignors.guard` its consumer, also where no assignor of ours does that by itself.
-        output: It transforms: this topic gets an output for each record, in transactions; see `members.transformers`.
-        consumer: Further settings, passed to the client as they are.
-        access: A ``client.properties`` that says how to get in; None: in plain text. It holds secrets, this doesn't.
+        client: Its client. Every client has its own program, and all take this configuration.
+        pattern: Regular expression, instead of `topics`: it subscribes to the topics whose names match.
+        guarded: Apply `kafka_assignors.guard` to its consumer, even if none of its assignors does so.
+        output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.
+        consumer: Further settings, passed unchanged to the client.
+        access: A ``client.properties`` with its access to the cluster; None: plain text. Only that file has secrets.
     """
 
     bootstrap: str
@@ -59,7 +59,7 @@ class MemberConfig:
     access: str | None = None
 
     def to_json(self) -> str:
-        """The configuration as the file that a member process reads."""
+        """The configuration as JSON, for the file that a member process reads."""
         return json.dumps(asdict(self))
 
     def connection(self) -> Connection:
@@ -71,7 +71,7 @@ class MemberConfig:
         return Connection(self.bootstrap) if self.access is None else from_file(Path(self.access), self.bootstrap)
 
     def private(self, path: Path) -> Path:
-        """Where a file goes that may hold secrets: beside `access`, which ends with the group; else `path`."""
+        """Path for a file that may have secrets: beside `access`, which is removed with the group; else `path`."""
         return path if self.access is None else Path(self.access).with_name(path.name)
 
     @property
@@ -81,7 +81,7 @@ class MemberConfig:
         return {name: getattr(self, name) for name in names}
 
     def start(self, offered: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
-        """Fields of its ``start`` event: the protocol names that it offers, and what stands for each."""
+        """Fields of its ``start`` event: the protocol names that it offers, and the assignors given for them."""
         config = {
             "assignors": list(given),
             "session_timeout_ms": self.session_timeout_ms,
@@ -95,7 +95,7 @@ class MemberConfig:
 
     @property
     def transactional_id(self) -> str:
-        """One per member, so that a new process of its name ends the transaction that the old one left open."""
+        """One id per member, so that a new process of its name ends the transaction that the old one left open."""
         return f"{self.group}.{self.member}"
 
     @classmethod
@@ -103,8 +103,8 @@ class MemberConfig:
         """Read a configuration.
 
         Raises:
-            ValueError: Not a JSON object.
-            TypeError: A missing or unknown setting.
+            ValueError: `text` is not a JSON object.
+            TypeError: A setting is missing or unknown.
         """
         row = json.loads(text)
         if not isinstance(row, dict):

@@ -1,9 +1,9 @@
-"""What the harness tells a running member: a line each on the member's standard input, whose end is the harness's end.
+"""The harness's commands to a running member: lines on the member's standard input, which closes when the harness ends.
 
 =====================  ==============================================================================================
-``stall``              poll no more, as work that takes too long would
-``stall-assign``       stand still in the next ``assign``
-``go``                 go on, from either
+``stall``              stop polling, as a task that takes too long does
+``stall-assign``       stall in the next ``assign``
+``go``                 continue after either
 ``subscribe {…}``      change the subscription between two polls: ``{"topics": […]}`` or ``{"pattern": "…"}``
 =====================  ==============================================================================================
 """
@@ -20,11 +20,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _GRACE_S = 13
-"""For a clean close once the harness is gone; it may never come."""
+"""Time for a clean close after the harness has ended. The close may never complete."""
 
 
 class Control:
-    """The commands that a member has been sent, read by its own threads; without `listen` there are none."""
+    """The commands sent to a member, for its own threads to read. Without `listen` there are none."""
 
     def __init__(self) -> None:
         self._may_poll, self._may_assign = threading.Event(), threading.Event()
@@ -33,34 +33,34 @@ class Control:
 
     @property
     def stalls(self) -> bool:
-        """It is to poll no more."""
+        """Whether the member must stop polling."""
         return not self._may_poll.is_set()
 
     @property
     def stalls_assign(self) -> bool:
-        """It is to stand still when it assigns."""
+        """Whether the member must stall in its assign."""
         return not self._may_assign.is_set()
 
     def go(self) -> None:
-        """Stand still no more."""
+        """End any stall."""
         self._may_poll.set()
         self._may_assign.set()
 
     def wait_to_poll(self, timeout_s: float) -> bool:
-        """Return when it may poll, or after `timeout_s`; whether it may."""
+        """Wait until the member may poll, at most `timeout_s` seconds. Return whether it may."""
         return self._may_poll.wait(timeout_s)
 
     def wait_to_assign(self, timeout_s: float) -> bool:
-        """Return when it may assign, or after `timeout_s`; whether it may."""
+        """Wait until the member may assign, at most `timeout_s` seconds. Return whether it may."""
         return self._may_assign.wait(timeout_s)
 
     def subscription(self) -> Mapping[str, Any] | None:
-        """The subscription to change to, handed out once; None: as it is."""
+        """The subscription to change to, returned once; None: no change."""
         taken, self._subscription = self._subscription, None
         return taken
 
     def listen(self) -> None:
-        """Take commands in the background; end this process when the harness is gone: it alone holds the other end."""
+        """Read commands in the background. End this process when the harness, the only writer, has ended."""
         threading.Thread(target=self._listen, name="parent-watch", daemon=True).start()
 
     def _listen(self) -> None:
@@ -70,7 +70,7 @@ class Control:
             for line in lines:
                 try:
                     self._obey(line.decode())
-                except ValueError as error:  # this thread also ends the process with its harness
+                except ValueError as error:  # keep this thread alive: it also ends the process with its harness
                     print(f"not a command: {line!r}: {error}", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_GRACE_S)
@@ -91,10 +91,10 @@ class Control:
 
 
 def _subscription(text: str) -> Mapping[str, Any]:
-    """Read what `subscribe` names.
+    """Parse the argument of `subscribe`.
 
     Raises:
-        ValueError: Neither a list of topics nor a pattern.
+        ValueError: It is neither a list of topics nor a pattern.
     """
     wanted = json.loads(text)
     if isinstance(wanted, dict) and set(wanted) == {"pattern"} and isinstance(wanted["pattern"], str):

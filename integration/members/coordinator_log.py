@@ -1,4 +1,4 @@
-"""Follows one group in the coordinator log, and writes what it reads to the history."""
+"""Follows one group in the coordinator log, and writes its records to the history."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from ..broker.ready import require_broker
 from ..errors import BrokerUnreachable
 
 _CLOSE_S = 10
-"""For what is in the log already."""
+"""Limit for reading records that are already in the log."""
 
 
 class Joined(NamedTuple):
-    """The generation that a client was in at a time, as far as the coordinator log tells.
+    """The generation that a client was in at a time, according to the coordinator log.
 
     Args:
-        gone: A newer one was committed by then without it.
-        owns: It said as it joined that it owns something: it rebalances incrementally (KIP-429). An eager client gives
-            up everything before it joins.
+        gone: A newer generation without the client was committed by then.
+        owns: It claimed partitions when it joined, so it rebalances incrementally (KIP-429). An eager client gives up
+            everything before it joins.
     """
 
     generation: int
@@ -55,19 +55,19 @@ class Joined(NamedTuple):
 class CoordinatorLog:
     """Reads one group's part of the coordinator log in a thread and writes it to the history.
 
-    Every completed generation becomes a ``generation_committed`` event, every commit an ``offset_committed`` one, a
-    record of a KIP-848 group ``broker_assigned``, one of this group that can't be read ``unread``, from the moment this
-    object exists. Their time is the broker's own (record timestamp), put on this machine's monotonic clock, not the
-    time of reading.
+    It covers records from the moment this object exists. A completed generation becomes ``generation_committed``, a
+    commit ``offset_committed``, a record of a KIP-848 group ``broker_assigned``, and a record of this group that can't
+    be decoded ``unread``. The events have the broker's time (record timestamp), converted to this machine's monotonic
+    clock, not the time of reading.
 
     Args:
         bootstrap: ``host:port``, several with commas; or a connection.
         group: The group to follow.
-        writer: Where the events go; closed by `close`.
-        timeout_s: For the broker to have its offsets topic.
+        writer: Receives the events; closed by `close`.
+        timeout_s: Limit for the broker to create its offsets topic.
 
     Raises:
-        BrokerUnreachable: No broker answers, or the offsets topic doesn't come, within `timeout_s`.
+        BrokerUnreachable: No broker answers, or the offsets topic doesn't exist, within `timeout_s`.
     """
 
     def __init__(self, bootstrap: str | Connection, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
@@ -78,7 +78,7 @@ class CoordinatorLog:
         self._offsets: dict[TopicPartition, int] = {}
         self._error: BaseException | None = None
         self._closing = False
-        self._asked = self._caught_up = 0  # calls of `catch_up`, and how many of them are answered
+        self._asked = self._caught_up = 0  # number of calls of `catch_up`, and of those completed
         self._wall_minus_mono_ns = time.time_ns() - time.monotonic_ns()
         self._thread = threading.Thread(target=self._follow, name=f"coordinator-log-{group}", daemon=True)
         self._thread.start()
@@ -102,7 +102,7 @@ class CoordinatorLog:
             return dict(self._offsets)
 
     def joined(self, client_id: str, at_ms: int) -> Joined | None:
-        """The last generation with a client that was committed by a time (wall clock, ms); None before its first."""
+        """The last generation with this client that was committed by a time (wall clock, ms); None before its first."""
         with self._changed:
             committed = [generation for ms, generation in self._generations if ms <= at_ms]
         for generation in reversed(committed):
@@ -114,11 +114,11 @@ class CoordinatorLog:
         return None
 
     def mono_ns(self, ts_ns: int) -> int:
-        """A time of the wall clock on the monotonic clock."""
+        """Convert wall-clock time to the monotonic clock."""
         return ts_ns - self._wall_minus_mono_ns
 
     def catch_up(self, timeout_s: float = 5) -> bool:
-        """Read all that is in the log when this is called; False: that didn't succeed in time."""
+        """Read everything that is in the log at the call. False: that didn't succeed in time."""
         with self._changed:
             self._asked += 1
             mine = self._asked
@@ -126,14 +126,14 @@ class CoordinatorLog:
             return done and self._error is None
 
     def wait(self, timeout_s: float) -> None:
-        """Return when something new was read, or after `timeout_s`."""
+        """Wait until something new was read, at most `timeout_s` seconds."""
         with self._changed:
             self._changed.wait(timeout_s)
 
     def close(self) -> None:
-        """Read to the end of what is there, end the thread, close the file. May be called twice.
+        """Read to the current end of the log, end the thread, close the file. Safe to call twice.
 
-        A file that isn't known to have all of it, as the reader failed or the broker is gone, gets no seal.
+        The file gets no seal if it may be incomplete because the reader failed or the broker is gone.
         """
         if self._closing:
             return
@@ -160,7 +160,7 @@ class CoordinatorLog:
                         self._changed.notify_all()
                 if self._closing:
                     return
-        except BaseException as error:  # told to whoever asks for the generation
+        except BaseException as error:  # raised by `generation`
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
@@ -169,7 +169,7 @@ class CoordinatorLog:
             self._asker.close()
 
     def _end(self) -> int | None:
-        """The end offset of the log, behind open transactions too; None if the broker doesn't tell it now."""
+        """The end offset of the log, including open transactions; None if the broker doesn't answer now."""
         (at,) = self._consumer.assignment()
         with suppress(KafkaError):
             return int(self._asker.end_offsets([at], timeout_ms=1000)[at])
@@ -198,17 +198,17 @@ class CoordinatorLog:
 
 
 def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[KafkaConsumer, KafkaConsumer]:
-    """A consumer at the end of the group's partition of the coordinator log, and one that may be asked for its end."""
+    """A consumer at the end of the group's partition of the coordinator log, and a second one to ask for that end."""
     require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
     user = Connection.of(bootstrap)
     config = {**user.kafka_python(), "allow_auto_create_topics": False, "metrics_enabled": False}
-    # group_id None: it must neither join nor heartbeat. A short fetch wait bounds how long `close` takes.
+    # Without a group id it neither joins nor heartbeats. A short fetch wait bounds the duration of `close`.
     consumer = KafkaConsumer(
         group_id=None,
         exclude_internal_topics=False,
         fetch_max_wait_ms=100,
-        isolation_level="read_committed",  # what a transaction commits counts once it is committed
+        isolation_level="read_committed",  # commits in a transaction count once it is committed
         **config,
     )
     try:
@@ -222,7 +222,7 @@ def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[Ka
         consumer.assign([at])
         with needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)):
             end = consumer.end_offsets([at])[at]
-            # a look at what is there already: who may not read learns it now, not in a thread of its own
+            # read an existing record, so that a missing right fails here and not in the thread
             consumer.seek(at, max(0, end - 1))
             consumer.poll(timeout_ms=1000 if end else 0)
         consumer.seek(at, end)
@@ -233,7 +233,7 @@ def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[Ka
 
 
 def _require_seen(user: Connection) -> None:
-    """To a consumer, a topic that the user may not see is one that isn't there."""
+    """Raise if the user may not see the topic: to a consumer, that topic looks absent."""
     with (
         needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)),
         closing(KafkaAdminClient(**user.kafka_python())) as admin,
@@ -250,9 +250,9 @@ def _owns(member: CommittedMember) -> bool:
 
 
 def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:
-    # The broker makes the topic when somebody first looks for a group's coordinator; a fetch of commits does.
+    # The broker creates the topic when a client first looks for a group's coordinator, e.g. to fetch commits.
     with KafkaConsumer(group_id=group, enable_auto_commit=False, **config) as asker:
         left_ms = max(1, int((deadline - time.monotonic()) * 1000))
-        # by the time that it refuses to tell of that topic, the coordinator has been looked for
+        # when the broker refuses access to that topic, the coordinator has already been looked up
         with suppress(KafkaTimeoutError, TopicAuthorizationFailedError):
             asker.committed(KafkaTopicPartition("any", 0), timeout_ms=left_ms)

@@ -1,4 +1,4 @@
-"""What hits the members of a group: they are killed, stand still, stop polling, change their subscription."""
+"""Faults of a group's members: they are killed, paused, stop polling, or change their subscription."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TICK_S = 0.02
 
 
 class MemberFaults(ABC):
-    """The faults of a `MemberGroup`; each is in the history before it acts and when it is over."""
+    """The faults of a `MemberGroup`. The history records each before it acts and when it is over."""
 
     group: str
     _processes: dict[str, MemberProcess]
 
     def kill(self, name: str) -> None:
-        """End a member with SIGKILL: the coordinator learns of it when its session ends.
+        """End a member with SIGKILL. The coordinator notices when the session ends.
 
         Raises:
             ConfigError: No such member is running.
@@ -37,7 +37,7 @@ class MemberFaults(ABC):
         self.write("fault_end", **process.named("kill"))
 
     def interrupt(self, name: str) -> None:
-        """Send a bridged member SIGINT; `wait_end` waits for the end of one whose application ends by it.
+        """Send a bridged member SIGINT. If its application ends by it, `wait_end` waits for that.
 
         Raises:
             ConfigError: No such member is running.
@@ -50,7 +50,7 @@ class MemberFaults(ABC):
         self.write("fault_end", **process.named("interrupt"))
 
     def pause(self, name: str) -> None:
-        """Make a member stand still (SIGSTOP): the coordinator evicts it when its session ends, unless it is resumed.
+        """Freeze a member (SIGSTOP). The coordinator evicts it when its session ends, unless it is resumed before.
 
         Raises:
             ConfigError: No such member is running, or it is paused already.
@@ -63,14 +63,14 @@ class MemberFaults(ABC):
         process.pause()
 
     def pause_at_work(self, name: str, timeout_s: float = 15) -> None:
-        """As `pause`, while the member works on what it has consumed and hasn't begun to commit it.
+        """Like `pause`, but while the member works on consumed records, before it begins to commit them.
 
-        Records must come, and its work take a while: the member tells when it begins, and is paused only then.
+        This needs records, and work that takes a while: the member is paused only once it reports work.
 
         Raises:
             ConfigError: As `pause`.
-            NotStable: It wasn't met at work by the deadline.
-            MemberDied: A member ended by itself.
+            NotStable: The member was never at work before the deadline.
+            MemberDied: A member ended unasked.
         """
         process = self._running(name)
 
@@ -94,15 +94,15 @@ class MemberFaults(ABC):
         )
 
     def overwork(self, name: str, timeout_s: float = 15) -> None:
-        """Wait while a member works longer than its poll interval; its heartbeats go on, and it is out meanwhile.
+        """Wait while a member works longer than its poll interval. It leaves the group although heartbeats continue.
 
-        Its ``app_work_ms`` must be longer than its ``max_poll_interval_ms``. It is told as a stall, from when it
-        is met at work until its commit was accepted or refused.
+        Its ``app_work_ms`` must exceed its ``max_poll_interval_ms``. The history reports a stall, from when the member
+        is found at work until its commit is accepted or refused.
 
         Raises:
             ConfigError: No such member is running.
-            NotStable: It wasn't met at work, or its commit wasn't answered, by the deadline.
-            MemberDied: A member ended by itself.
+            NotStable: The member was never at work, or its commit wasn't answered, before the deadline.
+            MemberDied: A member ended unasked.
         """
         process = self._running(name)
         self._until(
@@ -120,15 +120,15 @@ class MemberFaults(ABC):
         self.write("fault_end", **process.named("stall"))
 
     def stall(self, name: str, timeout_s: float = 15) -> None:
-        """Make a member stop polling, its heartbeats go on: it is out once its ``max_poll_interval_ms`` is over.
+        """Make a member stop polling while heartbeats continue: it leaves the group after ``max_poll_interval_ms``.
 
-        It stops between two polls, so records must come; one that was just started stops before its first.
+        It stops between two polls, which needs records; a member that was just started stops before its first poll.
 
         Raises:
             ConfigError: No such member is running.
-            NotSupported: Its client can't be told to.
+            NotSupported: Its client doesn't take this command.
             NotStable: It still polls after `timeout_s`.
-            MemberDied: It ended by itself.
+            MemberDied: The member ended unasked.
         """
         process = self._running(name)
         self._count_from_here()
@@ -140,26 +140,26 @@ class MemberFaults(ABC):
         )
 
     def stall_assign(self, name: str) -> None:
-        """Make a member stand still the next time it assigns as leader; returns at once.
+        """Make a member stall the next time it assigns as leader, and return at once.
 
-        Its heartbeats stop too, as kafka-python's do while it assigns: it is out when its session ends. `wait_stalled`
-        waits until it stands still, `kill` makes it die there, `resume` lets it go on.
+        Its heartbeats stop too, as kafka-python's do while it assigns, so it leaves the group when its session ends.
+        `wait_stalled` waits for the stall, `kill` ends the member in it, `resume` ends the stall.
 
         Raises:
             ConfigError: No such member is running.
-            NotSupported: Its client can't be told to.
+            NotSupported: Its client doesn't take this command.
         """
         process = self._running(name)
         self._count_from_here()
         process.command("stall-assign")
 
     def wait_stalled(self, name: str, timeout_s: float = 15) -> None:
-        """Wait until a member stands still in its assign.
+        """Wait until a member stalls in its assign.
 
         Raises:
             ConfigError: No such member is running.
-            NotStable: It doesn't by the deadline: it may not be the leader, or there was no rebalance.
-            MemberDied: A member ended by itself.
+            NotStable: It didn't by the deadline: it may not be the leader, or there was no rebalance.
+            MemberDied: A member ended unasked.
         """
         process = self._running(name)
         self._until(
@@ -169,7 +169,7 @@ class MemberFaults(ABC):
         )
 
     def resume(self, name: str) -> None:
-        """Let a member go on that was paused (SIGCONT) or stalled.
+        """Let a paused (SIGCONT) or stalled member continue.
 
         Raises:
             ConfigError: No such member is running, or it is neither paused nor stalled.
@@ -180,16 +180,16 @@ class MemberFaults(ABC):
         self._count_from_here()
         paused = process.paused
         process.resume()
-        process.stalled = False  # of its stall it tells itself
+        process.stalled = False  # the member itself reports a stall's end
         if paused:
             self.write("fault_end", **process.named("pause"))
 
     def subscribe(self, name: str, topics: Collection[str] = (), *, pattern: str | None = None) -> None:
-        """Change a member's subscription in place; it takes effect between two polls, so records must come.
+        """Change a member's subscription in place. It takes effect between two polls, which needs records.
 
         Raises:
             ConfigError: No such member is running, or not exactly one of `topics` and `pattern` is given.
-            NotSupported: Its client can't be told to.
+            NotSupported: Its client doesn't take this command.
         """
         process = self._running(name)
         if isinstance(topics, str) or bool(topics) == bool(pattern):
@@ -202,15 +202,15 @@ class MemberFaults(ABC):
         process.topics, process.pattern = tuple(sorted(topics)), pattern
 
     def wait_end(self, name: str, timeout_s: float = 15) -> str:
-        """Wait until a member ends by itself, as one that was fenced must.
+        """Wait until a member has ended on its own, as a fenced member must.
 
         Returns:
-            How it ended, and what it said last.
+            How it ended, and its last output.
 
         Raises:
             ConfigError: No such member is running.
             NotStable: It still runs after `timeout_s`.
-            MemberDied: Another member ended by itself.
+            MemberDied: Another member ended unasked.
         """
         process = self._running(name)
         deadline = time.monotonic() + timeout_s
@@ -225,13 +225,13 @@ class MemberFaults(ABC):
         return process.epitaph()
 
     def wait_committing(self, timeout_s: float = 30) -> None:
-        """Wait until every member that owns something commits, from now on: it has found brokers and coordinator.
+        """Wait until every member with partitions has committed since this call: it has found brokers and coordinator.
 
-        Records must come.
+        This needs records.
 
         Raises:
-            NotStable: Not by the deadline; names who doesn't.
-            MemberDied: A member ended by itself.
+            NotStable: Some had not by the deadline; the message names them.
+            MemberDied: A member ended unasked.
         """
         since_ns = time.monotonic_ns()
 
@@ -282,7 +282,7 @@ class MemberFaults(ABC):
         Args:
             name: The member.
             timeout_s: The deadline.
-            asked: It was told to end, or its end was awaited; False: it ended by itself.
+            asked: Whether it was told to end or its end was awaited.
         """
 
     @abstractmethod

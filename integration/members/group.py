@@ -1,4 +1,4 @@
-"""A group of members, each a process of its own: start, stop, and wait until the group is stable."""
+"""A group of members, one process each: start, stop, and wait until the group is stable."""
 
 from __future__ import annotations
 
@@ -40,29 +40,28 @@ _PROGRAMS = {
     AIOKAFKA: ("kafka_assignors.integration.members.clients.aiokafka", "aiokafka"),
     BRIDGE: ("kafka_assignors.integration.members.clients.bridge", "confluent_kafka"),
 }
-"""Client -> the module of members that write their history, and the package that it needs."""
+"""Client -> the module of members that write their own history, and the package that it needs."""
 _TRANSFORMERS = {
     KAFKA_PYTHON: ("kafka_assignors.integration.members.transformers.kafka_python", "kafka"),
     AIOKAFKA: ("kafka_assignors.integration.members.transformers.aiokafka", "aiokafka"),
 }
-"""The same, of members that transform."""
+"""The same for members that transform."""
 _TICK_S = 0.02
 
 
 class MemberGroup(MemberFaults, TopicChanges):
     """The members of one group, the reader of their coordinator log, and the harness's own events.
 
-    A context manager; leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
-    and `run` stay readable. What hits its members is in `MemberFaults`, what happens to its topics in
-    `TopicChanges`.
+    A context manager: leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
+    and `run` stay readable. `MemberFaults` has the faults of members, `TopicChanges` the changes of topics.
 
     Args:
         bootstrap: ``host:port``, several with commas; or a connection, which its members share.
-        group: Group id; use a new one per run, or the members meet an older group's commits.
-        folder: Where the history goes; made when missing.
+        group: Group id. Use a new one per run, or the members start at an older group's commits.
+        folder: Folder of the history, created if missing.
         run: Id of the run, on every event.
         session_timeout_ms: How long the coordinator waits for a silent member.
-        heartbeat_interval_ms: At most a third of it; bounds how fast a member notices a rebalance.
+        heartbeat_interval_ms: At most a third of the session timeout; bounds how fast a member notices a rebalance.
 
     Raises:
         BrokerUnreachable: No broker answers.
@@ -81,7 +80,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         self.group, self.folder = group, folder
         self._connection = Connection.of(bootstrap)
         self.bootstrap, self.run = self._connection.bootstrap, run
-        self._kept = ExitStack()  # what members read to get in
+        self._kept = ExitStack()  # the file with the members' access to the cluster
         self._access: Path | None = None
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
         self._processes: dict[str, MemberProcess] = {}
@@ -112,8 +111,8 @@ class MemberGroup(MemberFaults, TopicChanges):
         """Begin a named step of the scenario: the next `wait_stable` counts from here.
 
         Args:
-            name: What happens in it.
-            gap_ms: How long a topic-partition may be without an owner in it, which law O4 judges; None: any time.
+            name: Name of the step.
+            gap_ms: How long a topic-partition may be without an owner in this step (law O4); None: no limit.
         """
         bound = {} if gap_ms is None else {"gap_ms": gap_ms}
         self._last_ns = self._writer.write("step", name=name, **bound).mono_ns
@@ -140,24 +139,24 @@ class MemberGroup(MemberFaults, TopicChanges):
         """Start a member and return at once.
 
         Args:
-            name: Its name in the run; free again once it was stopped or killed.
+            name: Its name in the run; free again after it was stopped or killed.
             topics: Its subscription; empty with a `pattern`.
-            assignors: Names, most wanted first; with another client than kafka-python its own assignors.
-            client: Which client it runs, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM,
-                ``confluent`` librdkafka, ``verifiable`` ours by VerifiableConsumer's command line, ``aiokafka`` that,
+            assignors: Names, most wanted first; of its client's own assignors unless that is kafka-python.
+            client: Its client, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM, ``confluent``
+                librdkafka, ``verifiable`` ours with VerifiableConsumer's command line, ``aiokafka`` aiokafka,
                 ``bridge`` an application with confluent-kafka and our assignors.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
-            pattern: It subscribes to all topics whose names match this regular expression; kafka-python alone.
-            guarded: It is guarded by `kafka_assignors.guard`, whatever its assignors are; ours do that by themselves.
+            pattern: Regular expression: it subscribes to all topics whose names match; kafka-python only.
+            guarded: Apply `kafka_assignors.guard` to its consumer. Our assignors do so without this.
             output: It transforms: each record gets an output in this topic, exactly once; see `members.transformers`.
-            via: All of its connections pass this proxy, which may then hit them.
-            **consumer: Settings for the client, named as kafka-python names them; they win over the harness's own.
+            via: Proxy that all of its connections pass, for network faults.
+            **consumer: Settings of the client, by kafka-python's names. They override the harness's own.
 
         Raises:
-            ConfigError: The name is taken, there are no topics or assignors, topics and a pattern, or several topics
-                for a Java member.
-            UnknownName: No such client, or it has no such assignor.
+            ConfigError: The name is taken, topics or assignors are missing, both topics and a pattern are given, or a
+                Java member gets several topics.
+            UnknownName: The client is unknown, or has no such assignor.
             MachineError: Java or jars are missing and cannot be fetched.
         """
         if name in self._processes:
@@ -207,7 +206,7 @@ class MemberGroup(MemberFaults, TopicChanges):
 
         Raises:
             ConfigError: No such member is running, or it is paused or cut off.
-            MemberDied: It didn't end within `timeout_s` (it is killed then), or not cleanly.
+            MemberDied: It didn't end within `timeout_s` and was killed, or didn't end cleanly.
         """
         process = self._running(name)
         if process.paused or process.cut_off:
@@ -225,18 +224,18 @@ class MemberGroup(MemberFaults, TopicChanges):
     ) -> Stable:
         """Wait until the group is at rest.
 
-        That is: the last committed generation has exactly these members, each of them has adopted it, holds what it
-        was assigned and gave up nothing in it (under a cooperative assignor that makes another generation due), its
-        leader saw the subscribed topics as they are, and every partition of those is owned.
+        In a group at rest the last committed generation has exactly these members. Each of them has adopted it, holds
+        its assignment, and gave up nothing in it (a cooperative member that did must rejoin). The leader saw the
+        subscribed topics as they are, and all their partitions are owned.
 
         Args:
             members: Names; default: all that run and are neither paused, stalled nor cut off.
             timeout_s: Deadline.
-            complete: False: partitions that nobody owns are no reason to wait.
+            complete: False: don't wait for partitions that nobody owns.
 
         Raises:
-            NotStable: The deadline passed; tells the last committed generation, what each member holds, and errors.
-            MemberDied: A member ended by itself.
+            NotStable: The deadline passed; the message has the last generation, each member's partitions, and errors.
+            MemberDied: A member ended unasked.
         """
         if members is None:
             members = [name for name, each in self._processes.items() if not each.away]
@@ -251,7 +250,7 @@ class MemberGroup(MemberFaults, TopicChanges):
                 process.catch_up()
             try:
                 left = due(committed, self._processes, wanted, self._partitions, complete)
-            except KafkaError as error:  # a broker that is gone; another will answer
+            except KafkaError as error:  # a broker is gone; another will answer
                 left = [f"the brokers don't tell what topics there are: {type(error).__name__}: {error}"]
             if not left and committed is not None:
                 return self._stable(committed, read_ns)
@@ -260,28 +259,28 @@ class MemberGroup(MemberFaults, TopicChanges):
                 raise NotStable(self._unstable(left, committed, timeout_s))
 
     def drain(self, timeout_s: float = 30, *, committed: bool = False) -> dict[TopicPartition, int]:
-        """Wait until the group has consumed every record that its topics hold now; then say so in the history.
+        """Wait until the group has consumed every record that its topics hold now, then record that in the history.
 
         Args:
             timeout_s: Deadline.
-            committed: All of it must be committed, too, as the outputs of members that transform then are.
+            committed: Wait for commits too. Outputs of members that transform are committed with them.
 
         Returns:
             topic-partition -> end offset when this call began.
 
         Raises:
-            NotDrained: The deadline passed; tells what is left.
-            MemberDied: A member ended by itself.
+            NotDrained: The deadline passed; the message lists what is left.
+            MemberDied: A member ended unasked.
         """
         tps = [TopicPartition(t, p) for t, n in self._partitions().items() for p in range(n)]
         held = self._topics.begins_and_ends(tps)
-        # Where everything was deleted there is nothing to read, and so nothing will be committed.
+        # A partition whose records were all deleted has nothing to read, so nothing will be committed.
         left = {tp: end for tp, (begin, end) in held.items() if end > begin}
         deadline = time.monotonic() + timeout_s
         while True:
             self._check_alive()
-            # What killed members consumed without a commit is read again, so commits are what counts; but a commit that
-            # a rebalance refused isn't made good while no record follows, so what an owner has consumed counts as well.
+            # Records that a killed member consumed without a commit are read again, so commits count. A commit that a
+            # rebalance refused isn't repeated until a record follows, so an owner's consumed position counts as well.
             offsets = self._log.offsets
             for process in self._processes.values():
                 process.catch_up()
@@ -307,8 +306,8 @@ class MemberGroup(MemberFaults, TopicChanges):
         """Wait until the group has committed up to these offsets.
 
         Raises:
-            NotStable: Not by the deadline.
-            MemberDied: A member ended by itself.
+            NotStable: It had not by the deadline.
+            MemberDied: A member ended unasked.
         """
         self._until(
             lambda: all(self._log.offsets.get(tp, 0) >= end for tp, end in ends.items()),
@@ -317,14 +316,14 @@ class MemberGroup(MemberFaults, TopicChanges):
         )
 
     def close(self) -> None:
-        """End all members, by terminate and then kill, and the reader of the log. Never raises for what they did."""
+        """End all members (terminate, then kill) and the reader of the log. Never raises for failures of members."""
         try:
             if not self._closing:
                 self._closing = True
                 self._writer.write("closing")
             running = {name for name, process in self._processes.items() if process.returncode is None}
             for process in self._processes.values():
-                with suppress(OSError, HarnessError):  # it has ended, or its proxy
+                with suppress(OSError, HarnessError):  # the member or its proxy has ended
                     if process.via is not None:
                         process.via.heal()
                 with suppress(OSError):
@@ -370,7 +369,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         return self._processes[name]
 
     def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
-        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event."""
+        """See `MemberFaults._ended`."""
         process = self._processes[name]
         process.end(timeout_s)
         del self._processes[name]
@@ -383,13 +382,13 @@ class MemberGroup(MemberFaults, TopicChanges):
         self._writer.write("exit", **fields)
 
     def _partitions(self) -> dict[str, int]:
-        """Partitions of every subscribed topic that exists, as the brokers say at this moment."""
+        """Partitions of every subscribed topic that exists, as the brokers report them now."""
         running = self._processes.values()
         topics = {topic for process in running for topic in process.topics}
         return self._topics.counts(topics, {process.pattern for process in running if process.pattern is not None})
 
     def _counts(self) -> dict[str, int]:
-        """`_partitions` for the history; nothing where no broker answers."""
+        """`_partitions` for the history; empty if no broker answers."""
         with suppress(KafkaError):
             return self._partitions()
         return {}
@@ -408,7 +407,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         moved = moves(self._owners, owners)
         self._owners, self._last_ns = owners, None
         fields: dict[str, Any] = {"generation": committed.generation, "topics": self._partitions()}
-        # It was so when it was read, or when the last member adopted; by now the group may have gone on.
+        # The group was stable when we read it, or when the last member adopted; it may have changed since.
         ago_ns = time.monotonic_ns() - max(read_ns, adopted_ns + 1)
         at = {"ts_ns": time.time_ns() - ago_ns, "mono_ns": time.monotonic_ns() - ago_ns}
         self._writer.write("step", name="stable", **at, **fields, adopted_ns=adopted_ns)

@@ -1,4 +1,4 @@
-"""One member process as the harness sees it: started, read, ended. Members of every client look alike from here."""
+"""One member process as the harness sees it: started, read, ended. The interface is the same for every client."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from .config import BRIDGE, MemberConfig
 
 @dataclass
 class MemberProcess(ABC):
-    """A member process and what its history has told so far.
+    """A member process and the state that its history shows so far.
 
     Args:
-        config: What it was started with.
-        topics, pattern: What it subscribes to, one of the two.
-        output: What it prints.
-        member_id: Its id in the group, as it last told.
-        held: What it owns, by its callbacks: empty inside a revoke, filled when an assigned callback is over.
-        assigned_in: The generation in which its callback for what it was assigned came last.
-        revoked_in: The generation for which it gave something up as it learned its assignment, and must rejoin: it
-            rebalances incrementally. An eager member has been assigned what it gives up before it joins again.
-        adopted_ns: When it last adopted an assignment, or heard what that added.
-        position: Per topic-partition that it holds and has consumed of, the offset that it consumes next.
-        view: Generation that it last assigned as leader, and the partition counts it saw then.
+        config: Its configuration.
+        topics, pattern: Its subscription, one of the two.
+        output: The file with what it prints.
+        member_id: Its id in the group, as last reported.
+        held: Partitions that it owns by its callbacks: removed as a revoke begins, added as an assigned callback ends.
+        assigned_in: The generation of its last assigned callback.
+        revoked_in: The generation in which it gave something up after learning its assignment, so it must rejoin: it
+            rebalances incrementally. An eager member gives up partitions before it joins.
+        adopted_ns: When it last adopted an assignment, or its assigned callback ended.
+        position: Topic-partition -> next offset to consume, for partitions that it holds and has consumed from.
+        view: Generation that it last assigned as leader, and the partition counts that it saw.
         committed_ns: When a commit of its was last accepted.
-        answered_ns: When one was last accepted or refused.
+        answered_ns: When a commit of its was last accepted or refused.
         paused: Whether it was paused and not resumed.
-        stalled: Whether it has stopped polling, or stands still as it assigns.
-        at_work: Whether it has consumed what it hasn't begun to commit.
+        stalled: Whether it has stopped polling, or stalls in its assign.
+        at_work: Whether it has consumed records that it hasn't begun to commit.
         via: The proxy that its connections pass.
     """
 
@@ -72,7 +72,7 @@ class MemberProcess(ABC):
 
     @property
     def cut_off(self) -> bool:
-        """Whether a proxy lets nothing of it pass."""
+        """Whether a proxy blocks all of its connections."""
         return self.via is not None and self.via.cuts_off(self.config.member)
 
     @property
@@ -82,7 +82,7 @@ class MemberProcess(ABC):
 
     @property
     def clean(self) -> bool:
-        """Whether it ended as one that was asked to."""
+        """Whether it ended like a member that was asked to."""
         return self.returncode == 0
 
     @abstractmethod
@@ -91,13 +91,13 @@ class MemberProcess(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """SIGKILL; doesn't wait."""
+        """Send SIGKILL; doesn't wait."""
 
     def interrupt(self) -> None:
-        """SIGINT.
+        """Send SIGINT.
 
         Raises:
-            NotSupported: Its program has no work of its own that could be interrupted.
+            NotSupported: Its program has no work that could be interrupted.
         """
         raise NotSupported(
             f"member {self.config.member!r}, client {self.config.client!r}: only bridged members are interrupted"
@@ -105,48 +105,48 @@ class MemberProcess(ABC):
 
     @abstractmethod
     def pause(self) -> None:
-        """SIGSTOP; it still ends with the harness."""
+        """Send SIGSTOP. The process still ends with the harness."""
 
     @abstractmethod
     def stall(self) -> None:
-        """Tell it to stop polling, as soon as the poll ends that it is in.
+        """Tell it to stop polling after its current poll.
 
         Raises:
-            NotSupported: Its client can't be told to.
+            NotSupported: Its client doesn't take this command.
         """
 
     @abstractmethod
     def command(self, what: str) -> None:
-        """Tell it something else of `control`.
+        """Send it another command of `control`.
 
         Raises:
-            NotSupported: Its client can't be told to.
+            NotSupported: Its client doesn't take this command.
         """
 
     @abstractmethod
     def resume(self) -> None:
-        """Let it go on; nothing happens to one that is neither paused nor stalled."""
+        """Let it continue. No effect if it is neither paused nor stalled."""
 
     @abstractmethod
     def catch_up(self) -> None:
-        """Read what the member has told since the last time."""
+        """Read what the member has reported since the last call."""
 
     @abstractmethod
     def end(self, timeout_s: float) -> None:
-        """Wait for its end, kill it at the deadline, read the rest of what it told."""
+        """Wait for its end, kill it at the deadline, read the rest of its reports."""
 
     def named(self, fault: str) -> dict[str, Any]:
-        """The fields of a fault event that hits it."""
+        """The fields of a fault event for this member."""
         member = self.config.member
         return {"fault": fault, "target": member, "member": member, "incarnation": self.config.incarnation}
 
     def epitaph(self) -> str:
-        """How it ended and what it said last."""
+        """How it ended, and its last error or output."""
         words = self.last_error or self.output.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
         return f"ended with exit code {self.returncode}: {words}"
 
     def take(self, event: Event) -> None:
-        """Remember what an event of its history tells."""
+        """Update the state from an event of its history."""
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
         self.member_id = event.member_id or self.member_id
         if event.kind in ("commit_ok", "commit_fail"):
@@ -179,50 +179,50 @@ class MemberProcess(ABC):
 
 
 class PythonProcess(MemberProcess):
-    """A member that writes its history by itself: a module of `members.clients`, say.
+    """A member that writes its own history, e.g. a module of `members.clients`.
 
     Args:
-        config: What to do.
-        module: What to run.
-        path: Gets the configuration.
-        output: Gets what the process prints.
+        config: Its configuration.
+        module: The module to run.
+        path: File for the configuration.
+        output: File for what the process prints.
     """
 
     def __init__(self, config: MemberConfig, module: str, path: Path, output: Path) -> None:
         super().__init__(config, output)
-        self._read = 0  # bytes of its history
+        self._read = 0  # bytes read of its history
         self._waker: subprocess.Popen[bytes] | None = None
         path.write_text(config.to_json(), "utf-8")
         with output.open("wb") as file:
             self._popen = subprocess.Popen(
                 python_command(module, str(path)),
                 stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, bufsize=0,
-                # A Ctrl-C at the terminal is the harness's to handle: it ends its members in order.
+                # The harness handles Ctrl-C at the terminal and ends its members in order.
                 start_new_session=True,
             )  # fmt: skip
 
     @property
     def returncode(self) -> int | None:
-        """As subprocess says it."""
+        """As `subprocess` reports it."""
         return self._popen.poll()
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self._popen.terminate()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._popen.kill()
 
     def interrupt(self) -> None:
-        """SIGINT, to bridged members."""
+        """Send SIGINT to a bridged member."""
         if self.config.client != BRIDGE:
             super().interrupt()
         self._popen.send_signal(signal.SIGINT)
 
     def pause(self) -> None:
-        """SIGSTOP. A process that stands still can't notice that the harness is gone, so another waits to wake it."""
-        wake = 'read line; kill -CONT "$0" 2>/dev/null'  # it may have been killed meanwhile
+        """Send SIGSTOP. A stopped process can't notice the harness's end, so a helper process waits to wake it."""
+        wake = 'read line; kill -CONT "$0" 2>/dev/null'  # the member may have been killed
         self._waker = subprocess.Popen(
             ["/bin/sh", "-c", wake, str(self._popen.pid)], stdin=subprocess.PIPE, start_new_session=True
         )
@@ -230,19 +230,19 @@ class PythonProcess(MemberProcess):
         self.paused = True
 
     def stall(self) -> None:
-        """By a line on its standard input."""
+        """Send a line to its standard input."""
         self.command("stall")
 
     def command(self, what: str) -> None:
-        """By a line on its standard input."""
+        """Send a line to its standard input."""
         assert self._popen.stdin is not None
         if self._popen.stdin.closed:
             return
-        with suppress(BrokenPipeError):  # it ended by itself, which whoever waits for it will see
+        with suppress(BrokenPipeError):  # it ended on its own; callers that wait for it will notice
             self._popen.stdin.write(what.encode() + b"\n")
 
     def resume(self) -> None:
-        """SIGCONT, by closing the waker's input, on which it wakes the member and ends; or a line on its input."""
+        """Close the helper's input, so that it sends SIGCONT and ends, or send a line to the member's input."""
         if self._waker is not None:
             self._waker.communicate()
             self._waker, self.paused = None, False
@@ -250,7 +250,7 @@ class PythonProcess(MemberProcess):
             self.command("go")
 
     def end(self, timeout_s: float) -> None:
-        """As every member."""
+        """See `MemberProcess.end`."""
         try:
             self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -262,7 +262,7 @@ class PythonProcess(MemberProcess):
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Read its history on."""
+        """Read the new part of its history."""
         with suppress(FileNotFoundError), Path(self.config.history).open("rb") as file:
             file.seek(self._read)
             for line in file:
@@ -273,7 +273,7 @@ class PythonProcess(MemberProcess):
 
 
 def brief(partitions: Collection[TopicPartition]) -> str:
-    """Topic-partitions in few words."""
+    """Topic-partitions as short text."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         by_topic.setdefault(topic, []).append(partition)

@@ -1,4 +1,4 @@
-"""When a group is at rest: what is still to happen, by the coordinator log and by what its members have told."""
+"""Decides whether a group is at rest, from the coordinator log and its members' reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stable:
         protocol: The elected assignor.
         leader: Name of the member that assigned.
         owned: member name -> topic -> ascending partition ids.
-        moves: What changed hands since the `Stable` before: topic-partition -> (old, new member name).
+        moves: Changes of owner since the previous `Stable`: topic-partition -> (old, new member name).
         seconds: From the step that caused it to the last member's adoption.
         mono_ns: When that step began.
     """
@@ -45,14 +45,14 @@ def due(
     partitions: Callable[[], Mapping[str, int]],
     complete: bool,
 ) -> list[str]:
-    """What is still to happen before a group is at rest; empty when it is.
+    """What must still happen before the group is at rest; empty if it is.
 
     Args:
         committed: The last committed generation.
-        processes: member name -> its process; what it has told is read.
-        wanted: Names of the members that are to be in the group.
-        partitions: topic -> partition count, of all subscribed topics; asked for only when the rest is done.
-        complete: Partitions that nobody owns are a reason to wait.
+        processes: member name -> its process, whose reports are read.
+        wanted: Names of the members that must be in the group.
+        partitions: topic -> partition count, of all subscribed topics; called only when nothing else is due.
+        complete: Wait for partitions that nobody owns.
     """
     if committed is None:
         return ["the first generation"]
@@ -88,23 +88,23 @@ def due(
 
 
 def names_of(committed: GroupCommitted, processes: Mapping[str, MemberProcess]) -> dict[str, str]:
-    """Member id -> name: whoever told that id, else the client id.
+    """Member id -> name of the process that reported this id, else the client id.
 
-    Of a static member whose instance id another has taken, the coordinator keeps the client id.
+    If another member has taken a static member's instance id, the coordinator keeps the old client id.
     """
     told = {process.member_id: name for name, process in processes.items()}
     return {member.member_id: told.get(member.member_id, member.client_id) for member in committed.members}
 
 
 def assigned_to(member: CommittedMember) -> set[TopicPartition]:
-    """What a committed member was given; bytes that aren't a consumer's give it nothing, and the checker tells."""
+    """The assignment of a committed member; empty if its bytes can't be decoded, which the checker reports."""
     with suppress(WireError):
         return assigned(member)
     return set()
 
 
 def seen(processes: Mapping[str, MemberProcess]) -> list[str]:
-    """Per member what it is in and holds, and what went wrong last."""
+    """Per member its generation, owned partitions and last error."""
     lines = []
     for name, process in sorted(processes.items()):
         error = f"; last error: {process.last_error}" if process.last_error else ""
@@ -115,11 +115,11 @@ def seen(processes: Mapping[str, MemberProcess]) -> list[str]:
 def _old_subscriptions(
     committed: GroupCommitted, processes: Mapping[str, MemberProcess], partitions: Mapping[str, int]
 ) -> list[str]:
-    """Members that joined before they subscribed to what they do now, or before a topic came that they match."""
+    """Members that joined with an old subscription, or before a topic existed that their pattern matches."""
     found, names = [], names_of(committed, processes)
     for member in committed.members:
         process = processes.get(names[member.member_id])
-        with suppress(WireError):  # the checker tells
+        with suppress(WireError):  # the checker reports it
             joined = set(decode_subscription(member.subscription).topics)
             if process is None:
                 continue
@@ -135,7 +135,7 @@ def _old_subscriptions(
 def _blind_leader(
     committed: GroupCommitted, processes: Mapping[str, MemberProcess], partitions: Mapping[str, int]
 ) -> list[str]:
-    """A leader that assigned before its metadata had every partition (a cold start, new partitions) rejoins then."""
+    """A leader that assigned before its metadata had every partition (a cold start, new partitions) will rejoin."""
     names = names_of(committed, processes)
     leader = processes.get(names.get(committed.leader or "", ""))
     if leader is None or leader.view is None or leader.view[0] < committed.generation:

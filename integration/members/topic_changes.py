@@ -1,4 +1,4 @@
-"""The topics of a group that runs: made, grown, deleted; and which node coordinates it."""
+"""Changes of a running group's topics: created, grown, deleted. Also finds the node that coordinates the group."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..topics import Topics
 
 
 class TopicChanges(ABC):
-    """What may happen to the topics of a `MemberGroup`; each change is in the history before it is made."""
+    """Changes of topics of a `MemberGroup`. The history records each before it is made."""
 
     group: str
     _topics: Topics
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Make a topic, which members that subscribe to a pattern may match; returns when its partitions have leaders.
+        """Create a topic, which a member's pattern may match, and wait until its partitions have leaders.
 
         Raises:
             ConfigError: It exists.
@@ -32,10 +32,10 @@ class TopicChanges(ABC):
         self._topics.create({topic: partitions})
 
     def add_partitions(self, topic: str, partitions: int) -> None:
-        """Let a topic grow to so many partitions; returns when they have leaders.
+        """Grow a topic to this number of partitions, and wait until they have leaders.
 
         Raises:
-            ConfigError: It doesn't exist, or has as many already.
+            ConfigError: It doesn't exist, or has that many already.
             kafka.errors.KafkaError: The broker refuses.
         """
         self._topics.require("grow", topic, partitions)
@@ -43,7 +43,7 @@ class TopicChanges(ABC):
         self._topics.grow(topic, partitions)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic; returns when the brokers don't know it any more.
+        """Delete a topic, and wait until the brokers don't know it any more.
 
         Raises:
             ConfigError: It doesn't exist.
@@ -54,7 +54,7 @@ class TopicChanges(ABC):
         self._topics.delete(topic)
 
     def coordinator(self) -> int | None:
-        """The node that coordinates this group; None: nobody does at the moment."""
+        """Id of the node that coordinates this group; None if there is none at the moment."""
         count = self._topics.counts([COORDINATOR_TOPIC]).get(COORDINATOR_TOPIC)
         if count is None:
             return None
@@ -64,7 +64,7 @@ class TopicChanges(ABC):
         """Wait until every replica of the subscribed topics and of the coordinator log is in sync.
 
         Raises:
-            NotStable: Not by the deadline.
+            NotStable: They weren't by the deadline.
         """
         try:
             self._topics.wait_in_sync([*self._partitions(), COORDINATOR_TOPIC], timeout_s)
@@ -73,7 +73,7 @@ class TopicChanges(ABC):
             raise
 
     def leader_and_follower(self, tp: TopicPartition) -> tuple[int, int]:
-        """The nodes with the two replicas of a partition, in sync.
+        """Ids of the leader and the only follower of a partition, both in sync.
 
         Raises:
             ConfigError: It has no leader, or not exactly one follower.
@@ -87,16 +87,16 @@ class TopicChanges(ABC):
         return leader, followers[0]
 
     def ends(self, topic: str) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition of a topic, as its leader says."""
+        """End offset of each partition of a topic, according to its leader."""
         tps = [TopicPartition(topic, p) for p in range(self._topics.counts([topic]).get(topic, 0))]
         return {tp: end for tp, (_, end) in self._topics.begins_and_ends(tps).items()}
 
     def wait_ends(self, topic: str, ends: Mapping[TopicPartition, int], timeout_s: float = 30) -> None:
-        """Wait until a topic's partitions end at these offsets or behind them.
+        """Wait until a topic's partitions have at least these end offsets.
 
         Raises:
-            NotStable: Not by the deadline.
-            MemberDied: A member ended by itself.
+            NotStable: They hadn't by the deadline.
+            MemberDied: A member ended unasked.
         """
         self._until(
             lambda: all(self.ends(topic).get(tp, 0) >= end for tp, end in ends.items()),
@@ -107,16 +107,16 @@ class TopicChanges(ABC):
     def tell_truncated(
         self, tp: TopicPartition, leader: int, before: Mapping[TopicPartition, int], timeout_s: float = 30
     ) -> None:
-        """Wait for a new leader, and tell in the history which ends of the topic have fallen; nobody may send to it.
+        """Wait for a new leader, and record in the history which end offsets of the topic fell. Nobody may send to it.
 
         Args:
             tp: The partition that gets a new leader.
             leader: The node that must lead it.
-            before: The ends of the topic's partitions before that.
+            before: The end offsets of the topic's partitions before that.
             timeout_s: Deadline.
 
         Raises:
-            NotStable: Another node leads it at the deadline, or its end is where it was.
+            NotStable: Another node leads it at the deadline, or its end offset didn't fall.
         """
         try:
             self._topics.wait_led_by(tp, leader, timeout_s)
@@ -140,7 +140,7 @@ class TopicChanges(ABC):
 
     @abstractmethod
     def _until(self, condition: Callable[[], bool], failure: Callable[[], str], timeout_s: float) -> None:
-        """Wait for a condition, or raise `NotStable` with what failed."""
+        """Wait for a condition, or raise `NotStable` with the failure's message."""
 
     @abstractmethod
     def write(self, kind: str, **data: Any) -> Any:

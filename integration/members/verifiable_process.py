@@ -1,8 +1,8 @@
-"""Members that speak as Kafka's VerifiableConsumer does: Java's own, in a JVM each, librdkafka's, and ours.
+"""Members that speak the protocol of Kafka's VerifiableConsumer: Java's own (one JVM each), librdkafka's, and ours.
 
-They print a JSON object per callback, poll and commit, which become the events of `history.events`. What they
-don't tell is taken from the coordinator log: the generation of a callback, the member id, and whether what Java reports
-as revoked (its tool doesn't override ``onPartitionsLost``) was lost. What their leader saw of the cluster is unknown.
+They print a JSON object per callback, poll and commit, which become the events of `history.events`. Missing facts come
+from the coordinator log: the generation of a callback, the member id, and whether partitions that Java reports as
+revoked were lost (its tool doesn't override ``onPartitionsLost``). Their leader's view of the cluster is unknown.
 
 Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, from the broker's jars.
 """
@@ -39,24 +39,25 @@ from .process import MemberProcess
 from .transformers import java as transformer
 
 CONFLUENT_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-"""librdkafka takes no others."""
+"""librdkafka supports only these."""
 
 _FLAGS = ("-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *LOGGER_FLAGS)
 _MS = 1_000_000
 
 
 def java_command(config: MemberConfig, properties: Path, log: Path, version: str = KAFKA_VERSION) -> list[str]:
-    """The command line of a Java member; writes `properties`, the settings that the tool has no option for.
+    """The command line of a Java member. Writes `properties`, the settings for which the tool has no option.
 
     Args:
-        config: What it shall do; further settings by Java's names, ``_`` for ``.``: ``max_poll_interval_ms=3000``.
+        config: Its configuration. Further settings have Java's names, with ``_`` for ``.``:
+            ``max_poll_interval_ms=3000``.
         properties: A file to write.
-        log: Where its log goes: apart from its JSON lines, which it would interrupt.
-        version: Of the pinned jars.
+        log: Its log file, separate from its JSON lines.
+        version: Version of the pinned jars.
 
     Raises:
-        ConfigError: Several topics: the tool subscribes to one.
-        UnknownName: An assignor that Java doesn't have.
+        ConfigError: There are several topics; the tool subscribes to one.
+        UnknownName: Java doesn't have this assignor.
         MachineError: Java or jars are missing and cannot be fetched.
     """
     _check_names("assignor of Java", config, JAVA_ASSIGNORS)
@@ -73,22 +74,22 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
 
 
 def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
-    """The command line of our own member that takes VerifiableConsumer's options; the rest as `java_command`.
+    """The command line of our own member with VerifiableConsumer's options; otherwise as `java_command`.
 
-    Its assignors are any of `names.assignor_named`; those that Java has are named as Java names them.
+    `registry.assignor_named` makes its assignors. Those that Java has go by Java's names.
     """
     return python_command("kafka_assignors.integration.verifiable_member", *_options(config, properties))
 
 
 def _offered(config: MemberConfig) -> list[str]:
-    """The protocol names of its assignors: those of classes tell their own."""
+    """The protocol names of its assignors. Assignor classes report their own."""
     if config.client != VERIFIABLE:
         return list(config.assignors)
     return [str(assignor_named(name).name) for name in config.assignors]
 
 
 def _options(config: MemberConfig, properties: Path) -> list[str]:
-    """VerifiableConsumer's options; writes `properties`."""
+    """VerifiableConsumer's options. Writes `properties`."""
     if len(config.topics) != 1:
         raise ConfigError(
             f"member {config.member!r}: VerifiableConsumer subscribes to one topic, not to "
@@ -118,15 +119,15 @@ def _options(config: MemberConfig, properties: Path) -> list[str]:
     }
     return [
         *(word for pair in arguments.items() for word in pair),
-        "--verbose",  # every record: offsets that are missing in between must show
+        "--verbose",  # print every record, so that missing offsets show
     ]
 
 
 def confluent_command(config: MemberConfig, path: Path) -> list[str]:
-    """The command line of a member that runs librdkafka; writes its configuration to `path`.
+    """The command line of a member that runs librdkafka. Writes its configuration to `path`.
 
     Raises:
-        UnknownName: An assignor that librdkafka doesn't have.
+        UnknownName: librdkafka doesn't have this assignor.
     """
     _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
     path.write_text(config.to_json(), "utf-8")
@@ -145,21 +146,21 @@ def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> Non
 
 
 class Lookup(Protocol):
-    """What `EventTranslator` looks up, in the coordinator log."""
+    """Facts that `EventTranslator` looks up in the coordinator log."""
 
     def joined(self, client_id: str, at_ms: int) -> Joined | None:
         """The last generation with a client that was committed by a time of the wall clock."""
 
     def mono_ns(self, ts_ns: int) -> int:
-        """A time of the wall clock on the monotonic clock."""
+        """Convert wall-clock time to the monotonic clock."""
 
 
 class EventTranslator:
-    """What one VerifiableConsumer prints -> events, in order.
+    """Output of one VerifiableConsumer -> events, in order.
 
     Args:
-        client_id: Its own, by which the coordinator log knows it.
-        log: Where generations are looked up.
+        client_id: Its client id in the coordinator log.
+        log: Looks up generations.
     """
 
     def __init__(self, client_id: str, log: Lookup) -> None:
@@ -169,20 +170,20 @@ class EventTranslator:
         self._generation, self._last_ns = -1, 0
 
     def events(self, said: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(kind, fields) of the events that one JSON object makes; the coordinator log must be read up to it.
+        """(kind, fields) of the events of one JSON object. The coordinator log must be read up to it.
 
-        Its time has whole milliseconds, cut off: what is gained is told at the end of that millisecond, what is given
-        up at its begin, so that no overlap is made up.
+        The object's time has whole milliseconds, rounded down. Gains are dated to the end of that millisecond and
+        losses to its start, so that rounding makes no overlap.
         """
         name, at_ms = said["name"], said["timestamp"]
         done: dict[str, Any]
         if name == "startup_complete":
-            # Only now: starting a JVM takes seconds in which there is no member that could join.
+            # Not earlier: while the JVM starts, for seconds, no member could join.
             yield "start", self._at(at_ms)
         partitions = {TopicPartition(p["topic"], p["partition"]) for p in said.get("partitions", ())}
         rows = partitions_json(partitions)
         if name == "partitions_assigned":
-            # Java calls it once per generation that it completes, also when nothing was added.
+            # Java calls it once per completed generation, even if nothing was added.
             joined = self._log.joined(self._client_id, at_ms)
             self._generation = -1 if joined is None else joined.generation
             common = {**self._at(at_ms, late=True), "generation": self._generation}
@@ -197,8 +198,8 @@ class EventTranslator:
             joined = self._log.joined(self._client_id, at_ms)
             lost = name == "partitions_lost" or (joined is not None and joined.gone)
             if joined is not None and joined.owns:
-                # An eager member revokes before it joins, a cooperative one when it learns its new assignment, of a
-                # generation that it joined with what it has.
+                # An eager member revokes before it joins. A cooperative one revokes when it learns its new
+                # assignment, in a generation that it joined with its partitions.
                 self._generation = joined.generation
             self._held -= partitions
             kind = "lost" if lost else "revoke"
@@ -216,8 +217,7 @@ class EventTranslator:
                 ]
                 self._read.clear()
                 yield "consume", {**self._at(at_ms, late=True), "offsets": offsets}
-                # It commits at once what it has consumed, and says so only when that is done; one that transforms says
-                # first that it is about to.
+                # It commits consumed records at once and reports only the result; a transforming member announces it.
                 if name == "records_consumed":
                     yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
         elif name == "transaction_ending":
@@ -242,12 +242,12 @@ class EventTranslator:
 
 
 class VerifiableProcess(MemberProcess):
-    """A member that prints JSON lines, and the history that is written for it here.
+    """A member that prints JSON lines, from which its history is written here.
 
     Args:
-        config: What to do; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`.
-        log: Tells what its own words don't.
-        stem: Where its files go, without their endings.
+        config: Its configuration; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`.
+        log: Supplies facts that it doesn't print.
+        stem: Path of its files, without their endings.
 
     Raises:
         ConfigError, UnknownName, MachineError: As `java_command` and `confluent_command`.
@@ -272,48 +272,48 @@ class VerifiableProcess(MemberProcess):
 
     @property
     def returncode(self) -> int | None:
-        """As subprocess says it."""
+        """The exit code as `subprocess` reports it."""
         code = self._program.returncode
         return code if code is None or code <= 128 else 128 - code
 
     @property
     def clean(self) -> bool:
-        """A JVM that ends in order on SIGTERM still gives that as its end."""
+        """Whether it ended in order. A JVM that does so on SIGTERM still exits with that signal's code."""
         return self.returncode in (0, -SIGTERM) and self._over
 
     def terminate(self) -> None:
-        """SIGTERM, on which it closes its consumer."""
+        """Send SIGTERM, on which it closes its consumer."""
         self._program.terminate()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._program.kill()
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self._program.signal(SIGSTOP)
         self.paused = True
 
     def stall(self) -> None:
-        """Not in its protocol."""
+        """Raise NotSupported."""
         raise NotSupported(
             f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer polls without a stop"
         )
 
     def command(self, what: str) -> None:
-        """Not in its protocol."""
+        """Raise NotSupported."""
         raise NotSupported(
             f"member {self.config.member!r} runs {self.config.client}, which can't be told to {what.partition(' ')[0]}"
         )
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         if self.paused:
             self._program.signal(SIGCONT)
             self.paused = False
 
     def end(self, timeout_s: float) -> None:
-        """As every member."""
+        """See `MemberProcess.end`."""
         try:
             self._program.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -324,11 +324,11 @@ class VerifiableProcess(MemberProcess):
         self._writer.close()
 
     def catch_up(self) -> None:
-        """Translate what it has printed since the last time."""
+        """Translate what it has printed since the last call."""
         self._translate()
 
     def epitaph(self) -> str:
-        """How it ended; what it doesn't survive it prints among its JSON lines, the cause first."""
+        """How it ended. It prints a fatal error among its JSON lines, the cause first."""
         lines = self._said.read_text("utf-8", "replace").splitlines()
         self.last_error = next((line[:500] for line in lines if line and not line.startswith("{")), self.last_error)
         return super().epitaph()
@@ -337,10 +337,10 @@ class VerifiableProcess(MemberProcess):
         with self._said.open("rb") as file:
             file.seek(self._read)
             data = file.read()
-        data = data[: data.rfind(b"\n") + 1]  # a torn last line waits for its rest, or is what a kill left
+        data = data[: data.rfind(b"\n") + 1]  # a torn last line waits for its rest, or remains after a kill
         said = [found for line in data.splitlines() if (found := _object(line)) is not None]
         if any(s["name"].startswith("partitions_") for s in said) and not (self._log.catch_up() or final):
-            return  # the broker is away: the generation of these callbacks can't be known now
+            return  # the broker is away, so the generation of these callbacks is unknown
         self._read += len(data)
         for each in said:
             self._over = self._over or each["name"] == "shutdown_complete"

@@ -1,10 +1,10 @@
 """aiokafka's consumer in one process, which writes events. Takes the path of its configuration.
 
-As `member`, which it follows in all but the client. aiokafka rebalances in a task of its own, also while a batch is
-being worked on: its revoked callback waits here for the batch's commit, as every careful member's must. aiokafka has no
-callback for partitions that are lost: it revokes them.
+Differs from `clients.kafka_python` only by its client. aiokafka rebalances in its own task, also while a batch is
+processed, so the revoked callback here waits for the batch's commit, as every careful member's must. aiokafka has no
+callback for lost partitions: it revokes them.
 
-Exit codes: as `member`; 2 without aiokafka.
+Exit codes: as `clients.kafka_python`; 2 also without aiokafka.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
     """A new assignor for aiokafka: ours by name, or aiokafka's own as ``aiokafka:NAME``.
 
     Raises:
-        UnknownName: Neither has one of this name.
-        ConfigError: aiokafka can't do it, as ``cooperative-sticky``, or it has no such options.
+        UnknownName: Neither has an assignor of this name.
+        ConfigError: aiokafka doesn't support it (e.g. ``cooperative-sticky``), or it has no such options.
     """
     if is_ours(name):
         bare, options = options_of(name)
@@ -60,7 +60,7 @@ def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
 
 
 class _ObservedAssignor:
-    """An assignor of aiokafka's, with its calls told to the member."""
+    """An aiokafka assignor that reports its calls to the member."""
 
     def __init__(self, inner: Any, member: AioMember) -> None:
         self._inner, self._member = inner, member
@@ -89,12 +89,12 @@ class _ObservedAssignor:
 
 
 class AioMember(ConsumerRebalanceListener):
-    """A consumer that tells what happens to it.
+    """A consumer that reports what happens to it.
 
     Args:
-        config: What to do.
-        writer: Where events go; not closed here.
-        control: What it is told while it runs.
+        config: Its configuration.
+        writer: Receives the events; not closed here.
+        control: Commands from the harness.
 
     Raises:
         UnknownName, ConfigError: As `aiokafka_assignor`.
@@ -112,7 +112,7 @@ class AioMember(ConsumerRebalanceListener):
         """Consume until SIGTERM, then leave the group.
 
         Raises:
-            KafkaError: What the client couldn't recover from.
+            KafkaError: The client couldn't recover from it.
         """
         config = self._config
         self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
@@ -122,8 +122,8 @@ class AioMember(ConsumerRebalanceListener):
             self._consumer.subscribe(topics=list(config.topics), listener=self)
             await self._consumer.start()
             await self._consume()
-            # aiokafka leaves the group without a callback, so that a successor may begin before `stop` returns; from
-            # here on this member touches no record.
+            # aiokafka leaves the group without a callback, so a successor may begin before `stop` returns. From here on
+            # this member touches no record.
             self.write("stop")
         finally:
             try:
@@ -139,18 +139,18 @@ class AioMember(ConsumerRebalanceListener):
     def write(self, kind: str, **data: Any) -> None:
         """Write an event under this member's id."""
         coordinator = getattr(self._consumer, "_coordinator", None)
-        # Empty after the membership is lost: the events of that loss still belong to the old id.
+        # The id is empty after the membership is lost, but the events of that loss belong to the old id.
         self._member_id = getattr(coordinator, "member_id", "") or self._member_id
         self._writer.write(kind, member_id=self._member_id or None, **data)
 
     def adopted(self, protocol: str, partitions: Collection[tuple[str, int]]) -> None:
-        """The client has taken over an assignment."""
+        """The client has adopted an assignment."""
         self._generation = self.joined_generation
         rows = partitions_json(partitions)
         self.write("generation", generation=self._generation, protocol=protocol, partitions=rows)
 
     def in_assign(self) -> None:
-        """This member is in the middle of assigning, where it may be told to stand still, its heartbeats with it."""
+        """The member is assigning. If the harness told it to, it stalls here, and its heartbeats stop too."""
         if self._control.stalls_assign:
             named = {"fault": "assign_stall", "target": self._config.member}
             self.write("fault_begin", **named)
@@ -159,12 +159,12 @@ class AioMember(ConsumerRebalanceListener):
             self.write("fault_end", **named)
 
     async def on_partitions_revoked(self, revoked: Collection[tuple[str, int]]) -> None:
-        """As aiokafka calls it, also for what was lost."""
+        """Called by aiokafka, also for lost partitions."""
         async with self._busy:
             self._callback("revoke", revoked)
 
     async def on_partitions_assigned(self, assigned: Collection[tuple[str, int]]) -> None:
-        """As aiokafka calls it."""
+        """Called by aiokafka."""
         self._callback("assigned", assigned)
 
     def _callback(self, name: str, partitions: Collection[tuple[str, int]]) -> None:
@@ -211,7 +211,7 @@ class AioMember(ConsumerRebalanceListener):
         self.write("fault_end", **named)
 
     async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records, and commit behind them."""
+        """Report records, then commit them."""
         self.consumed(polled)
         ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
@@ -219,23 +219,23 @@ class AioMember(ConsumerRebalanceListener):
         try:
             await asyncio.wait_for(self._consumer.commit(ends), self._config.session_timeout_ms / 1000)
         except (KafkaError, asyncio.TimeoutError) as error:
-            # Not fatal: the generation is over, or the broker slow. The next owner reads these records again.
+            # Not fatal: the generation is over, or the broker is slow. The next owner reads these records again.
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
         else:
             self.write("commit_ok", offsets=rows)
 
     def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records."""
+        """Report records."""
         read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
         self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
 
 
 def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:
-    """Run one member; see the module for the exit codes.
+    """Run one member. The module lists the exit codes.
 
     Args:
         argv: The path of its configuration.
-        make: What it is.
+        make: Class of the member.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:

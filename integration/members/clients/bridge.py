@@ -1,19 +1,19 @@
 """A bridged confluent-kafka consumer in one process. Takes the path of its configuration.
 
-It is an application that works: it tells what `BridgedConsumer` returned to it (``consume``) and what it has finished
-working on (``finished``), which law C6 holds against what is committed. Further settings of its consumer are
-librdkafka's, ``_`` for ``.``; those of the application are:
+The program acts as an application: it reports records that `BridgedConsumer` returned (``consume``) and records that it
+has processed (``finished``), which law C6 compares with the commits. Its consumer's further settings are librdkafka's,
+with ``_`` for ``.``. The application's own settings are:
 
 =================  ==================================================================================================
-``app_batch``      how many messages it asks for; 1: `poll`, more: `consume` (default 20)
-``app_work_ms``    how long it works on a message (default 0)
+``app_batch``      number of messages per call; 1: `poll`, more: `consume` (default 20)
+``app_work_ms``    processing time of a message (default 0)
 ``app_commits``    ``auto``; ``batch``: `commit()` behind each batch; ``message``: `commit(message)` behind each
-``app_interrupt``  what SIGINT does, as KeyboardInterrupt. ``ends``: it comes amid `consume` or work, and ends the
-                   process by the end of ``with``. ``goes-on``: it comes amid `consume`, which is called again
-``app_fails_at``   its work on the message of this number, from 1, raises, which ends the process (default 0: none)
+``app_interrupt``  effect of SIGINT as KeyboardInterrupt. ``ends``: it arrives during `consume` or work, and ends the
+                   process through ``with``. ``goes-on``: it arrives during `consume`, which is called again
+``app_fails_at``   processing of this message, counted from 1, raises and ends the process (default 0: none)
 =================  ==================================================================================================
 
-Exit codes: 0 after SIGTERM, an interrupt or a failure that was asked for; 1 after any other error; 2 without a
+Exit codes: 0 after SIGTERM, a requested interrupt or a requested failure; 1 after any other error; 2 without a
 configuration.
 """
 
@@ -46,11 +46,11 @@ _DEFAULTS = {"app_batch": 20, "app_work_ms": 0, "app_commits": "auto", "app_inte
 
 
 class Failure(Exception):
-    """The work on a message failed, as it was asked to."""
+    """Processing of a message failed, as requested."""
 
 
 class _Interrupts:
-    """SIGINT as KeyboardInterrupt where the application's own code runs, and not while it writes history."""
+    """Raises SIGINT as KeyboardInterrupt in the application's own code, but not while it writes history."""
 
     def __init__(self) -> None:
         self._open = self._pending = False
@@ -75,15 +75,15 @@ class _Interrupts:
 
 
 class BridgeMember:
-    """An application with a bridged consumer, and what it tells.
+    """An application with a bridged consumer, and its reports.
 
     Args:
-        config: What to do.
-        writer: Where events go; not closed here.
-        control: What it is told while it runs.
+        config: Its configuration.
+        writer: Receives the events; not closed here.
+        control: Commands from the harness.
 
     Raises:
-        UnknownName: An assignor that nobody has.
+        UnknownName: An assignor is unknown.
     """
 
     def __init__(self, config: MemberConfig, writer: EventWriter, control: Control) -> None:
@@ -94,7 +94,7 @@ class BridgeMember:
         self._generation, self._member_id = -1, ""
         self._ending, self._worked = False, 0
         self._bridge: Any = None
-        self._lock = threading.Lock()  # the client calls back on a thread of its own
+        self._lock = threading.Lock()  # the client calls back on its own thread
         self._interrupts = _Interrupts()
         signal.signal(signal.SIGTERM, self._end)
         self._assignors = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
@@ -103,8 +103,8 @@ class BridgeMember:
         """Work until SIGTERM, an interrupt or a failure, then leave the group.
 
         Raises:
-            KafkaError: What the client couldn't recover from.
-            KeyboardInterrupt, Failure: As asked for.
+            KafkaError: The client couldn't recover from it.
+            KeyboardInterrupt, Failure: As requested.
         """
         config = self._config
         told = config.start([assignor.name for assignor in self._assignors], config.assignors)
@@ -127,26 +127,26 @@ class BridgeMember:
     def write(self, kind: str, **data: Any) -> None:
         """Write an event under this member's id."""
         if self._bridge is not None:
-            # Empty after the membership is lost: the events of that loss still belong to the old id.
+            # The id is empty after the membership is lost, but the events of that loss belong to the old id.
             self._member_id = self._bridge.memberid() or self._member_id
         with self._lock:
             self._writer.write(kind, member_id=self._member_id or None, **data)
 
     def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """As `ObservedAssignor` tells it."""
+        """Called by `ObservedAssignor`."""
         self._generation = generation
         self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
 
     def joined_generation(self) -> int:
-        """As `ObservedAssignor` asks for it."""
+        """Called by `ObservedAssignor`."""
         return int(self._bridge._control.group_metadata().generation_id)
 
     def assigning(self) -> None:
-        """As `ObservedAssignor` tells it."""
+        """Called by `ObservedAssignor`."""
         keep_rejoining(self._bridge._control)
 
     def in_assign(self) -> None:
-        """As `ObservedAssignor` tells it: where it may be told to stand still."""
+        """Called by `ObservedAssignor`. The member stalls here if the harness told it to."""
         if self._control.stalls_assign:
             self._stand_still("assign_stall", self._control.wait_to_assign)
 
@@ -230,7 +230,7 @@ class BridgeMember:
         named = {"fault": fault, "target": self._config.member}
         self.write("fault_begin", **named)
         while not told_to_go_on(_TICK_S) and not self._ending:
-            pass  # told to go on, or to end
+            pass  # until told to continue or to end
         self._control.go()
         self.write("fault_end", **named)
 
@@ -239,7 +239,7 @@ class BridgeMember:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one member; see the module for the exit codes."""
+    """Run one member. The module lists the exit codes."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.bridge CONFIG.json", file=sys.stderr)

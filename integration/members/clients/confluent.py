@@ -1,9 +1,9 @@
-"""librdkafka's consumer in one process, by confluent-kafka. Takes the path of its configuration.
+"""librdkafka's consumer in one process, through confluent-kafka. Takes the path of its configuration.
 
-It speaks as Java's VerifiableConsumer does, a JSON object a line on standard output, which `verifiable` turns into
-events. librdkafka tells, beyond that, of lost partitions: ``partitions_lost``. It doesn't tell its generation.
+Like Java's VerifiableConsumer it prints one JSON object per line, which `verifiable_process` turns into events. It also
+reports lost partitions (``partitions_lost``). librdkafka doesn't expose its generation.
 
-Exit codes: 0 after SIGTERM, 1 after an error, told in a line, 2 without confluent-kafka.
+Exit codes: 0 after SIGTERM, 1 after an error, which it prints, 2 without confluent-kafka.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BATCH, _POLL_S = 500, 0.1
 
 
 def settings(config: MemberConfig) -> dict[str, Any]:
-    """Librdkafka's configuration; further settings by its own names, ``_`` for ``.``."""
+    """Librdkafka's configuration. Further settings have its own names, with ``_`` for ``.``."""
     return {
         **config.connection().librdkafka(),
         "client.id": config.member,
@@ -40,21 +40,21 @@ def settings(config: MemberConfig) -> dict[str, Any]:
 
 
 class _Batch:
-    """What was consumed and not committed yet."""
+    """Records that were consumed and not committed yet."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
         self._ends: dict[tuple[str, int], int] = {}
 
     def add(self, record: Any) -> None:
-        """Tell of a record."""
+        """Report a record."""
         place = record.topic(), record.partition()
         self._ends[place] = record.offset() + 1
         key, value = (text(part) for part in (record.key(), record.value()))
         say("record_data", key=key, value=value, topic=place[0], partition=place[1], offset=record.offset())
 
     def finish(self) -> None:
-        """Tell that they were consumed, and commit them."""
+        """Report that the records were consumed, and commit them."""
         from confluent_kafka import KafkaException, TopicPartition
 
         if not self._ends:
@@ -75,7 +75,7 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     """Consume until told to stop, then leave the group.
 
     Raises:
-        KafkaException: What the client couldn't recover from, such as another member with its instance id.
+        KafkaException: The client couldn't recover from it, e.g. from another member with its instance id.
     """
     from confluent_kafka import Consumer
 
@@ -84,26 +84,26 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
 
 
 class Batches(Protocol):
-    """What a member does with its records."""
+    """Handles a member's records."""
 
     def add(self, record: Any) -> None:
         """Take a record."""
 
     def finish(self) -> None:
-        """Be done with those that were taken."""
+        """Finish the records taken so far."""
 
 
 def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: threading.Event) -> None:
-    """Poll until told to stop, each time finish what came, then leave the group.
+    """Poll until told to stop, finishing each batch, then leave the group.
 
     Raises:
-        KafkaException: What the client couldn't recover from.
+        KafkaException: The client couldn't recover from it.
     """
     from confluent_kafka import KafkaException
 
     def callback(name: str) -> Any:
         def tell(_consumer: Any, partitions: Iterable[Any]) -> None:
-            batches.finish()  # what was consumed before comes before
+            batches.finish()  # report records before the callback that follows them
             say(name, partitions=[{"topic": tp.topic, "partition": tp.partition} for tp in partitions])
 
         return tell
@@ -117,7 +117,7 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
     say("startup_complete")
     try:
         while not stop.is_set():
-            # One at a time: a batch of librdkafka's could hold records of partitions that a callback took meanwhile.
+            # Poll single records: a batch of librdkafka's could have records of partitions revoked in the meantime.
             for number in range(_BATCH):
                 record = consumer.poll(0 if number else _POLL_S)
                 if record is None:
@@ -133,11 +133,11 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
 
 
 def main(argv: Sequence[str], consume_until: Callable[[MemberConfig, threading.Event], None] = run) -> int:
-    """Run one member; see the module for the exit codes.
+    """Run one member. The module lists the exit codes.
 
     Args:
         argv: The path of its configuration.
-        consume_until: What it does until it is told to stop.
+        consume_until: Runs the member until it is told to stop.
     """
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.confluent CONFIG.json", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What members of every client share: where their events go, and how they tell of records."""
+"""Shared by members of every client: where their events go, and how they report records."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 CLOSE_MS = 5000
-"""How long a member may take to leave its group."""
+"""Limit for a member to leave its group."""
 
 
 class Writing(Protocol):
-    """Where a member's events go, such as an `EventWriter`."""
+    """Receives a member's events, e.g. an `EventWriter`."""
 
     def write(self, kind: str, **data: Any) -> object:
         """Take one event."""
 
 
 def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Records of one partition, (offset, bytes) each, as runs of contiguous offsets, as ``consume`` events carry them.
+    """Join records of one partition, (offset, bytes) each, into runs of contiguous offsets for ``consume`` events.
 
-    A gap must show, or a lost record would hide in it.
+    A gap ends a run, so that a lost record shows.
     """
     found: list[dict[str, Any]] = []
     for offset, size in read:

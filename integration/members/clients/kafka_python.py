@@ -2,19 +2,19 @@
 
 Run by ``python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json``.
 
-Each event is in the file before the member acts on it, so a killed member leaves a true history, up to a torn last
-line. What the member owns is taken from the arguments of its callbacks: kafka-python's ``assignment()`` has lost the
-partitions already when it calls ``on_partitions_revoked`` (Java's still has them). Its ``close`` calls
+Each event is in the file before the member acts on it, so the history of a killed member is true, except for a torn
+last line. Owned partitions come from the arguments of callbacks: kafka-python's ``assignment()`` has already lost the
+partitions when it calls ``on_partitions_revoked`` (Java's still has them). Its ``close`` calls
 ``on_partitions_revoked`` or ``on_partitions_lost``.
 
-One thread polls, half a minute at a time, and never pauses between polls while a join is in flight: kafka-python 3.0.12
-throws away a join that completes between two polls, and sends another or even forgets that it has to
+One thread polls for half a minute at a time and never pauses between polls during a join: kafka-python 3.0.12 discards
+a join that completes between two polls, then sends another or even forgets to
 (`kafka_assignors.kafka_python.consumer.keep_rejoining`).
 
-The process ends when its standard input closes: the harness holds the other end, so no member outlives it. What it may
-be told there, see `control`.
+The process ends when its standard input closes. The harness holds the other end, so no member outlives it. `control`
+lists the commands on that input.
 
-Exit codes: 0 after SIGTERM, 1 after an error (told by its ``error`` event), 2 when the configuration can't be read.
+Exit codes: 0 after SIGTERM, 1 after an error (reported by its ``error`` event), 2 if the configuration can't be read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _RECHECK_S = 0.02
 
 
 class Stop(BaseException):
-    """Leaves a poll; BaseException so that no handler of the client swallows it."""
+    """Leaves a poll. It is a BaseException, so no handler of the client swallows it."""
 
 
 class _Listener(ConsumerRebalanceListener):
@@ -71,29 +71,29 @@ class _Listener(ConsumerRebalanceListener):
 
 
 class Member:
-    """A consumer that tells what happens to it.
+    """A consumer that reports what happens to it.
 
     Args:
-        config: What to do.
-        writer: Where events go; not closed here.
-        control: What it is told while it runs.
+        config: Its configuration.
+        writer: Receives the events; not closed here.
+        control: Commands from the harness.
 
     Raises:
-        UnknownName: An assignor that nobody has.
+        UnknownName: An assignor is unknown.
     """
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
         self._config, self._writer, self._control = config, writer, control
         self._generation, self._member_id = -1, ""
-        self._stop_by: float | None = None  # monotonic seconds, once SIGTERM has come
+        self._stop_by: float | None = None  # monotonic seconds, set by SIGTERM
         self._polling = False
         self._consumer: Any = None
-        self._lock = threading.Lock()  # the client calls back on a thread of its own
+        self._lock = threading.Lock()  # the client calls back on its own thread
         given = dict(config.consumer)
         self._poll_ms = given.pop("app_poll_ms", POLL_MS)
         self._commit_s = given.pop("app_commit_ms", 0) / 1000
         self._consumer_settings = given
-        self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, and not committed yet
+        self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, not committed yet
         self._committed_s = 0.0
         self._assignors = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
 
@@ -101,7 +101,7 @@ class Member:
         """Consume until SIGTERM, then leave the group.
 
         Raises:
-            KafkaError: What the client couldn't recover from.
+            KafkaError: The client couldn't recover from it.
         """
         config = self._config
         self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
@@ -110,7 +110,7 @@ class Member:
         self._consumer = KafkaConsumer(**self._consumer_config())
         forbid_topic_creation(self._consumer)
         for assignor in self._assignors:
-            # Ours claim what the consumer holds; without it, what was last assigned, which may be lost by then.
+            # With the consumer, our assignors claim its partitions, else the last assignment, which may be lost.
             if hasattr(assignor, "attach"):
                 assignor.attach(self._consumer)
         if config.guarded:
@@ -128,23 +128,23 @@ class Member:
     def write(self, kind: str, **data: Any) -> None:
         """Write an event under this member's id."""
         if self._consumer is not None:
-            # Empty after the membership is lost: the events of that loss still belong to the old id.
+            # The id is empty after the membership is lost, but the events of that loss belong to the old id.
             self._member_id = self._consumer.group_metadata().member_id or self._member_id
         with self._lock:
             self._writer.write(kind, member_id=self._member_id or None, **data)
 
     def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """Write the two events of a rebalance callback; this member does nothing in between."""
+        """Write the two events of a rebalance callback. The member does nothing between them."""
         for edge in ("begin", "end"):
             self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
 
     def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """The client has taken over the assignment of a generation, before any callback tells what changed."""
+        """The client has adopted the assignment of a generation. Callbacks that report changes come later."""
         self._generation = generation
         self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
 
     def joined_generation(self) -> int:
-        """The generation this member is joining, as the coordinator numbered it."""
+        """The generation that this member is joining, as the coordinator numbered it."""
         return int(self._consumer.group_metadata().generation_id)
 
     def assigning(self) -> None:
@@ -152,7 +152,7 @@ class Member:
         keep_rejoining(coordinator_of(self._consumer))
 
     def in_assign(self) -> None:
-        """This member is in the middle of assigning, where it may be told to stand still."""
+        """The member is assigning. If the harness told it to, it stalls here."""
         if self._control.stalls_assign:
             self._stand_still("assign_stall", self._control.wait_to_assign)
 
@@ -203,18 +203,18 @@ class Member:
         named = {"fault": fault, "target": self._config.member}
         self.write("fault_begin", **named)
         while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
-            pass  # told to go on, or to end
+            pass  # until told to continue or to end
         self._control.go()
         self.write("fault_end", **named)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records, topic-partition -> records, and commit behind them, or with the next that are due."""
+        """Report records per topic-partition, then commit them or leave them for the next due commit."""
         self.consumed(polled)
         self._due |= {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
         self.commit_due()
 
     def commit_due(self) -> None:
-        """Commit what was consumed; with ``app_commit_ms`` every so often, and again what was refused."""
+        """Commit consumed records. With ``app_commit_ms``, commit only that often and repeat refused commits."""
         again = self._commit_s > 0
         held = self._consumer.assignment() if again else set(self._due)
         offsets = {tp: offset for tp, offset in self._due.items() if tp in held}
@@ -226,7 +226,7 @@ class Member:
         try:
             self._consumer.commit(offsets, timeout_ms=self._config.session_timeout_ms)
         except KafkaError as error:
-            # Not fatal: the generation is over, or the broker slow. The next owner reads these records again.
+            # Not fatal: the generation is over, or the broker is slow. The next owner reads these records again.
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
             if again:
                 self._due = offsets
@@ -234,7 +234,7 @@ class Member:
             self.write("commit_ok", offsets=rows)
 
     def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records."""
+        """Report records."""
         read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
         self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
 
@@ -245,13 +245,13 @@ class Member:
         signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
 
     def _may_stop(self) -> bool:
-        # Closing while a join is in flight would leave a ghost in the group until its session ends, so a pending join
-        # is polled to its end first, for a bounded time. Private, as the client's public state doesn't tell that it is
-        # about to rejoin; read without its lock, which the interrupted thread may hold.
+        # Closing during a join would leave a ghost in the group until its session ends, so we first poll a pending
+        # join to its end, within a limit. We read private state, because the client's public state doesn't show a
+        # coming rejoin; we read it without its lock, which the interrupted thread may hold.
         if self._stop_by is None:
             return False
         coordinator = self._consumer._coordinator
-        # A leader that is stuck in a join shows the new generation and its old partitions; only the state tells.
+        # A leader stuck in a join shows the new generation and its old partitions; only the state reveals it.
         settled = coordinator.state == MemberState.STABLE and not coordinator.need_rejoin()
         return settled or time.monotonic() > self._stop_by
 
@@ -278,11 +278,11 @@ def _message(error: Exception, config: MemberConfig) -> str:
 
 
 def main(argv: Sequence[str], make: type[Member] = Member) -> int:
-    """Run one member; see the module for the exit codes.
+    """Run one member. The module lists the exit codes.
 
     Args:
         argv: The path of its configuration.
-        make: What it is.
+        make: Class of the member.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:

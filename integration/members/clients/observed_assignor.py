@@ -1,4 +1,4 @@
-"""Listens at an assignor and a partitioner without changing what they do."""
+"""Observes an assignor without changing its behaviour."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from kafka_assignors.kafka_python.leader import leader_racks, partition_counts, 
 
 
 class Listening(Protocol):
-    """Whom an `ObservedAssignor` tells."""
+    """Receives the calls of an `ObservedAssignor`."""
 
     def write(self, kind: str, **data: Any) -> None:
         """Write an event."""
 
     def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """The assignment of a generation was taken over."""
+        """The assignment of a generation was adopted."""
 
     def joined_generation(self) -> int:
         """The generation that is being assigned."""
 
     def assigning(self) -> None:
-        """The leader is about to assign, in the middle of a join."""
+        """The leader is about to assign, during a join."""
 
     def in_assign(self) -> None:
-        """The leader assigns; what this takes, its assign takes."""
+        """The leader is assigning. The time spent here counts as the assignor's."""
 
 
 class ObservedAssignor(AbstractPartitionAssignor):
-    """Any kafka-python assignor, with its calls told to a listener.
+    """Any kafka-python assignor, with its calls reported to a listener.
 
-    kafka-python calls no rebalance callback when nothing changes, so `on_assignment` is the only sign of each
-    generation.
+    kafka-python calls no rebalance callback if nothing changes, so only `on_assignment` shows every generation.
     """
 
     def __init__(self, inner: Any, listener: Listening) -> None:
@@ -43,23 +42,23 @@ class ObservedAssignor(AbstractPartitionAssignor):
 
     @property
     def name(self) -> str:
-        """The inner assignor's name: what members vote for."""
+        """The inner assignor's name, for which members vote."""
         return str(self._inner.name)
 
     def __getattr__(self, attribute: str) -> Any:
-        # What the interface doesn't know (an attach hook, say) is the inner assignor's affair.
+        # Attributes outside the interface (e.g. an attach hook) belong to the inner assignor.
         return getattr(self._inner, attribute)
 
     def supported_protocols(self) -> Any:
-        """As the inner assignor says."""
+        """As the inner assignor."""
         return self._inner.supported_protocols()
 
     def metadata(self, topics: Any) -> Any:
-        """As the inner assignor says."""
+        """As the inner assignor."""
         return self._inner.metadata(topics)
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> Any:
-        """As the inner assignor does; told before and after, with the leader's view of the subscribed topics."""
+        """Assign like the inner assignor. Report begin and end, with the leader's view of the subscribed topics."""
         generation = self._listener.joined_generation()
         self._listener.assigning()
         topics = partition_counts(cluster, {topic for member in members for topic in member.metadata.topics})
@@ -86,6 +85,6 @@ class ObservedAssignor(AbstractPartitionAssignor):
         return assignment
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        """As the inner assignor does; told before, so that a crash in it is seen in its place."""
+        """Report the assignment, then pass it to the inner assignor, so that a crash there comes after its report."""
         self._listener.adopted(generation, self.name, assignment.partitions())
         self._inner.on_assignment(assignment, generation)

@@ -1,14 +1,14 @@
-"""Members that consume, transform and produce exactly once: each batch is a transaction with its outputs and offsets.
+"""Members that consume, transform and produce exactly once: a batch's outputs and offsets are one transaction.
 
-An output has its input's key and value, by which law X1 knows it, and a header, `AUTHOR`, by which X2 does. Of each
-client there is one; all take these settings beside their client's own:
+An output has the key and value of its input, by which law X1 identifies it, and a header, `AUTHOR`, for law X2. There
+is one such member per client. All of them take this setting beside their client's own:
 
 ===============  =====================================================================================================
 ``app_work_ms``  how long a member works on a batch, between its outputs and its commit (default 0)
 ===============  =====================================================================================================
 
-The membership that fences a zombie (KIP-447) is that of the moment when the records were returned: a client that finds
-out meanwhile that it was evicted forgets its generation, and a broker fences nobody who names none.
+The membership that fences a zombie (KIP-447) is read when the records are returned. A client that learns of its
+eviction forgets its generation, and a broker doesn't fence a member without one.
 """
 
 from __future__ import annotations

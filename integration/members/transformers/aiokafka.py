@@ -1,7 +1,7 @@
 """aiokafka's transforming member. Takes the path of its configuration, as `members.clients.aiokafka` does.
 
-Its producer sends offsets under a group id alone, without a member or a generation (aiokafka#844), so that no broker
-can fence a member that was evicted: law X2 shows it.
+Its producer sends offsets under a group id alone, without member or generation (aiokafka#844), so a broker can't fence
+an evicted member. Law X2 shows this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TransformingAioMember(AioMember):
     """A consumer whose batches are transactions.
 
     Args:
-        config: What to do, with an output topic.
+        config: Its configuration, with an output topic.
         writer, control: As `AioMember`.
 
     Raises:
@@ -43,7 +43,7 @@ class TransformingAioMember(AioMember):
         self._producer: Any = None
 
     async def run(self) -> None:
-        """As `AioMember`; its producer is there before it joins."""
+        """Run as `AioMember`, with a producer that starts before it joins."""
         self._producer = AIOKafkaProducer(
             **self._config.connection().aiokafka(),
             client_id=self._config.member,
@@ -57,7 +57,7 @@ class TransformingAioMember(AioMember):
             await self._producer.stop()
 
     async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Transform records and commit outputs and offsets together; what is aborted is read again."""
+        """Transform records and commit outputs and offsets together. Records of an aborted batch are read again."""
         self.consumed(polled)
         number = next(self._numbers)
         ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}

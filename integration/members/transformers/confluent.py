@@ -1,7 +1,7 @@
 """librdkafka's transforming member. Takes the path of its configuration, as `members.clients.confluent` does.
 
-Beyond what that prints it tells ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it
-is committed, and ``rewound`` after it was aborted.
+It also prints ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it is committed, and
+``rewound`` after it was aborted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Batches:
         self._membership: Any = None
 
     def add(self, record: Any) -> None:
-        """Tell of a record."""
+        """Report a record."""
         if not self._records:
             self._membership = self._consumer.consumer_group_metadata()
         self._records.append(record)
@@ -42,7 +42,7 @@ class _Batches:
         say("record_data", key=key, value=value, **place)
 
     def finish(self) -> None:
-        """Transform what was polled, and commit outputs and offsets together; what is aborted is read again."""
+        """Transform polled records and commit outputs and offsets together. Aborted records are read again."""
         from confluent_kafka import KafkaException, TopicPartition
 
         if not self._records:
@@ -79,7 +79,7 @@ class _Batches:
         mine = [TopicPartition(tp.topic, tp.partition) for tp in taken if (tp.topic, tp.partition) in held]
         rows = []
         for tp in self._consumer.committed(mine, _TIMEOUT_S):
-            tp.offset = max(tp.offset, 0)  # nothing committed: from the begin, as `auto.offset.reset` says
+            tp.offset = max(tp.offset, 0)  # without a commit, restart at the beginning like `auto.offset.reset`
             self._consumer.seek(tp)
             rows.append({"topic": tp.topic, "partition": tp.partition, "offset": tp.offset})
         say("rewound", offsets=rows)
@@ -89,7 +89,7 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     """Transform until told to stop, then leave the group.
 
     Raises:
-        KafkaException: What the client couldn't recover from.
+        KafkaException: The client couldn't recover from it.
     """
     from confluent_kafka import Consumer, Producer
 

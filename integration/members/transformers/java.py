@@ -1,4 +1,4 @@
-"""Java's: `Transformer.java`, compiled once per machine by the JDK's own compiler."""
+"""Java's transforming member: `Transformer.java`, compiled once per machine by the JDK's own compiler."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BYTES = "org.apache.kafka.common.serialization.ByteArray"
 
 
 def arguments(config: MemberConfig, strategies: str, properties: Path, version: str) -> list[str]:
-    """What follows the JVM's flags: class path, class, settings; writes `properties`.
+    """Command-line arguments after the JVM's flags: class path, class, settings. Writes `properties`.
 
     Args:
-        config: What it shall do, with an output topic.
+        config: Its configuration, with an output topic.
         strategies: Java's names of its assignors.
         properties: A file to write.
-        version: Of the pinned jars.
+        version: Version of the pinned jars.
 
     Raises:
         JavaNotFound: There is no Java, or it has no compiler.
@@ -96,7 +96,7 @@ def _of_producer(config: MemberConfig) -> dict[str, Any]:
 
 
 def _compiled(version: str) -> Path:
-    """The folder with its classes, made when it isn't there."""
+    """The folder with the compiled classes, made if missing."""
     stamp = hashlib.sha256(_SOURCE.read_bytes() + version.encode()).hexdigest()[:16]
     folder = cache_folder() / f"transformer-{stamp}"
     if folder.exists():
@@ -118,5 +118,5 @@ def _compiled(version: str) -> Path:
         except OSError:
             if not folder.exists():  # another process was faster
                 raise
-        Path(made).mkdir(exist_ok=True)  # which the temporary folder removes
+        Path(made).mkdir(exist_ok=True)  # the temporary folder's cleanup expects it
     return folder

@@ -46,7 +46,7 @@ class TransformingMember(Member):
     """A consumer whose batches are transactions.
 
     Args:
-        config: What to do, with an output topic.
+        config: Its configuration, with an output topic.
         writer, control: As `Member`.
 
     Raises:
