@@ -37,9 +37,7 @@ class Columns:
     ) -> None:
         self.names, self.topic, self.count, self.ids, self.runs = names, topic, count, ids, runs
         self.strange: list[int] = [0] * (len(runs) - 1) if strange is None else strange.tolist()
-        self.bounds = np.concatenate([[0], np.cumsum(count)])[
-            runs
-        ]  # int[N + 1], where each member's ids begin, then the end
+        self.bounds = np.concatenate([[0], np.cumsum(count)])[runs]  # int[N + 1], where each member's ids begin
         self.sizes: list[int] = np.diff(self.bounds).tolist()  # number of ids per member
 
 

@@ -1,1 +1,1 @@
-"""Java's own answers, for ``parity="java"``."""
+"""The exact assignments of Kafka's Java client, for ``parity="java"``."""

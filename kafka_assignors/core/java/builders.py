@@ -1,4 +1,4 @@
-"""Java's two ways to build a sticky assignment, step for step: all subscribe alike, or they do not.
+"""Java's two builders of a sticky assignment, step for step: for equal and for unequal subscriptions.
 
 Source: ``ConstrainedAssignmentBuilder`` and ``GeneralAssignmentBuilder`` in ``AbstractStickyAssignor`` of apache/kafka
 4.3.0; see `javasticky`.
@@ -14,23 +14,23 @@ from ..group import Group, Member, TopicPartition
 from ..group.order import HashedSet, utf16
 
 Lists = dict[str, list[TopicPartition]]
-"""Member id -> what it has, in Java's order."""
+"""Member id -> its partitions, in Java's order."""
 
 MAX_STEPS = 1_000_000
-"""Partitions looked at in all passes of the local search; beyond, Java would keep a group waiting for minutes too."""
+"""Maximum partitions examined in all passes of the local search; beyond it, Java would take minutes too."""
 
 
 class NoAnswer(Exception):
-    """Java throws on this group, or comes to no end."""
+    """Java throws on this group, or does not terminate."""
 
 
 class Racks:
-    """Who is near what; `of_member` is empty when racks can make no difference."""
+    """Rack locality of members and partitions; `of_member` is empty if racks make no difference."""
 
     def __init__(self, group: Group, members: Mapping[str, Member], topics: Mapping[str, int]) -> None:
         self.of_member = {m.member_id: m.rack for m in members.values() if m.rack}
         self.of_partition: dict[TopicPartition, frozenset[str]] = {}
-        self.near: dict[TopicPartition, int] = {}  # how many members share a rack with it
+        self.near: dict[TopicPartition, int] = {}  # number of members that share a rack with it
         if not self.of_member:
             return
         crew = Counter(self.of_member.values())
@@ -49,7 +49,7 @@ class Racks:
         return rack is not None and rack not in self.of_partition.get(partition, ())
 
     def next_near(self, partition: TopicPartition, members: Sequence[str], first: int) -> int:
-        """Index of the next member, in a circle from `first`, on a rack of the partition; -1: none."""
+        """Index of the next member, in a circle from `first`, on a rack of the partition; -1 if none."""
         on = self.of_partition.get(partition, frozenset())
         for i in range(len(members)):
             index = (first + i) % len(members)
@@ -59,14 +59,14 @@ class Racks:
 
 
 class Constrained:
-    """All subscribe alike: everybody keeps up to a quota, the rest goes round."""
+    """Equal subscriptions: members keep partitions up to a quota, the rest is dealt in turn."""
 
     def __init__(self, topics: Mapping[str, int], racks: Racks, owned: Lists, doubled: set[TopicPartition]) -> None:
         self.topics, self.racks, self.owned, self.doubled = topics, racks, owned, doubled
         total = sum(topics.values())
         self.low, self.over_wanted = divmod(total, len(owned))
         self.high = self.low + (self.over_wanted > 0)
-        self.over = 0  # members that have more than the low quota
+        self.over = 0  # members above the low quota
         self.lists: Lists = {member_id: [] for member_id in owned}
         self.under: list[str] = []
         self.exact: list[str] = []
@@ -74,7 +74,7 @@ class Constrained:
         self.transferred: dict[TopicPartition, str] = {}
 
     def build(self) -> tuple[Lists, dict[TopicPartition, str]]:
-        """The assignment; and what moves between claimants, with who gets it."""
+        """The assignment; and the partitions that move between claimants, with their receivers."""
         self.keep()
         taken = sorted((tp for given in self.lists.values() for tp in given), key=_by_name)
         everything = [TopicPartition(t, p) for t in sorted(self.topics, key=utf16) for p in range(self.topics[t])]
@@ -92,7 +92,7 @@ class Constrained:
         return self.lists, self.transferred
 
     def keep(self) -> None:
-        """Members keep what is near, up to their quota."""
+        """Let members keep partitions on a near rack, up to their quota."""
         for member_id, claims in self.owned.items():
             mine = [tp for tp in claims if not self.racks.foreign(member_id, tp)]
             mine.sort(key=lambda tp: (tp.partition, utf16(tp.topic)))
@@ -112,14 +112,14 @@ class Constrained:
             self.lists[member_id] += mine[:quota]
 
     def give(self, partition: TopicPartition, member_id: str) -> int:
-        """Add a partition to a member's; how many it has then."""
+        """Add a partition to a member; return its new count."""
         self.lists[member_id].append(partition)
         if partition in self.doubled or self.claimant.get(partition, member_id) != member_id:
             self.transferred[partition] = member_id
         return len(self.lists[member_id])
 
     def deal_near(self, left: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Give partitions to members on a near rack that are below their quota; what is left."""
+        """Give partitions to members on a near rack that are below their quota; return the rest."""
         turn, rest = 0, []
         for partition in left:
             index = self.racks.next_near(partition, self.under, turn)
@@ -145,7 +145,7 @@ class Constrained:
         return rest
 
     def deal(self, left: Iterable[TopicPartition]) -> None:
-        """Give partitions round the members that are below their quota."""
+        """Deal partitions in turn to members below their quota."""
         turn = 0
         for partition in left:
             if self.under:
@@ -166,11 +166,13 @@ class Constrained:
 
 
 class General:
-    """Subscriptions differ: keep what is valid, give the rest to the least loaded, then a local search."""
+    """Unequal subscriptions: keep valid claims, give the rest to the least loaded, then search locally."""
 
     def __init__(self, topics: Mapping[str, int], racks: Racks, owned: Lists, members: Mapping[str, Member]) -> None:
         self.topics, self.racks, self.members = topics, racks, members
-        self.lists = {member_id: dict.fromkeys(given) for member_id, given in owned.items()}  # out of their middle too
+        self.lists = {
+            member_id: dict.fromkeys(given) for member_id, given in owned.items()
+        }  # to remove from the middle
         self.count: dict[str, Counter[str]] = {}  # member -> topic -> partitions
         self.readers = {t: [m.member_id for m in members.values() if t in m.topics] for t in topics}
         self.owner = {tp: member_id for member_id, given in owned.items() for tp in given}
@@ -207,7 +209,7 @@ class General:
         return {m: [*given] for m, given in {**self.lists, **fixed}.items()}
 
     def earlier(self) -> dict[TopicPartition, tuple[int, str]]:
-        """Claims of generations before the newest: generation and member."""
+        """Claims of generations before the newest: partition -> (generation, member)."""
         newest = max(m.generation for m in self.members.values())
         found: dict[TopicPartition, tuple[int, str]] = {}
         for member_id, member in self.members.items():
@@ -218,7 +220,7 @@ class General:
         return found
 
     def keep(self) -> list[TopicPartition]:
-        """Drop what members do not subscribe to or is not near; what they keep."""
+        """Drop claims of unsubscribed topics or without a near rack; return the kept ones."""
         kept: list[TopicPartition] = []
         for member_id, given in self.lists.items():
             stay = [
@@ -232,11 +234,11 @@ class General:
         return kept
 
     def place(self, member_id: str) -> tuple[int, bytes, str]:
-        """The member's place in the queue."""
+        """The member's sort key in the queue."""
         return len(self.lists[member_id]), utf16(member_id), member_id
 
     def take(self, partition: TopicPartition, *, near: bool) -> bool:
-        """Whether the first in the queue that may have the partition, on a near rack if so asked, took it."""
+        """Give the partition to the first eligible member, if `near` on a near rack; return whether one took it."""
         for i, (_, _, member_id) in enumerate(self.queue):
             if partition.topic in self.members[member_id].topics and not (
                 near and self.racks.foreign(member_id, partition)
@@ -250,12 +252,12 @@ class General:
         return False
 
     def can_change(self, member_id: str) -> bool:
-        """Whether the member could have something else than it has."""
+        """Whether the member could gain or lose a partition."""
         given = self.lists[member_id]
         return len(given) < self.most[member_id] or any(len(self.readers[tp.topic]) > 1 for tp in given)
 
     def balanced(self) -> bool:
-        """Nobody could take a partition from one who has two more."""
+        """Whether no member could take a partition from one that has at least two more."""
         if not self.queue or self.queue[0][0] >= self.queue[-1][0] - 1:
             return True
         highest: dict[str, int] = {}
@@ -269,7 +271,7 @@ class General:
         )
 
     def search(self, partitions: Sequence[TopicPartition], earlier: Mapping[TopicPartition, tuple[int, str]]) -> bool:
-        """Move partitions until loads are balanced or nothing improves; whether any moved."""
+        """Move partitions until loads are balanced or nothing improves; return whether any moved."""
         moved, seen = False, set()
         balanced = self.balanced()
         while True:
@@ -292,20 +294,20 @@ class General:
             seen.add(state)
 
     def improve(self, partition: TopicPartition, earlier: Mapping[TopicPartition, tuple[int, str]]) -> bool:
-        """Whether moving the partition was an improvement, and is done."""
+        """Move the partition if that is an improvement; return whether it moved."""
         owner = self.owner[partition]
         load = len(self.lists[owner])
         if partition in earlier and load > len(self.lists[earlier[partition][1]]) + 1:
             self.move(partition, earlier[partition][1])
             return True
-        # Java looks for a taker on a near rack first, then moves the partition to the least loaded all the same.
+        # Java looks for a receiver on a near rack first, but then moves the partition to the least loaded one anyway.
         if any(load > len(self.lists[other]) + 1 for other in self.readers[partition.topic]):
             self.move(partition, next(m for _, _, m in self.queue if partition.topic in self.members[m].topics))
             return True
         return False
 
     def move(self, partition: TopicPartition, new: str) -> None:
-        """Move the partition, or one of its topic whose way back this is."""
+        """Move the partition, or another one of its topic that this move returns to its old member."""
         partition = self.movements.instead_of(partition, self.owner[partition], new)
         old = self.owner[partition]
         for member_id in {old, new}:
@@ -321,7 +323,7 @@ class General:
 
 
 class _Movements:
-    """What moved from whom to whom: instead of one more move there and back, the one that moved goes back."""
+    """Moves by old and new member: instead of a second move in reverse, the partition that moved first goes back."""
 
     def __init__(self) -> None:
         self.pair: dict[TopicPartition, tuple[str, str]] = {}
@@ -351,7 +353,7 @@ def _by_name(partition: TopicPartition) -> tuple[bytes, int]:
 
 
 def _without(everything: Sequence[TopicPartition], taken: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Both in the same order. As Java: a taken partition that does not exist hides the taken ones behind it."""
+    """Difference of lists in the same order. As in Java, a nonexistent taken partition hides those after it."""
     left: list[TopicPartition] = []
     i = 0
     for partition in everything:

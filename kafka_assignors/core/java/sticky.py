@@ -1,14 +1,15 @@
-"""What Java's own sticky assignors answer, hash order and all, for groups that must agree with a Java leader.
+"""The answers of Java's sticky assignors, including hash order, for groups that must agree with a Java leader.
 
-Java's answer is at best as good as `sticky.assign`'s and often worse: less balanced or with more moves where
-subscriptions differ, and depending on the order in which Java's hash maps list the members. It is an option for those
-who compare, or who migrate and want no surprise. Where Java throws or never ends, there is no answer.
+Java's answer is at best as good as that of `sticky.assign`. With unequal subscriptions it is often less balanced or has
+more moves, and it depends on the order in which Java's hash maps list the members. It is an option for comparisons and
+for migrations without surprises. If Java throws or does not terminate, there is no answer.
 
-What members sent is read as everywhere else in this package, which is as Java reads it but for what Java's own members
-never send: user data that Java cannot read and we can (kafka-python's own), or that are cut off in the generation;
-generations below -1; a subscription that names a topic twice, which Java takes for another one.
+Members' bytes are decoded as elsewhere in this package. This matches Java except for bytes that Java's own members
+never
+send: user data that Java cannot decode and we can (kafka-python's own, or truncated in the generation); generations
+below -1; a subscription that names a topic twice, which Java treats as a different subscription.
 
-What members claim is read here; `javabuilders` places it.
+This module resolves claims; `builders` places partitions.
 
 Source: ``AbstractStickyAssignor``, ``StickyAssignor``, ``CooperativeStickyAssignor`` of apache/kafka 4.3.0.
 """
@@ -26,24 +27,24 @@ __all__ = ["MAX_STEPS", "NoAnswer", "assign"]
 
 
 def assign(group: Group, *, cooperative: bool, sent: Mapping[str, int] | None = None) -> Assignment:
-    """Java's assignment.
+    """Compute Java's assignment.
 
     Args:
-        group: Members in the order of the JoinGroup response: where hash codes collide it counts.
-        cooperative: Withhold what moves, as ``CooperativeStickyAssignor`` does.
-        sent: member id -> generation in its subscription, where that is not the one of its claims: Java compares one
+        group: Members in the order of the JoinGroup response, which matters if hash codes collide.
+        cooperative: Withhold partitions that move, as ``CooperativeStickyAssignor`` does.
+        sent: member id -> generation in its subscription, if it differs from that of its claims: Java compares one
             member's generation from its user data with the other's from its subscription.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Not always sound: where members claim
-        what does not exist, Java may assign it.
+        member id -> topic -> ascending partition ids; every member has an entry. Not always valid: Java may assign
+        nonexistent partitions that members claim.
 
     Raises:
-        NoAnswer: Java throws, or moves partitions in a circle for ever; or a member claims more than twice as much as
-            there is, which would take too long here.
+        NoAnswer: Java throws, or moves partitions in an endless cycle; or a member claims more than twice the existing
+            partitions, which would take too long here.
 
-    Cost: O(P log P + P * M) when all subscribe alike; else as many passes over the partitions as Java makes, bounded by
-    `MAX_STEPS`. Any order of members gives the same answer unless hash codes collide.
+    Cost: O(P log P + P * M) with equal subscriptions; otherwise as many passes over the partitions as Java makes,
+    bounded by `MAX_STEPS`. The order of members matters only if hash codes collide.
     """
     most = 1000 + 2 * sum(max(count, 0) for count in group.partitions.values())
     for member in group.members:
@@ -82,9 +83,9 @@ def _decide(group: Group, sent: Mapping[str, int], cooperative: bool) -> Lists:
 def _claims(
     members: Mapping[str, Member], topics: Mapping[str, int], sent: Mapping[str, int]
 ) -> tuple[bool, Lists, set[TopicPartition]]:
-    """Whether all subscribe alike; whose claims are believed; what two members claim with the same generation."""
+    """Whether all subscribe alike; the winning claims; partitions that two members claim with the same generation."""
     equal, subscribed = True, frozenset[str]()
-    owned: dict[str, dict[TopicPartition, None]] = {}  # dicts, as claims come out of the middle
+    owned: dict[str, dict[TopicPartition, None]] = {}  # dicts, for removal from the middle
     doubled: set[TopicPartition] = set()
     claimant: dict[TopicPartition, str] = {}
     for member_id, member in members.items():
@@ -101,7 +102,8 @@ def _claims(
             if theirs is not None and member.generation < theirs:
                 continue
             same = theirs == member.generation
-            # Java adds it to the list first and then takes it from its other claimant, even from the member itself.
+            # Java appends it to the list first, then removes it from its other claimant, even if that is the member
+            # itself.
             gets = not same and (other != member_id or partition in owned[member_id])
             if other is not None:
                 owned[other].pop(partition, None)
@@ -114,7 +116,7 @@ def _claims(
 
 
 def _moving(members: Mapping[str, Member], lists: Lists) -> dict[TopicPartition, str]:
-    """What a member gets and another one must revoke first."""
+    """Partitions that a member receives and another one must revoke first."""
     held = {member_id: set(members[member_id].owned) for member_id in lists}
     added = {tp: member_id for member_id, given in lists.items() for tp in given if tp not in held[member_id]}
     revoked = set[TopicPartition]().union(*(held[member_id].difference(given) for member_id, given in lists.items()))

@@ -1,1 +1,1 @@
-"""Strategies without history: one file per strategy."""
+"""Strategies that ignore previous assignments: one file per strategy."""

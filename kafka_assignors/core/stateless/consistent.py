@@ -1,4 +1,4 @@
-"""Consistent hashing with bounded loads: placement without history, and yet no member with much more than its share."""
+"""Consistent hashing with bounded loads: placement without history, in which no member far exceeds its share."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ VIRTUAL_NODES = 160
 
 
 def settings(epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES, hash: str = "md5") -> dict[str, Any]:
-    """The options of `assign`, checked.
+    """Validate the options of `assign`.
 
     Raises:
-        ConfigError: One that `assign` cannot work with.
+        ConfigError: `assign` does not accept an option.
     """
     if epsilon is not None:
         if not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
@@ -42,29 +42,27 @@ def assign(
     virtual_nodes: int = VIRTUAL_NODES,
     hash: str = "md5",
 ) -> Assignment:
-    """Give each partition to the first member clockwise from its hash that has room.
+    """Assign each partition to the first member clockwise from its hash that has room.
 
-    Members have the points ``hash("identity-j")`` for j below `virtual_nodes`, identity being the instance id of a
-    static member and the member id of another; a partition is at ``hash("topic-partition")``. Topics with the same k
-    subscribers share one cap on their n partitions together; each such set of topics is placed by itself, so other
-    topics change nothing in it. A member keeps the first partitions in the order of their hashes, up to the cap; the
-    others go on to the next member that is not full, round by round.
+    A member has the points ``hash("identity-j")`` for j below `virtual_nodes`; its identity is the instance id if it is
+    static, else the member id. A partition is at ``hash("topic-partition")``. Topics with the same k subscribers share
+    one cap on their n partitions; each such set of topics is placed independently of other topics. A member keeps the
+    first partitions in hash order up to the cap; the others go to the next member that is not full, round by round.
 
     Args:
-        group: Members in any order; claims and racks play no part, so the same members give the same placement
-            whatever happened before.
-        epsilon: How much more than the mean n/k a member may have: at most ``max(ceil(n/k), floor((1 + epsilon) *
-            n/k))``, so never more than ``ceil((1 + epsilon) * n/k)``, and max/mean is at most 1 + epsilon wherever
-            whole partitions allow that. A small one balances better, a large one moves less when members come or go. 0
-            is round robin's balance. None: no cap; then only the partitions of a member that leaves move, and only to
-            a member that comes.
+        group: Members in any order. Claims and racks are ignored, so the same members always get the same placement.
+        epsilon: How far a member may exceed the mean n/k: at most ``max(ceil(n/k), floor((1 + epsilon) * n/k))``, so
+            never more than ``ceil((1 + epsilon) * n/k)``, and max/mean is at most 1 + epsilon wherever whole partitions
+            permit that. A small value balances better, a large one moves less when members come or go. 0 gives the
+            balance of round robin. None: no cap; then only the partitions of a leaving member move, and only to a new
+            member.
         virtual_nodes: Points per member.
         hash: One of `ring.HASHES`.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
-    Cost: O((P + M * virtual_nodes) log) time: hashing and one sort; what does not fit is a small part, tried again.
+    Cost: O((P + M * virtual_nodes) log) time: hashing and one sort; the few partitions that do not fit are retried.
     Source: Mirrokni, Thorup, Zadimoghaddam 2016, "Consistent Hashing with Bounded Loads" (arXiv 1608.01350).
 
     >>> from kafka_assignors.core.group import Member
@@ -83,11 +81,11 @@ def owners(
     virtual_nodes: int = VIRTUAL_NODES,
     hash: str = "md5",
 ) -> Ints:
-    """int[P], as `assign` decides."""
+    """`assign` as an array: int[P]."""
     order, readers = indexed.readers(by_identity)
     hashed = HASHES[hash]
     ring = Ring.of([hashed(numbered(f"{identity(indexed.members[m])}-", range(virtual_nodes))) for m in order.tolist()])
-    topics: dict[bytes, list[int]] = {}  # those with the same subscribers
+    topics: dict[bytes, list[int]] = {}  # topics by subscribers
     for t, reading in enumerate(readers):
         if len(reading):
             topics.setdefault(reading.tobytes(), []).append(t)
@@ -105,13 +103,13 @@ def owners(
 
 
 def most(partitions: int, members: int, epsilon: float) -> int:
-    """The cap of `assign`. Exact: the epsilon meant is the decimal one that its shortest form shows."""
+    """The cap of `assign`. Exact: epsilon is taken as the decimal number of its shortest form."""
     mean = Fraction(partitions, members)
     return max(ceil(mean), floor((1 + Fraction(str(epsilon))) * mean))
 
 
 def _filled(ring: Ring, hashes: Hashes, members: int, cap: int) -> Ints:
-    """int[n], the member of each; `cap` times the ring's members is at least n."""
+    """int[n], the member of each hash; `cap` times the ring's members is at least n."""
     owner = np.full(len(hashes), UNASSIGNED)
     room = np.full(members, cap)
     waiting = np.argsort(hashes, kind="stable")
@@ -119,10 +117,10 @@ def _filled(ring: Ring, hashes: Hashes, members: int, cap: int) -> Ints:
         wanted = ring.owners(hashes[waiting])
         by_member = np.argsort(wanted, kind="stable")  # within a member still by hash
         wanted = wanted[by_member]
-        before = np.arange(len(wanted)) - np.searchsorted(wanted, wanted)  # how many of its member come first
+        before = np.arange(len(wanted)) - np.searchsorted(wanted, wanted)  # rank within its member
         fits = before < room[wanted]
         owner[waiting[by_member[fits]]] = wanted[fits]
         room -= np.bincount(wanted[fits], minlength=members)
         waiting = waiting[np.sort(by_member[~fits])]
-        ring = ring.among(np.flatnonzero(room))  # at least one member is full now, or nothing waits
+        ring = ring.among(np.flatnonzero(room))  # at least one member is full now, or no partition waits
     return owner

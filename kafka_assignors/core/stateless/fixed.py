@@ -1,4 +1,4 @@
-"""A fixed table, written by people: which member has which partitions. What it does not cover goes to a strategy."""
+"""A fixed, user-written table of the partitions of each member. A fallback strategy places the rest."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Table = Mapping[str, Mapping[str, Sequence[int]]]
 
 
 def check(table: Any) -> Table:
-    """A table as `assign` takes it.
+    """Validate a table for `assign`.
 
     Raises:
-        ConfigError: It is no table, or gives a partition twice; the message says where.
+        ConfigError: It is not a table, or assigns a partition twice; the message says where.
     """
     if not isinstance(table, Mapping):
         raise ConfigError(f"table must map a member's instance id to topics and partitions, not be {table!r}")
@@ -58,15 +58,15 @@ def assign(
     table: Table | None = None,
     fallback: Callable[[Group], Assignment] | None = roundrobin.assign,
 ) -> Assignment:
-    """Give each member the partitions that the table says, and let `fallback` place what is left.
+    """Assign each member the partitions in the table, and let `fallback` place the rest.
 
-    Left are partitions that the table does not have, those of a member that is absent or does not subscribe to their
-    topic. The fallback sees them alone, numbered anew from 0 in each topic, among all members.
+    The rest is the partitions absent from the table, and those of a member that is absent or does not subscribe to
+    their topic. The fallback sees only these, renumbered from 0 in each topic, and all members.
 
     Args:
-        group: Members in any order; claims play no part.
-        table: As `check` accepts it; what it says of partitions that do not exist is ignored. None: empty.
-        fallback: A strategy that looks at no claims. None: partitions that are left are an error.
+        group: Members in any order; claims are ignored.
+        table: As `check` accepts it; nonexistent partitions are ignored. None: empty.
+        fallback: A strategy that ignores claims. None: it is an error if partitions are left.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
@@ -75,8 +75,8 @@ def assign(
         AssignmentError: Partitions are left and there is no fallback; it names them and says why.
 
     Cost: O(P log P + size of the table), and the fallback's. Deterministic.
-    Source: ``AllocateMessageQueueByConfig`` of apache/rocketmq, where each client knows its own list alone, and what no
-    list has is consumed by nobody.
+    Source: ``AllocateMessageQueueByConfig`` of apache/rocketmq. There each client knows only its own list, and nobody
+    consumes a queue that is in no list.
 
     >>> group = Group([Member("m1", {"t"}, "a"), Member("m2", {"t"}, "b")], {"t": 4})
     >>> assign(group, table={"a": {"t": [3]}, "gone": {"t": [0]}})
@@ -113,7 +113,7 @@ def _present(group: Group) -> dict[str, Member]:
 
 
 def _alone(group: Group, left: Mapping[str, Ints]) -> Group:
-    """The group with these partitions alone, numbered anew; without claims, which name the old numbers."""
+    """The group with only these partitions, renumbered; without claims, which use the old numbers."""
     members = [Member(m.member_id, m.topics, m.instance_id, m.rack) for m in group.members]
     racks = {t: [rows[p] if p < len(rows) else () for p in left[t]] for t, rows in group.racks.items() if t in left}
     leaders = {
@@ -138,12 +138,12 @@ def deviations(
     table: Table | None = None,
     fallback: Callable[[Group], Assignment] | None = None,  # noqa: ARG001 (takes what `assign` takes)
 ) -> Iterable[Fact]:
-    """Where the group is not as the table has it."""
+    """Facts about differences between the group and the table."""
     if not table:
         yield Fact("table-empty", "", "the table is empty")
         return
     present = _present(group)
-    listed: dict[str, set[int]] = {}  # topic -> partitions that the table has
+    listed: dict[str, set[int]] = {}  # topic -> partitions in the table
     for name, topics in table.items():
         for topic, partitions in topics.items():
             listed.setdefault(topic, set()).update(partitions)

@@ -1,7 +1,7 @@
-"""MetaQ's two ways to balance a topic (Metamorphosis, RocketMQ's ancestor). Both call a partition "brokerId-partition".
+"""MetaQ's two ways to balance a topic (Metamorphosis, RocketMQ's ancestor). Both name a partition "brokerId-partition".
 
-Kafka's partitions move from broker to broker, so a broker's id is no part of their name: one id, an option, stands in
-its place for all.
+Kafka's partitions move between brokers, so a broker id cannot be part of their name. One id, an option, replaces it for
+all partitions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .per_topic import owners as per_topic
 from .ring import Ring, ketama, numbered
 
 DIGESTS = 40
-"""Of a member, each of which gives four points on the ring."""
+"""Keys per member; each gives four points on the ring."""
 
 
 def settings(broker_id: int = 0) -> Mapping[str, Any]:
-    """The options of `consistent_hash`, checked.
+    """Validate the options of `consistent_hash`.
 
     Raises:
-        ConfigError: `broker_id` is no int from 0.
+        ConfigError: `broker_id` is not a non-negative int.
     """
     if not isinstance(broker_id, int) or isinstance(broker_id, bool) or broker_id < 0:
         raise ConfigError(f"broker_id must be an int from 0, not {broker_id!r}")
@@ -35,16 +35,16 @@ def settings(broker_id: int = 0) -> Mapping[str, Any]:
 
 
 def default(group: Group) -> Assignment:
-    """Split each topic's partitions, sorted as MetaQ sorts them, into ranges for its subscribers by identity.
+    """Split each topic's partitions, in MetaQ's sort order, into ranges for its subscribers by identity.
 
-    MetaQ sorts partitions as strings, "0-0", "0-1", "0-10", "0-2": beyond ten partitions a range is not one of
-    consecutive ids. Of more subscribers than partitions, the last ones by identity get nothing.
+    MetaQ sorts partitions as strings, "0-0", "0-1", "0-10", "0-2": with more than ten partitions, a range has gaps. If
+    there are more subscribers than partitions, the last ones by identity get nothing.
 
     Args:
-        group: Members in any order; claims and racks play no part.
+        group: Members in any order; claims and racks are ignored.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. As many each as with range.
+        member id -> topic -> ascending partition ids; every member has an entry. Counts are as with range.
 
     Cost: O(P log P + T * M). Deterministic.
     Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper``; the rule is
@@ -59,7 +59,7 @@ def default(group: Group) -> Assignment:
 
 
 def default_owners(indexed: Indexed) -> Ints:
-    """int[P], as `default` decides."""
+    """`default` as an array: int[P]."""
     return per_topic(indexed, lambda _: _as_strings)
 
 
@@ -70,20 +70,20 @@ def _as_strings(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
 
 
 def consistent_hash(group: Group, *, broker_id: int = 0) -> Assignment:
-    """Put each topic's subscribers on a ketama ring of 160 points each, and give a partition to the first it meets.
+    """Put each topic's subscribers on a ketama ring of 160 points each; a partition goes to the next point clockwise.
 
-    A member's points are the four little-endian words of the MD5 of "identity-i" for i below 40; a partition is at the
-    first such word of "brokerId-partition". The topic is no part of that, so partition i of every topic with the same
-    subscribers goes to one member, and loads of several topics add up.
+    A member's points are the four little-endian words of the MD5 of "identity-i" for i below 40. A partition is at the
+    first such word of "brokerId-partition". The topic is not hashed, so partition i of every topic with the same
+    subscribers goes to the same member, and the loads of several topics add up.
 
     Args:
-        group: Members in any order; claims and racks play no part.
-        broker_id: What stands for the broker in a partition's name.
+        group: Members in any order; claims and racks are ignored.
+        broker_id: Replaces the broker id in a partition's name.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry. When a member leaves, only its
-        partitions move. The fullest member has about 1.5 times the mean (10 members, 100 partitions): for less, see
-        `consistent.assign`.
+        partitions move. The fullest member has about 1.5 times the mean (10 members, 100 partitions);
+        `consistent.assign` balances better.
 
     Cost: O((P + M) log M + T * M). Deterministic.
     Source: ``ConsisHashStrategy``, ``HashAlgorithm.KETAMA_HASH`` of killme2008/Metamorphosis.
@@ -97,8 +97,8 @@ def consistent_hash(group: Group, *, broker_id: int = 0) -> Assignment:
 
 
 def consistent_hash_owners(indexed: Indexed, *, broker_id: int = 0) -> Ints:
-    """int[P], as `consistent_hash` decides."""
-    # The same for every topic: hashed once.
+    """`consistent_hash` as an array: int[P]."""
+    # Equal for every topic, so hashed once.
     longest = int(np.diff(indexed.first).max(initial=0))
     hashes = ketama(numbered(f"{broker_id}-", range(longest)))[:, 0]
 

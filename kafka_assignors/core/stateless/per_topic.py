@@ -1,4 +1,4 @@
-"""Strategies that look at one topic at a time: its partitions, and the members that subscribe to it, in order."""
+"""Strategies that allocate one topic at a time to its subscribers in order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..group.indexed import UNASSIGNED, Indexed, Ints
 from ..group.order import utf16
 
 Allocate = Callable[[str, Ints, Ints], Ints]
-"""(topic, partition ids, its subscribers) -> per partition the subscriber that gets it. Partition ids ascend; of
-subscribers there is at least one, each its place in the order of members, ascending."""
+"""(topic, ascending partition ids, subscribers) -> the subscriber of each partition. Subscribers are ascending indices
+in the order of members; there is at least one."""
 
 Rule = Callable[[Sequence[Member]], Allocate]
-"""All members in their order -> how each topic is allocated."""
+"""All members in order -> the allocation of each topic."""
 
 
 def identity(member: Member) -> str:
-    """The name of a member that places it: its instance id, which stays when it restarts; without one its member id.
+    """The name that places a member: its instance id, which survives restarts, else its member id.
 
     The coordinator makes a new member id for each start of a dynamic member.
     """
@@ -28,22 +28,22 @@ def identity(member: Member) -> str:
 
 
 def by_identity(member: Member) -> tuple[bytes, bytes]:
-    """Sort key: identity, as Java sorts strings; member id where two should be equal."""
+    """Sort key: identity in Java's string order; ties by member id."""
     return utf16(identity(member)), utf16(member.member_id)
 
 
 def owners(indexed: Indexed, rule: Rule, key: Callable[[Member], Any] = by_identity) -> Ints:
-    """Allocate each topic by itself among its subscribers.
+    """Allocate each topic independently among its subscribers.
 
     Args:
         indexed: The group.
-        rule: How.
-        key: The order of members.
+        rule: Builds the allocation from the members in order.
+        key: Sort key of members.
 
     Returns:
-        int[P], the owner of each position; `UNASSIGNED` where nobody subscribes.
+        int[P], the owner of each position; `UNASSIGNED` if nobody subscribes.
 
-    Cost: O(P + T * M), and what the rule takes.
+    Cost: O(P + T * M), and that of the rule.
     """
     order, readers = indexed.readers(key)
     allocate = rule([indexed.members[m] for m in order.tolist()])
@@ -56,7 +56,7 @@ def owners(indexed: Indexed, rule: Rule, key: Callable[[Member], Any] = by_ident
 
 
 def contiguous(_topic: str, partitions: Ints, subscribers: Ints) -> Ints:
-    """Contiguous ranges in the order of the subscribers, the first ones longer by one; an `Allocate`."""
+    """Contiguous ranges in the order of the subscribers; the first ones are longer by one. An `Allocate`."""
     share, longer = divmod(len(partitions), len(subscribers))
     shares = np.full(len(subscribers), share)
     shares[:longer] += 1

@@ -1,4 +1,4 @@
-"""The range assignor: per topic, contiguous ranges for the members in order; by racks where that can help (KIP-881)."""
+"""The range assignor: per topic, contiguous ranges for the members in order; rack-aware if racks help (KIP-881)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Racks = Sequence[frozenset[str]]
 
 
 def assign(group: Group) -> Assignment:
-    """Split each topic's partitions into contiguous ranges, one per subscriber in order, the first ones longer.
+    """Split each topic's partitions into contiguous ranges, one per subscriber in order; the first ones are longer.
 
-    When members and replicas have racks and not every rack holds everything, members first take, within their fair
-    share, the partitions with a replica on their rack. Topics with the same subscribers and the same number of
-    partitions are co-partitioned: partition i of all of them goes to one member, and only racks that fit all of them
-    count. What is left is split as ranges again, so ranges can then have gaps.
+    When members and replicas have racks and some rack lacks a replica of some partition, members first take, within
+    their fair share, the partitions with a replica on their rack. Topics with the same subscribers and the same number
+    of partitions are co-partitioned: partition i of all of them goes to one member, and a rack counts only if it fits
+    all of them. The rest is split as ranges again, so the ranges can have gaps.
 
     Args:
-        group: Members in any order; claims play no part.
+        group: Members in any order; claims are ignored.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry. Per topic, subscribers' counts differ
-        by at most 1; over topics the first members gather the surplus of each (the known skew of range).
+        by at most 1; over many topics the first members collect the surplus of each (the known skew of range).
 
-    Cost: O(P * M) time when racks count, O(P log P + T * M) otherwise. Deterministic.
+    Cost: O(P * M) time if racks count, else O(P log P + T * M). Deterministic.
     Source: ``RangeAssignor`` of apache/kafka 4.3.0, KIP-881, static members first (KIP-345).
 
     >>> from kafka_assignors.core.group import Member
@@ -43,7 +43,7 @@ def assign(group: Group) -> Assignment:
 
 
 def owners(indexed: Indexed) -> Ints:
-    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` where nobody subscribes."""
+    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` if nobody subscribes."""
     group = indexed.group
     if not group.racks or all(member.rack is None for member in group.members):
         return _without_racks(indexed)
@@ -76,7 +76,7 @@ def _without_racks(indexed: Indexed) -> Ints:
 
 
 class _Topic:
-    """One topic while it is dealt out: what is left, who took what, how many members may still get the longer share."""
+    """One topic during the allocation: partitions left and taken, and members that may still get a longer share."""
 
     def __init__(self, name: str, count: int, subscribers: Sequence[Member], racks: Racks) -> None:
         self.name, self.count, self.subscribers = name, count, subscribers
@@ -84,28 +84,28 @@ class _Topic:
         self.taken: dict[str, list[int]] = {member.member_id: [] for member in subscribers}
         self.share, self.longer = divmod(count, len(subscribers))
         member_racks = {member.rack for member in subscribers if member.rack}
-        # Java leaves replica racks out of its books when no subscriber has a rack.
+        # Java ignores replica racks if no subscriber has a rack.
         self.racks: Racks = [racks[p] if p < len(racks) else frozenset() for p in range(count)] if member_racks else ()
         union: frozenset[str] = frozenset().union(*self.racks)
         self.needs_racks = bool(member_racks & union) and any(on != union for on in self.racks)
 
     def room(self, member: Member) -> int:
-        """How many more partitions the member may take."""
+        """Number of further partitions that the member may take."""
         return max(0, self.share + (self.longer > 0) - len(self.taken[member.member_id]))
 
     def fits(self, member: Member, partition: int) -> bool:
-        """Whether the partition has a replica on the member's rack; without a rack everything fits."""
+        """Whether the partition has a replica on the member's rack; always true for a member without a rack."""
         return not member.rack or (partition < len(self.racks) and member.rack in self.racks[partition])
 
     def give(self, member: Member, partitions: Sequence[int]) -> None:
-        """Hand partitions over, and use up one longer share when the member passes the plain one."""
+        """Assign partitions, and use up one longer share if the member exceeds the plain one."""
         taken = self.taken[member.member_id]
         before = len(taken)
         taken += partitions
         self.longer -= before <= self.share < len(taken)
 
     def deal_ranges(self) -> None:
-        """The classic pass over what is left."""
+        """Split the rest into ranges."""
         left, start = list(self.left), 0
         for member in self.subscribers:
             end = start + self.room(member)
@@ -113,7 +113,7 @@ class _Topic:
             start = end
 
     def match(self, member: Member, partitions: Sequence[int]) -> None:
-        """Hand partitions over ahead of that pass."""
+        """Assign partitions by rack, before the ranges."""
         self.give(member, partitions)
         for partition in partitions:
             del self.left[partition]
@@ -128,7 +128,7 @@ def _copartitioned(topics: Sequence[_Topic]) -> list[list[_Topic]]:
 
 
 def _match_racks(topics: Sequence[_Topic]) -> None:
-    """Give each member, within its share, partitions with a replica on its rack; see `assign` for co-partitioning."""
+    """Assign each member, within its share, partitions with a replica on its rack; see `assign` for co-partitioning."""
     first = topics[0]
     if len(topics) == 1:
         if first.needs_racks:

@@ -1,7 +1,7 @@
-"""Hash rings: members have many points on a circle of hashes, and a partition belongs to the first one it meets.
+"""Hash rings: members have many points on a circle of hashes, and a partition belongs to the next point clockwise.
 
-A member that comes or goes moves only the partitions that it gains or had: no other member's points change. The more
-points, the more even: with v points a member, a member's share deviates by about 1/sqrt(v) of the mean.
+A member that comes or goes moves only its own partitions, because no other member's points change. More points are more
+even: with v points per member, a member's share deviates by about 1/sqrt(v) of the mean.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..group.indexed import Ints
 Hashes = NDArray[np.unsignedinteger[Any]]
 
 MOST_VIRTUAL_NODES = 1000
-"""Points are hashed inside a join: 1,000 for each of 1,000 members take about a second."""
+"""Points are hashed during a join: 1,000 points for each of 1,000 members take about a second."""
 
 
 class Ring:
-    """Members on a circle.
+    """Members on a circle of hashes.
 
     Args:
         points: hash[n], in any order.
-        owner: int[n], the member of each.
+        owner: int[n], the member of each point.
 
-    Two members on one point: the later one in `points` has it, as with Java's ``TreeMap.put``.
+    If two members share a point, the later one in `points` wins, as with Java's ``TreeMap.put``.
     """
 
     def __init__(self, points: Hashes, owner: Ints) -> None:
@@ -38,7 +38,7 @@ class Ring:
         self._set(points[order], owner[order])
 
     def _set(self, points: Hashes, owner: Ints) -> None:
-        # All are kept: what another member's point covers is there again in a ring without that member.
+        # Keep covered points too: without the covering member, they count again.
         self._points, self._owner = points, owner
         seen = np.ones(len(points), bool)
         seen[:-1] = points[1:] != points[:-1]
@@ -46,14 +46,14 @@ class Ring:
 
     @classmethod
     def of(cls, points: Sequence[Hashes]) -> Ring:
-        """From each member's points; the index is the member."""
+        """Build a ring from each member's points; the index is the member."""
         return cls(
             np.concatenate(points) if points else np.empty(0, np.uint64),
             np.repeat(np.arange(len(points)), [len(each) for each in points]),
         )
 
     def among(self, members: Ints) -> Ring:
-        """The ring that these members have without the others. O(points)."""
+        """The ring of only these members. O(points)."""
         wanted = np.zeros(1 + max(self._owner.max(initial=0), members.max(initial=0)), bool)
         wanted[members] = True
         kept = wanted[self._owner]
@@ -64,14 +64,14 @@ class Ring:
         return ring
 
     def owners(self, hashes: Hashes) -> Ints:
-        """The member whose point comes first at or after each hash; after the last point comes the first."""
+        """The member of the first point at or after each hash, wrapping around after the last point."""
         at = np.searchsorted(self._seen_points, hashes)
         at[at == len(self._seen_points)] = 0
         return self._seen_owner[at]
 
 
 def numbered(prefix: str, numbers: Sequence[int] | range, suffix: str = "") -> list[bytes]:
-    """Keys to hash: UTF-8 of ``prefix number suffix``, a lone surrogate as "?", like Java's ``getBytes``."""
+    """Keys to hash: UTF-8 of ``prefix number suffix``, with lone surrogates as "?", like Java's ``getBytes``."""
     before, after = prefix.encode("utf-8", "replace"), suffix.encode("utf-8", "replace")
     return [b"%b%d%b" % (before, number, after) for number in numbers]
 
@@ -95,7 +95,7 @@ def _digests(digest: Callable[[bytes], Any], keys: Sequence[bytes]) -> NDArray[n
     return np.frombuffer(data, np.uint8).reshape(len(keys), digest(b"").digest_size)
 
 
-# Where FIPS 140 rules, MD5 and SHA-1 are for uses like this one only, and must be told so.
+# FIPS 140 permits MD5 and SHA-1 only for non-security uses, which must be declared.
 _md5 = partial(hashlib.md5, usedforsecurity=False)
 _sha1 = partial(hashlib.sha1, usedforsecurity=False)
 
@@ -107,16 +107,16 @@ HASHES: Mapping[str, Callable[[Sequence[bytes]], Hashes]] = {
 }
 """Name -> keys -> uint64[n]: the first eight bytes of a digest, big-endian.
 
-No checksums: CRC-32 is linear, so the points "a-0", "a-1", … lie in a pattern; with 160 points each, the fullest of ten
-members had 1.53 times the mean, against 1.19 with any of these.
+Checksums are excluded: CRC-32 is linear, so the points "a-0", "a-1", … form a pattern. With 160 points each, the
+fullest of ten members had 1.53 times the mean with CRC-32, and 1.19 times with any of these.
 """
 
 
 def check_virtual_nodes(virtual_nodes: object) -> int:
-    """A member's points on a ring.
+    """Validate the number of a member's points on a ring.
 
     Raises:
-        ConfigError: No int from 1 to `MOST_VIRTUAL_NODES`.
+        ConfigError: Not an int from 1 to `MOST_VIRTUAL_NODES`.
     """
     whole = isinstance(virtual_nodes, int) and not isinstance(virtual_nodes, bool)
     if not whole or not 1 <= virtual_nodes <= MOST_VIRTUAL_NODES:  # type: ignore[operator]

@@ -1,7 +1,7 @@
-"""RocketMQ's ways to allocate a topic's queues. Each client there computes them alone, from sorted lists.
+"""RocketMQ's ways to allocate a topic's queues. There each client computes them locally, from sorted lists.
 
-A queue is a topic, a broker's name and a number. Kafka's partitions move from broker to broker, so a broker is no part
-of their name: one name, an option, stands in its place for all.
+A queue is a topic, a broker name and a number. Kafka's partitions move between brokers, so a broker name cannot be part
+of their name. One name, an option, replaces it for all partitions.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ VIRTUAL_NODES = 10
 
 
 def average(group: Group) -> Assignment:
-    """Split each topic's partitions into contiguous ranges for its subscribers by identity, the first ones longer.
+    """Split each topic's partitions into contiguous ranges for its subscribers by identity; the first ones are longer.
 
     Args:
-        group: Members in any order; claims and racks play no part.
+        group: Members in any order; claims and racks are ignored.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. As many each as with range, whose
-        order of members differs: static ones first.
+        member id -> topic -> ascending partition ids; every member has an entry. Counts are as with range, which orders
+        members differently: static ones first.
 
     Cost: O(P + T * M). Deterministic.
     Source: ``AllocateMessageQueueAveragely`` of apache/rocketmq.
@@ -46,18 +46,18 @@ def average(group: Group) -> Assignment:
 
 
 def average_owners(indexed: Indexed) -> Ints:
-    """int[P], as `average` decides."""
+    """`average` as an array: int[P]."""
     return per_topic(indexed, _averaging)
 
 
 def average_by_circle(group: Group) -> Assignment:
-    """Deal each topic's partitions in turn to its subscribers by identity, each topic from the first one on.
+    """Deal each topic's partitions in turn to its subscribers by identity; each topic starts with the first subscriber.
 
     Args:
-        group: Members in any order; claims and racks play no part.
+        group: Members in any order; claims and racks are ignored.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. As many each as with `average`.
+        member id -> topic -> ascending partition ids; every member has an entry. Counts are as with `average`.
 
     Cost: O(P + T * M). Deterministic.
     Source: ``AllocateMessageQueueAveragelyByCircle`` of apache/rocketmq.
@@ -71,7 +71,7 @@ def average_by_circle(group: Group) -> Assignment:
 
 
 def average_by_circle_owners(indexed: Indexed) -> Ints:
-    """int[P], as `average_by_circle` decides."""
+    """`average_by_circle` as an array: int[P]."""
     return per_topic(indexed, _circling)
 
 
@@ -84,10 +84,10 @@ def _circling(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
 
 
 def consistent_hash_settings(virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Mapping[str, Any]:
-    """The options of `consistent_hash`, checked.
+    """Validate the options of `consistent_hash`.
 
     Raises:
-        ConfigError: One that it cannot work with.
+        ConfigError: `consistent_hash` does not accept an option.
     """
     if not isinstance(broker_name, str):
         raise ConfigError(f"broker_name must be a string, not {broker_name!r}")
@@ -95,20 +95,20 @@ def consistent_hash_settings(virtual_nodes: int = VIRTUAL_NODES, broker_name: st
 
 
 def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Assignment:
-    """Put each topic's subscribers on a ring of a few points each, and give a partition to the first it meets.
+    """Put each topic's subscribers on a ring of a few points each; a partition goes to the next point clockwise.
 
-    A member's points are the MD5 of "identity-j" for j below `virtual_nodes`, a partition is at the MD5 of
-    "MessageQueue [topic=T, brokerName=B, queueId=Q]"; both the first four bytes, big-endian.
+    A member's points are the MD5 of "identity-j" for j below `virtual_nodes`; a partition is at the MD5 of
+    "MessageQueue [topic=T, brokerName=B, queueId=Q]". Both use the first four bytes, big-endian.
 
     Args:
-        group: Members in any order; claims and racks play no part.
+        group: Members in any order; claims and racks are ignored.
         virtual_nodes: Points per member.
-        broker_name: What stands for the broker in a partition's name.
+        broker_name: Replaces the broker name in a partition's name.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry. When a member leaves, only its
-        partitions move. With 10 points the fullest of 10 members has about 1.8 times the mean, at worst 3 times: for
-        less, see `consistent.assign`.
+        partitions move. With 10 points, the fullest of 10 members has about 1.8 times the mean, at worst 3 times;
+        `consistent.assign` balances better.
 
     Cost: O(P log M + M * virtual_nodes + T * M). Deterministic.
     Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter`` of apache/rocketmq.
@@ -124,7 +124,7 @@ def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_
 def consistent_hash_owners(
     indexed: Indexed, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME
 ) -> Ints:
-    """int[P], as `consistent_hash` decides."""
+    """`consistent_hash` as an array: int[P]."""
     return per_topic(indexed, _hashing(virtual_nodes, broker_name))
 
 
@@ -148,14 +148,14 @@ INNER: Mapping[str, Rule] = {
     "average-by-circle": _circling,
     "rocketmq-consistent-hash": _hashing(),
 }
-"""What `machine_room_nearby` can share a room's partitions by."""
+"""Strategies that `machine_room_nearby` can use within a room."""
 
 
 def machine_room_nearby_settings(inner: str = "average") -> Mapping[str, Any]:
-    """The options of `machine_room_nearby`, checked.
+    """Validate the options of `machine_room_nearby`.
 
     Raises:
-        ConfigError: `inner` is none of `INNER`.
+        ConfigError: `inner` is not in `INNER`.
     """
     if not isinstance(inner, str) or inner not in INNER:
         raise ConfigError(f"inner must be one of {', '.join(INNER)}, not {inner!r}")
@@ -163,26 +163,26 @@ def machine_room_nearby_settings(inner: str = "average") -> Mapping[str, Any]:
 
 
 def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
-    """Share the partitions of a room among its members; those of a room without members among all subscribers.
+    """Share the partitions of a room among its members; share those of a room without members among all subscribers.
 
-    A room is a rack. A member is in its own; a partition in its leader's, as RocketMQ's queue is in its broker's. Where
-    the leader's rack is unknown, it is in that of one of its replicas: of the racks that have both a replica and a
-    subscriber, in string order, the one that the partition's number picks in turn. Without turns the first rack would
-    get every partition of a cluster in which all racks hold replicas.
+    A room is a rack. A member is in its own rack, and a partition in its leader's, as RocketMQ's queue is in its
+    broker's. If the leader's rack is unknown, the partition number picks in turn, in string order, one of the racks
+    that have both a replica and a subscriber. Without turns the first rack would get every partition of a cluster in
+    which all racks hold replicas.
 
-    RocketMQ refuses a client or queue without a room, which here would stop the whole group. A partition in no known
-    rack is shared like one in a room without members; a member without a rack takes part in nothing but such shares.
-    When no subscriber of a topic has a rack, the topic is one room.
+    RocketMQ rejects a client or queue without a room, which here would stop the whole group. Instead, a partition
+    without a known rack is shared like one in a room without members, and a member without a rack only gets partitions
+    shared among all. If no subscriber of a topic has a rack, the topic is one room.
 
     Args:
-        group: Members in any order; claims play no part.
-        inner: How one room's partitions of a topic are shared; one of `INNER`.
+        group: Members in any order; claims are ignored.
+        inner: How a room shares its partitions of a topic; one of `INNER`.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Nobody consumes from another rack
-        while its own leads partitions, but rooms with few members have much to do: nothing balances between rooms.
+        member id -> topic -> ascending partition ids; every member has an entry. No member consumes from another rack
+        while its own leads partitions, but members of small rooms have high loads: nothing balances between rooms.
 
-    Cost: O(P + T * M), and what `inner` takes. Deterministic.
+    Cost: O(P + T * M), and that of `inner`. Deterministic.
     Source: ``AllocateMachineRoomNearby`` of apache/rocketmq.
 
     >>> from kafka_assignors.core.group import Member
@@ -195,7 +195,7 @@ def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
 
 
 def machine_room_nearby_owners(indexed: Indexed, *, inner: str = "average") -> Ints:
-    """int[P], as `machine_room_nearby` decides."""
+    """`machine_room_nearby` as an array: int[P]."""
 
     def rule(members: Sequence[Member]) -> Allocate:
         within = INNER[inner](members)
@@ -220,7 +220,7 @@ def machine_room_nearby_owners(indexed: Indexed, *, inner: str = "average") -> I
 
 
 def _rooms(group: Group, topic: str, living: set[str]) -> list[str | None]:
-    """The rack of each partition; None: unknown."""
+    """The rack of each partition, None if unknown."""
     leaders, replicas = group.leaders.get(topic, ()), group.racks.get(topic, ())
     rooms: list[str | None] = []
     for partition in range(group.partitions[topic]):
@@ -236,7 +236,7 @@ def without_room(
     *,
     inner: str = "average",  # noqa: ARG001 (takes what `machine_room_nearby` takes)
 ) -> Iterable[Fact]:
-    """Members and topics that `machine_room_nearby` knows no room of."""
+    """Facts about members and topics whose room `machine_room_nearby` does not know."""
     subscribed = frozenset().union(*{member.topics for member in group.members})
     for member in group.members:
         if member.rack is None:

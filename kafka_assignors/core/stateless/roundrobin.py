@@ -1,4 +1,4 @@
-"""The roundrobin assignor: all partitions dealt in turn, exactly as Java deals them."""
+"""The roundrobin assignor: deals all partitions in turn, exactly as Java does."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def assign(group: Group) -> Assignment:
     """Deal the partitions of all topics in order, each to the next member in the circle that subscribes to its topic.
 
     Args:
-        group: Members in any order; claims and racks play no part.
+        group: Members in any order; claims and racks are ignored.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Equal subscriptions give loads that
-        differ by at most 1. Unequal ones can give much worse: the turn passes on from the member that took.
+        member id -> topic -> ascending partition ids; every member has an entry. With equal subscriptions, loads differ
+        by at most 1. Unequal ones can be much worse, because the turn continues after the member that took last.
 
     Cost: O(P log P + T log M + M log M) time. Deterministic.
     Source: ``RoundRobinAssignor`` of apache/kafka 4.3.0, static members first (KIP-345).
@@ -32,13 +32,13 @@ def assign(group: Group) -> Assignment:
 
 
 def owners(indexed: Indexed) -> Ints:
-    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` where nobody subscribes."""
+    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` if nobody subscribes."""
     circle, readers = indexed.readers(static_first)
     owner = np.full(indexed.size, UNASSIGNED)
     turn = 0
     for t, reading in enumerate(readers):
         if len(reading):
-            # The turn goes on to the next reader; from there, all of them take part until the topic is dealt.
+            # The turn passes to the next reader; from there all readers take part until the topic is dealt.
             start = np.searchsorted(reading, turn % len(circle))
             takers = reading[(start + np.arange(indexed.first[t + 1] - indexed.first[t])) % len(reading)]
             owner[indexed.first[t] : indexed.first[t + 1]] = circle[takers]

@@ -1,17 +1,17 @@
-"""The cheapest way to give every unit a place when loads are fixed up to one: the second step of `flow`.
+"""Place every unit at minimum cost when loads are fixed up to one: the second step of `flow`.
 
-A minimum cost flow by the primal-dual method. It starts with everything where it is, which no exchange can improve,
-and knows what is out of place: units without a member, and members with too many. What it needs to find is the way of
-these to members with too few. One round finds the shortest distance from everywhere to a free place, then sends as much
-as possible along edges on shortest ways, all at once. Then what is left has further to go, and there are few distances.
+A minimum cost flow by the primal-dual method. It starts with every unit at its old member, which no exchange can
+improve. Two things are then out of place: units without a member, and members with too many units. Each round computes
+the shortest distance from every node to a free place, then sends as much as possible along all shortest paths at once.
+After each round the remaining distances are longer, and there are few distinct distances.
 
     class --take--> kind --deal--> member --may have one more--> spare (one a block) --> place
       |                              | ^                                                   ^
       +-----------keep---------------+-+----------------has less than it must--------------+
 
-Each edge can be undone in the other direction for what it costs. Distances are measured to free places, so all
-displaced units move in one round, each on its own shortest way. Edges of the source may have negative reduced costs:
-all of them are full in the end.
+Each edge has a reverse edge at the negative cost. Distances are measured to free places, so all displaced units move
+in one round, each on its own shortest path. Edges of the source may have negative reduced costs: all are full in the
+end.
 
 Source: Ford & Fulkerson 1962; Ahuja, Magnanti & Orlin 1993, "Network Flows", 9.8 (the primal-dual method).
 """
@@ -27,9 +27,9 @@ from ..group.indexed import Bools, Ints
 from . import maxflow
 
 _FAR = 1 << 60
-_NEAR = _FAR >> 1  # what has a way is nearer
+_NEAR = _FAR >> 1  # a reachable node is nearer
 
-# Units that a member offers at first for each unit that it has to give up. Neighbours offer different classes, which
+# Initial number of units that a member offers for each one it must give up. Neighbours offer different classes, which
 # also spreads the moves over classes.
 _FEW = 2
 
@@ -38,23 +38,23 @@ _CLASS, _KIND, _MEMBER, _SPARE, _SOURCE, _SINK = range(6)
 
 @dataclass
 class Network:
-    """Who has what, and what is not in its place yet.
+    """Current units per member, and the units still out of place.
 
     Args:
-        classes: How many classes.
-        kinds: How many kinds.
+        classes: Number of classes.
+        kinds: Number of kinds.
         kind: int[M], each member's kind.
         block: int[M], each member's block.
-        cells: Classes, members, units held before, and what it costs to keep a unit; parallel.
-        pairs: Classes, kinds, and what it costs to take a unit; parallel, sorted, each pair once.
-        kept: int[], units that stay, by cell.
-        taken: int[], new units, by pair.
+        cells: Parallel arrays: classes, members, units held before, and the cost to keep a unit.
+        pairs: Parallel arrays: classes, kinds, and the cost to take a unit; sorted, each pair once.
+        kept: int[], units that stay, per cell.
+        taken: int[], new units, per pair.
         new: int[M], new units.
-        more: int[M], 1 if the member uses its right to have one more than the lower load, else 0.
+        more: int[M], 1 if the member has one more than the lower load, else 0.
         unplaced: int[G], units without a member.
-        over: int[M], units too many.
+        over: int[M], surplus units.
         under: int[M], units missing to the lower load.
-        extras: int[B], how many members of the block still may have one more.
+        extras: int[B], number of members of the block that may still have one more.
     """
 
     classes: int
@@ -74,13 +74,13 @@ class Network:
 
     @cached_property
     def first(self) -> Ints:
-        """The number of the first class, kind, member and spare in the graph, and those of source and sink."""
+        """Node number of the first class, kind, member and spare, and of the source and sink."""
         return np.cumsum([0, self.classes, self.kinds, len(self.kind), len(self.extras), 1])
 
 
 @dataclass(frozen=True)
 class Distances:
-    """What the cheapest way to a free place costs from each class, kind, member and block's spare; `_FAR`: none."""
+    """Cost of the cheapest path to a free place from each class, kind, member and block's spare; `_FAR` if none."""
 
     class_: Ints
     kind: Ints
@@ -89,13 +89,13 @@ class Distances:
 
 
 def send(network: Network) -> None:
-    """Give everything a place, at the least cost; see the module.
+    """Place everything at minimum cost; see the module.
 
     Args:
-        network: Changed in place. No exchange of what has its place may gain anything, and there is room for all.
+        network: Changed in place. There must be room for all units, and no exchange of placed units may lower the cost.
 
-    Cost: as many rounds as there are different distances, a handful; each takes some passes over cells and pairs, and
-    one or two maximum flows on classes, kinds and members. Terminates: the distances grow. Deterministic.
+    Cost: one round per distinct distance, a handful. Each round takes some passes over cells and pairs, and one or two
+    maximum flows on classes, kinds and members. Terminates because the distances grow. Deterministic.
     """
     *_, source, sink = network.first.tolist()
     while network.unplaced.any() or network.over.any():
@@ -110,12 +110,12 @@ def send(network: Network) -> None:
 
 
 def _ways(net: Network, d: Distances) -> bool:
-    """Whether anything that is out of place has a way."""
+    """Whether any unit out of place has a path."""
     return bool(net.unplaced[d.class_ < _NEAR].any() or net.over[d.member < _NEAR].any())
 
 
 def _distances(net: Network) -> Distances:
-    """Bellman & Ford, all edges of a sort at once."""
+    """Bellman-Ford, with all edges of one type relaxed at once."""
     _, _, held, _ = net.cells
     of, to, price = net.pairs
     give, regain = _some(net.kept > 0, *net.cells), _some(net.kept < held, *net.cells)
@@ -145,7 +145,7 @@ def _distances(net: Network) -> Distances:
 
 
 def _some(which: Bools, *columns: Ints) -> tuple[Ints, ...]:
-    """Some rows; all of them without a copy."""
+    """Select rows; without a copy if all are selected."""
     if which.all():
         return columns
     rows = np.flatnonzero(which)
@@ -153,17 +153,18 @@ def _some(which: Bools, *columns: Ints) -> tuple[Ints, ...]:
 
 
 def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, Ints, Ints], bool]:
-    """The edges on shortest ways.
+    """The edges on shortest paths.
 
     Args:
         net: The network.
         d: Its distances.
-        offers: How many units each member offers for one that it has to give up; None: all. Most have one or two to
-            give and hundreds to choose from: a flow on few of them nearly always sends as much, at a fraction of the
-            cost. As neighbours offer different classes, it also takes some of many classes rather than all of one.
+        offers: Number of units that each member offers for each one it must give up; None for all. Most members must
+            give up one or two and can choose from hundreds. A flow on few offers nearly always sends as much, at a
+            fraction of the cost. Neighbours offer different classes, so the flow takes some units of many classes
+            rather than all of one.
 
     Returns:
-        Tails, heads and room; and whether members offer all that they may.
+        Tails, heads and capacities; and whether members offer all that they may.
     """
     class_, member, held, keeping = net.cells
     of, to, price = net.pairs
@@ -210,7 +211,7 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
 
 
 def _settle(net: Network, tail: Ints, head: Ints, units: Ints) -> None:
-    """Do what a flow says."""
+    """Apply a flow to the network."""
     parts = len(net.first)
     sort = np.searchsorted(net.first, tail, side="right") * parts + np.searchsorted(net.first, head, side="right")
 

@@ -1,4 +1,4 @@
-"""The cooperative sticky assignor: the sticky assignment in two rounds, so that nothing has two owners (KIP-429)."""
+"""The cooperative sticky assignor: two rounds, so that no partition ever has two owners (KIP-429)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .sticky import DEFAULT
 
 
 def assign(group: Group, claims: Claims | None = None, *, objective: Objective = DEFAULT) -> Assignment:
-    """The sticky assignment without what other members must give up first.
+    """The sticky assignment without the partitions that other members must revoke first.
 
-    A partition that moves is withheld this round: its owner sees that it is gone, revokes it and joins again, and the
-    next round hands it out. A disputed partition (two members claim it with the same generation) is withheld from
-    everybody, its claimants too. A partition that no live, subscribed member claims is never withheld.
+    A partition that moves is withheld for this round: its owner revokes it and rejoins, and the next round assigns it.
+    A disputed partition (two members claim it with the same generation) is withheld from all members, including its
+    claimants. A partition that no live, subscribed member claims is never withheld.
 
     Args:
-        group: Members in any order. Any claims will do.
-        claims: `resolve(group)`, when the caller has it already.
+        group: Members in any order, with any claims.
+        claims: `resolve(group)`, if the caller has it.
         objective: As in `sticky.assign`.
 
     Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Applied until nothing is withheld, two
-        rounds in all, it ends in the optimum of `sticky.assign`.
+        member id -> topic -> ascending partition ids; every member has an entry. Repeated until nothing is withheld
+        (two rounds), it reaches the optimum of `sticky.assign`.
 
     Cost: as `sticky.assign`. Deterministic under any order of members.
     Source: KIP-429; ``CooperativeStickyAssignor.java``, which lets stale claims take partitions from their owner.
@@ -41,7 +41,7 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 
 
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
-    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` for none in this round."""
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if none in this round."""
     target = sticky.owners(claims, objective)
     target[(claims.holder != UNASSIGNED) & (claims.holder != target)] = UNASSIGNED
     target[claims.disputes[0]] = UNASSIGNED
@@ -49,7 +49,7 @@ def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
 
 
 def withheld(group: Group) -> dict[TopicPartition, tuple[str, ...]]:
-    """What `assign` gives to nobody this round, and the members that must give it up first."""
+    """Partitions that `assign` withholds this round, and the members that must revoke them first."""
     claims = resolve(group)
     held = claims.holder != UNASSIGNED
     held[claims.disputes[0]] = True

@@ -1,21 +1,21 @@
-"""How many partitions of each class each member gets: the exact optimum, on a graph that does not grow with partitions.
+"""Number of partitions of each class per member: the exact optimum, on a graph that does not grow with partitions.
 
-Partitions that the same members may have, at the same cost, form one class; members with the same subscription and rack
-form one kind. The unknown is how many units of a class each member has, kept and new ones apart. The best answer has,
-in this order, the least sum of squared loads, the least cost of units on other racks, and the most units that stay with
-their owner; or the last two the other way round. Two steps find it:
+Partitions that the same members may have at the same cost form a class. Members with the same subscription and rack
+form a kind. The unknown is the number of units of each class per member, kept and new units apart. The optimum
+minimizes, in this order: the sum of squared loads, the cost of units on other racks, and the units that leave their
+owner; or with the last two swapped. Two steps find it:
 
-1. `levels` splits classes and kinds into blocks. Inside a block every load is ``q`` or ``q + 1``, with a fixed number
-   of the latter, in every answer of least sum of squares; between blocks nothing can flow. (Loads form the bases of a
-   polymatroid; this is the decomposition algorithm for separable convex costs on them.)
-2. `cheapest.send` solves the blocks as a minimum cost flow with those loads. It starts with everything where it is and
-   sends only what has no place, so it does no more work than there are changes to make. A class reaches its owners
-   directly, which is what keeping means, and anybody else through the kinds.
+1. `levels` splits classes and kinds into blocks. In every assignment with the least sum of squares, all loads inside a
+   block are ``q`` or ``q + 1`` with a fixed number of the latter, and nothing can flow between blocks. (Loads form the
+   bases of a polymatroid; this is the decomposition algorithm for separable convex costs on them.)
+2. `cheapest.send` solves the blocks as a minimum cost flow with these loads. It starts from the old assignment and
+   sends only units out of place, so the work is proportional to the changes. A class has direct edges to its owners,
+   which keep units, and edges through kinds to all other members.
 
-docs/optimum.md follows one group through both, with a picture.
+docs/optimum.md shows both steps on one group, with a picture.
 
 Source: Groenevelt 1991, "Two algorithms for maximizing a separable concave function over a polymatroid feasible
-region" (step 1); Ford & Fulkerson 1962, the primal-dual method (step 2); twmb/franz-go v1.22.2 has another exact
+region" (step 1); Ford & Fulkerson 1962, the primal-dual method (step 2). twmb/franz-go v1.22.2 uses another exact
 method, cycle cancelling.
 """
 
@@ -34,16 +34,16 @@ load = maxflow.load
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be given out.
+    """The assignment problem in units of classes.
 
     Args:
         size: int[G], partitions in each class.
-        allowed: bool[G, K], which kinds may have the class; at least one each.
-        cost: int[G, K], what a unit costs there in racks, 0 or above; only differences within a class matter.
+        allowed: bool[G, K], which kinds may have the class; at least one per class.
+        cost: int[G, K], rack cost of a unit, 0 or above; only differences within a class matter.
         kind: int[M], each member's kind.
-        cells: Which members have something now: classes, members and units, parallel, each pair once and allowed; per
-            class the units are at most its size. Sorted by class, then member.
-        racks_first: Whether one unit of cost outweighs all moves, or one move all cost.
+        cells: The current holdings as parallel arrays: classes, members and units. Each pair is allowed and occurs
+            once; per class the units do not exceed its size. Sorted by class, then member.
+        racks_first: Whether one unit of cost outweighs all moves, or one move outweighs all cost.
     """
 
     size: Ints
@@ -56,11 +56,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Units:
-    """The answer.
+    """The solution.
 
     Args:
-        kept: int[], how many units stay, of each of the problem's cells.
-        dealt: The new ones: classes, members and units, parallel.
+        kept: int[], units that stay, per cell of the problem.
+        dealt: New units as parallel arrays: classes, members and units.
     """
 
     kept: Ints
@@ -68,10 +68,9 @@ class Units:
 
 
 def optimum(problem: Problem) -> Units:
-    """The best units; see the module.
+    """The optimal units; see the module.
 
-    Cost: `levels`, then `cheapest.send`; instead of the latter O(M log M + cells) for blocks of one class. Both
-    terminate. Deterministic.
+    Cost: `levels`, then `cheapest.send`, or O(M log M + cells) for blocks of one class. Both terminate. Deterministic.
     """
     classes, kinds = problem.allowed.shape
     blocks = levels(problem.size, problem.allowed, np.bincount(problem.kind, minlength=kinds))
@@ -79,7 +78,7 @@ def optimum(problem: Problem) -> Units:
     for b, each in enumerate(blocks):
         of_class[each.classes], of_kind[each.kinds] = b, b
     class_, to = np.nonzero(problem.allowed & (of_class[:, None] == of_kind))
-    # What even the cheapest kind of the block pays is paid in any case; without it most units can start where they are.
+    # Subtract the cost of the block's cheapest kind, which is always paid, so that most units can start in place.
     least = np.minimum.reduceat(problem.cost[class_, to], np.flatnonzero(np.diff(class_, prepend=-1)))
     price = problem.cost[class_, to] - least[class_]
 
@@ -106,17 +105,17 @@ def _joined(parts: list[tuple[Ints, Ints, Ints]], i: int) -> Ints:
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the blocks.
+    """A subset of the blocks.
 
     Args:
         blocks: All blocks.
-        classes: bool[G], which are in it.
+        classes: bool[G], its classes.
         crew: int[N], its members.
-        block: int[N], the block of each.
-        low: int[N], the smaller load of it.
-        extras: int[B], how many members of each block have one more.
-        cells: int[C], those of the problem's cells that lie in it; what lies between two blocks may not stay.
-        place: int[C], the place in `crew` of the cell's member.
+        block: int[N], the block of each member.
+        low: int[N], the smaller load of that block.
+        extras: int[B], number of members per block with one more.
+        cells: int[C], its cells of the problem. Units in cells between two blocks may not stay.
+        place: int[C], index in `crew` of the cell's member.
     """
 
     blocks: list[Block]
@@ -145,7 +144,7 @@ def _part(problem: Problem, blocks: list[Block], of_class: Ints, of_kind: Ints, 
 
 
 def _first(block: Ints, wants: Bools, count: Ints) -> Bools:
-    """Of the members of each block the first so many, those that want before those that do not: bool[N]."""
+    """bool[N], the first `count` members of each block, those with `wants` before the others."""
     order = np.lexsort((~wants, block))
     sorted_ = block[order]
     chosen = np.zeros(len(block), bool)
@@ -154,7 +153,7 @@ def _first(block: Ints, wants: Bools, count: Ints) -> Bools:
 
 
 def _shared(problem: Problem, part: _Part) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Blocks of one class, without racks: there is nothing to choose but who has one more.
+    """Solve blocks of one class, without racks: the only choice is which members have one more.
 
     Returns:
         int[C], kept units of the part's cells; and new units, as classes, members and units.
@@ -171,13 +170,13 @@ def _shared(problem: Problem, part: _Part) -> tuple[Ints, tuple[Ints, Ints, Ints
 def _sent(
     problem: Problem, part: _Part, pairs: tuple[Ints, Ints, Ints], least: Ints
 ) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Any blocks, by a flow.
+    """Solve any blocks by a flow.
 
     Args:
         problem: The problem.
-        part: Of it.
-        pairs: Classes and kinds of one block, and what a unit costs there in racks beyond the least; parallel.
-        least: int[G], what a unit costs the cheapest kind of its class's block.
+        part: The part to solve.
+        pairs: Classes and kinds within a block, and the rack cost of a unit above the least; parallel arrays.
+        least: int[G], the rack cost of a unit at the cheapest kind of its class's block.
 
     Returns:
         int[C], kept units of the part's cells; and new units, as classes, members and units.
@@ -187,14 +186,13 @@ def _sent(
     kind, (of, to, price) = problem.kind[part.crew], pairs
     racks = bool(price.any())
     here = problem.cost[class_, kind[part.place]] - least[class_] if racks else np.zeros_like(class_)
-    # One of the first outweighs all of the second along a path.
+    # One unit of the first goal outweighs all of the second along a path.
     nodes = classes + kinds + len(part.crew) + len(part.blocks) + 2
     rack, move = (nodes, 1) if problem.racks_first else (1, int(price.max(initial=0)) * nodes + 1)
-    # With racks first, what costs something starts as unplaced. No step of such a start can be improved: the method
-    # needs that.
+    # With racks first, units that cost something start as unplaced: the method needs a start that no step improves.
     stay = np.where(here > 0, 0, held) if racks and problem.racks_first else held
     load = np.bincount(part.place, stay, len(part.crew)).astype(np.int64)
-    # Who has one more anyway may keep it: nothing is nearer.
+    # A member that has one more anyway may keep it: no path is shorter.
     more = _first(part.block, load > part.low, part.extras) & (load > part.low)
     network = cheapest.Network(
         classes,
@@ -218,17 +216,17 @@ def _sent(
 
 
 def _dealt(of: Ints, to: Ints, taken: Ints, kind: Ints, new: Ints) -> tuple[Ints, Ints, Ints]:
-    """Who gets the new units of a class among the members of a kind: each class goes round the members with room.
+    """Deal the new units of a class to the members of a kind, round robin over the members with room.
 
     Args:
         of: int[], classes.
-        to: int[], kinds, parallel.
-        taken: int[], new units of such a pair.
+        to: int[], kinds, parallel to `of`.
+        taken: int[], new units of each pair.
         kind: int[M], each member's kind.
-        new: int[M], new units by member; per kind as many as `taken` says.
+        new: int[M], new units per member; the sum per kind equals that of `taken`.
 
     Returns:
-        Classes, members and units, parallel.
+        Classes, members and units, parallel arrays.
     """
     member = np.repeat(np.arange(len(new)), new)
     turn = np.arange(len(member)) - np.repeat(np.cumsum(new) - new, new)

@@ -1,4 +1,4 @@
-"""Which members have equal loads in every assignment of least sum of squares: the first step of `flow`."""
+"""Members with equal loads in every assignment of least sum of squares: the first step of `flow`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import maxflow
 
 @dataclass(frozen=True)
 class Block:
-    """Classes and kinds among whose members loads are as equal as can be.
+    """Classes and kinds whose members have loads as equal as possible.
 
     Args:
         classes: int[], rows.
         kinds: int[], columns.
-        low: The smaller load; all members have this or one more.
-        extras: How many have one more.
+        low: The smaller load; every member has this or one more.
+        extras: Number of members with one more.
     """
 
     classes: Ints
@@ -31,16 +31,16 @@ class Block:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What is split at the same time: no two parts have a pair of class and kind in common.
+    """Parts that are split at the same time. No two parts share a pair of class and kind.
 
     Args:
         size: int[G], partitions in each class.
         crew: int[K], members of each kind.
         of_class: int[G], the part of each class.
-        of_kind: int[K], the part of each kind; N where it may have nothing.
-        class_: int[], classes of the pairs inside parts that are still to be split.
-        kind: int[], and their kinds.
-        count: How many parts there are, N.
+        of_kind: int[K], the part of each kind; N if it may have nothing.
+        class_: int[], classes of the pairs inside parts that may still split.
+        kind: int[], kinds of these pairs.
+        count: Number of parts, N.
     """
 
     size: Ints
@@ -52,15 +52,15 @@ class _Parts:
     count: int
 
     def total(self, of: Ints, what: NDArray[Any] | None = None) -> NDArray[Any]:
-        """float[N], sums by part."""
+        """float[N], sums per part."""
         return np.bincount(of, what, self.count + 1)[: self.count]
 
     def mean(self) -> NDArray[np.float64]:
-        """float[N + 1], the mean load; and 0."""
+        """float[N + 1], the mean load per part, then 0."""
         return np.append(self.total(self.of_class, self.size) / self.total(self.of_kind, self.crew), 0)
 
     def inside(self, some: Bools) -> tuple[Ints, Ints]:
-        """The pairs inside some of the parts."""
+        """The pairs inside the given parts."""
         pairs = np.flatnonzero(some[self.of_class[self.class_]])
         return self.class_[pairs], self.kind[pairs]
 
@@ -69,12 +69,12 @@ def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
     """Split into blocks of equal load; see `flow`. Kinds that may have nothing are in no block.
 
     Args:
-        size: int[G], partitions in each class, one at least.
-        allowed: bool[G, K], which kinds may have the class; one at least.
-        crew: int[K], how many members are of the kind, one at least.
+        size: int[G], partitions in each class, at least one.
+        allowed: bool[G, K], which kinds may have the class; at least one per class.
+        crew: int[K], members of each kind, at least one.
 
-    Cost: O(G * K) where loads can be equal and `_even` sees it; else at most two maximum flows on G + K nodes per depth
-    of nested splits, at most min(G, K) deep.
+    Cost: O(G * K) if loads can be equal and `_even` proves it. Otherwise at most two maximum flows on G + K nodes per
+    depth of nested splits, at most min(G, K) deep.
     """
     class_, kind = np.nonzero(allowed)
     of_class, of_kind = np.zeros(len(size), np.int64), np.where(allowed.any(axis=0), 0, 1)
@@ -83,7 +83,7 @@ def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
         same = np.flatnonzero((of_class[class_] == of_kind[kind]) & open_[of_class[class_]])
         class_, kind = class_[same], kind[same]
         parts = _Parts(size, crew, of_class, of_kind, class_, kind, len(open_))
-        # Where all may have all nothing splits.
+        # A part in which every kind may have every class does not split.
         open_ &= parts.total(of_class[class_]) < parts.total(of_class) * parts.total(of_kind)
         open_ &= ~_even(parts, open_)
         of_class, of_kind = of_class.copy(), np.where(of_kind == parts.count, -1, of_kind)
@@ -92,7 +92,7 @@ def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
         for split, load in ((_crowded, np.ceil(mean)), (_idle, np.floor(mean))):
             if not whole.any():
                 break
-            # One flow for all. What splits goes two ways, the busier side under a new number.
+            # One flow for all parts. A part that splits becomes two; the busier side gets a new number.
             busy, busy_kinds = split(parts, whole, load[parts.of_kind].astype(np.int64) * crew)
             found = np.zeros(parts.count, bool)
             found[parts.of_class[busy]] = True
@@ -110,15 +110,16 @@ def _block(size: Ints, crew: Ints, classes: Ints, kinds: Ints) -> Block:
 
 
 _TRIES = 16
-"""Rounds of `_even`: where subscriptions overlap a lot two or three are enough."""
+"""Rounds of `_even`; two or three are enough if subscriptions overlap a lot."""
 
 
 def _even(parts: _Parts, open_: Bools) -> Bools:
-    """bool[N], whether a division of the classes in fractions shows that all loads can be the mean, rounded.
+    """bool[N], whether a fractional split of the classes proves that all loads can be the mean, rounded.
 
-    Each class goes to its kinds in proportion to weights, which grow or shrink until loads fit. Then whole units fit as
-    well: no set of classes is larger than all that its kinds have, and as these are whole numbers, loads may even be
-    beyond the bounds by less than one in all. False says nothing.
+    Each class is split over its kinds in proportion to weights, which change until the loads fit. Then whole units fit
+    as
+    well: no set of classes is larger than the room of its kinds. Because these are whole numbers, loads may even exceed
+    the bounds by less than one in total. False means undecided.
 
     Source: Sinkhorn & Knopp 1967 (the weights); Hoffman 1960 (why fractions are enough).
     """
@@ -149,17 +150,17 @@ def _even(parts: _Parts, open_: Bools) -> Bools:
 def _crowded(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
     """Classes that need more room than the mean load, rounded up, and the only kinds that may have them.
 
-    This test and `_idle` are strict. Where a class could do with the mean, an unlucky choice of who has one more must
-    not count as crowded: the split would forbid moves that cost no balance.
+    This test and `_idle` are strict. A class that fits within the mean must not count as crowded because of an unlucky
+    choice of the members with one more: the split would forbid moves that cost no balance.
 
     Args:
         parts: All parts.
-        some: bool[N], those to look at.
-        room: int[K], what each kind may have at most.
+        some: bool[N], the parts to test.
+        room: int[K], the most units of each kind.
     """
     class_, kind, units = _filled(parts, some, room)
     crowded = some[parts.of_class] & (np.bincount(class_, units, len(parts.size)) < parts.size)
-    while True:  # who has what a crowded class may also have is crowded as well
+    while True:  # a class is crowded if a kind of a crowded class has units of it
         busy = np.zeros(len(room), bool)
         busy[kind[crowded[class_]]] = True
         more = crowded.copy()
@@ -170,19 +171,19 @@ def _crowded(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
 
 
 def _idle(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
-    """All classes and kinds but those with less than the mean load, rounded down, in parts that have such.
+    """In parts with kinds below the mean load, rounded down: all classes and kinds except these.
 
     Args:
         parts: All parts.
-        some: bool[N], those to look at.
-        room: int[K], what each kind should have at least.
+        some: bool[N], the parts to test.
+        room: int[K], the least units of each kind.
     """
     class_, kind, units = _filled(parts, some, room)
     here = np.append(some, False)
     idle = here[parts.of_kind] & (np.bincount(kind, units, len(room)) < room)
     here[:] = False
     here[parts.of_kind[idle]] = True
-    while True:  # who has something that an idle kind may have is idle as well
+    while True:  # a kind is idle if it has units that an idle kind may have
         spare = np.zeros(len(parts.size), bool)
         spare[class_[idle[kind]]] = True
         more = idle.copy()
@@ -193,7 +194,7 @@ def _idle(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
 
 
 def _filled(parts: _Parts, some: Bools, room: Ints) -> tuple[Ints, Ints, Ints]:
-    """As many units as can be given out inside some parts, no kind above its room: classes, kinds, units; parallel."""
+    """Place as many units as possible inside the parts, no kind above its room: classes, kinds, units; parallel."""
     class_, kind = parts.inside(some)
     classes, kinds = np.flatnonzero(some[parts.of_class]), np.flatnonzero(np.append(some, False)[parts.of_kind])
     first_kind = len(parts.size)

@@ -1,4 +1,4 @@
-"""What an optimal assignment optimises, in which order, and what it costs to read a partition from another rack."""
+"""The goals of the optimal assignment, their order, and the cost of reading from another rack."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ..group.indexed import Indexed, Ints
 ORDERS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
 MODES = ("replica", "leader", "none")
 FINEST = 1_000_000
-"""The largest cost of a matrix in multiples of its unit: sums of these along any path of the flow stay exact."""
+"""The largest scaled cost of a matrix, so that sums along any path of the flow stay exact."""
 
 Matrix = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """Goals in falling order of weight: none gives way to the ones after it, however much they would gain.
+    """Goals in lexicographic order: no gain in a later goal outweighs a loss in an earlier one.
 
     Args:
-        racks: What reading a partition from another rack costs. ``"replica"``: 0 where any replica is on the member's
-            rack, else 1 (consumers that fetch from followers, KIP-392). ``"leader"``: 0 where the leader is, else 1
-            (consumers that fetch from leaders). ``"none"``: nothing. Or a matrix {member rack: {replica rack: cost}},
-            in any unit (such as money per GB): the partition costs what its cheapest replica costs. A pair that is
-            missing in it costs 0 within one rack and the matrix's largest cost between two, nothing if it is empty. In
-            all modes a member or a partition whose rack is unknown costs nothing.
+        racks: The cost of reading a partition from another rack. ``"replica"``: 0 if any replica is on the member's
+            rack, else 1 (consumers that fetch from followers, KIP-392). ``"leader"``: 0 if the leader is, else 1
+            (consumers that fetch from leaders). ``"none"``: always 0. Or a matrix {member rack: {replica rack: cost}}
+            in any unit (for example money per GB): a partition costs as much as its cheapest replica. A pair missing in
+            the matrix costs 0 within one rack and the matrix's largest cost between two; an empty matrix costs nothing.
+            In all modes, a member or a partition with an unknown rack costs nothing.
         order: ``("balance", "racks", "moves")`` or ``("balance", "moves", "racks")``. Balance is the sum of squared
-            loads, moves are partitions that leave their undisputed owner.
+            loads; moves are partitions that leave their undisputed owner.
 
     Raises:
-        ConfigError: A mode, order or cost that does not exist or cannot work.
+        ConfigError: An unknown mode or order, or an invalid cost.
     """
 
     racks: str | Matrix = "replica"
@@ -60,14 +60,14 @@ class Objective:
         object.__setattr__(self, "unit", unit)
 
     def price(self, member_rack: str, replica_rack: str) -> int:
-        """What a member on one rack pays for a replica on another, in multiples of `unit`."""
+        """Cost for a member on one rack to read a replica on another, in multiples of `unit`."""
         if isinstance(self.racks, str):
             return int(member_rack != replica_rack)
         return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else self._dearest)
 
 
 def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Fraction]:
-    """The matrix in whole multiples of a unit, so that sums of costs can be compared exactly."""
+    """The matrix in integer multiples of a unit, so that sums of costs compare exactly."""
     exact: dict[tuple[str, str], Fraction] = {}
     for member_rack, row in matrix.items():
         if not isinstance(row, Mapping):
@@ -93,12 +93,12 @@ def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Frac
 
 @dataclass(frozen=True)
 class RackCosts:
-    """What each member would pay for each position: ``rows[of[position], rack[member]]``, in multiples of the unit.
+    """The cost of each position for each member: ``rows[of[position], rack[member]]``, in multiples of the unit.
 
     Args:
-        of: int[P], row of each position. Row 0 costs nobody anything.
-        rack: int[M], column of each member. Column 0 pays nothing.
-        rows: int[W, R], the different costs.
+        of: int[P], row of each position. Row 0 is free for all members.
+        rack: int[M], column of each member. Column 0 is always free.
+        rows: int[W, R], the distinct cost rows.
     """
 
     of: Ints
@@ -107,7 +107,7 @@ class RackCosts:
 
 
 def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
-    """Price the positions of a group. Cost: O(P), plus rows times racks."""
+    """Compute the rack costs of a group's positions. Cost: O(P), plus rows times racks."""
     group = indexed.group
     columns: dict[str | None, int] = {None: 0}
     rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)
@@ -131,7 +131,7 @@ def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
                 seen[each] = rows.setdefault(row, len(rows))
         row_of = np.array([seen[each] for each in here.values], np.int64)
         of[indexed.first[t] : indexed.first[t] + len(here)] = row_of[here.codes]
-    in_order = {row: i for i, row in enumerate(sorted(rows))}  # answers must not depend on how racks were told
+    in_order = {row: i for i, row in enumerate(sorted(rows))}  # the result must not depend on the order of racks
     place = np.array([in_order[row] for row in rows], np.int64)
     return RackCosts(place[of], rack, np.array(list(in_order), np.int64))
 

@@ -1,14 +1,13 @@
-"""Who goes to whom where nothing else decides: by names alone, so that a group finds itself again after a restart.
+"""Tie-breaking by names only (rendezvous hashing), so that a restarted group gets its old assignment back.
 
-Members that come back have new member ids and claim nothing. If what they get depended on how many they are, or in
-which order they came, nearly everything would be somewhere else than before. So every pair of partition and member has
-an affinity, a number that only their names decide (rendezvous hashing), and where balance, racks, moves and the spread
-of topics leave it open, partitions go where their affinity is highest.
+Members that restart have new member ids and claim nothing. If ties were broken by the number or order of members, a
+restart would move nearly every partition. So each pair of partition and member has an affinity, a number that depends
+only on their names. Ties in balance, racks, moves and spread go to the highest affinity.
 
-Guarantee: an affinity never costs balance, racks, moves or spread, and depends on no other member. When all members
-return, under the same instance ids or client ids, and nobody claims anything, each gets what any other full restart of
-the same members gives it. When one of n stays away, the others get most of theirs (measured: tests/assignors/
-test_restart.py).
+Guarantee: affinity never costs balance, racks, moves or spread, and depends on no other member. When all members return
+under the same instance ids or client ids and nobody claims anything, each gets the same partitions as after any other
+full restart of these members. When one of n stays away, the others keep most of theirs (measured:
+tests/assignors/test_restart.py).
 
 Source: Thaler & Ravishankar 1998, "Using name-based mappings to increase hit rates"; Gale & Shapley 1962 (`matched`).
 """
@@ -29,40 +28,40 @@ Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]  # one 64-bit key per pair: a lexsort of the pairs took 14 times as long
 
 MOST = 1 << 19
-"""Pairs of partition and member that one call looks at, in some 50 ms; beyond, numbers decide, not names."""
+"""Maximum pairs of partition and member per call, about 50 ms; beyond it, numbers decide instead of names."""
 
 
 _BLOCK = 1 << 14
-"""Pairs that are looked at in one pass; what it leaves is then still in cache."""
+"""Pairs per pass, so that the intermediate arrays stay in cache."""
 
 
 class Affinity:
-    """How well partitions and members go together.
+    """Affinity between partitions and members.
 
-    Members of one lasting name count as its first, second and so on, by member id.
+    Members that share a lasting name are numbered by member id.
     """
 
     def __init__(self, indexed: Indexed) -> None:
         self._indexed = indexed
 
     def of(self, positions: Ints, members: Ints) -> Floats:
-        """Numbers from 0 to 1, of pairs of position and member."""
+        """Affinities from 0 to 1 of pairs of position and member."""
         return self.between(self.keys(positions), members)
 
     def keys(self, positions: Ints) -> Keys:
-        """What `between` takes for positions; computed once for the many pairs of a position."""
+        """Hash keys of positions for `between`, computed once for the many pairs of a position."""
         topic = np.searchsorted(self._indexed.first, positions, side="right") - 1
         return _mixed(self._topics[topic] + (positions - self._indexed.first[topic]).astype(np.uint64))
 
     def between(self, keys: Keys, members: Ints) -> Floats:
-        """`of`, by keys."""
+        """`of`, with keys instead of positions."""
         return _number(_mixed(keys ^ self._members[members]))
 
     def best(self, positions: Ints, members: Ints, begin: Ints, count: Ints) -> Floats:
-        """Of each position the highest number that one of its ``members[begin : begin + count]``, at least one, has."""
+        """The highest affinity of each position with its members ``members[begin : begin + count]``, at least 1."""
         keys, names = self.keys(positions), self._members[members]
         best = np.empty_like(keys)
-        if len(begin) and (begin == begin[0]).all():  # all ask the same ones, as in a group that subscribes alike
+        if len(begin) and (begin == begin[0]).all():  # equal subscriptions: all positions have the same candidates
             names = names[begin[0] : begin[0] + count[0], None]
             step = max(1, _BLOCK // len(names))
             for low in range(0, len(keys), step):
@@ -108,27 +107,27 @@ def _mixed(x: Keys) -> Keys:
 
 
 def _number(mixed: Keys) -> Floats:
-    """From 0 to 1."""
+    """Map to a float from 0 to 1."""
     number: Floats = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return number
 
 
 def _falling(of: Ints, liking: Floats) -> Ints:
-    """The order by number, and for each number from the highest affinity down. Sorting one key is many times faster."""
+    """Sort order by number, then by falling affinity. Sorting by one combined key is many times faster."""
     return np.argsort((of << 44) | ((1 - liking) * 2.0**44 - 1).astype(np.int64))
 
 
 def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints:
-    """Exchange partitions among members that get some of the same run, so that no two would rather swap.
+    """Exchange partitions among members that receive some of the same run, until no two members would rather swap.
 
     Args:
-        affinity: Of the group.
+        affinity: Affinity of the group.
         positions: int[L], partitions that are new to their members.
-        run: int[L], within which they may be exchanged.
-        given: int[L], members' numbers.
+        run: int[L], the run of each; exchanges stay within a run.
+        given: int[L], member numbers.
 
     Returns:
-        int[L], as many of each run for each member as before. `given` when there are more than `MOST` pairs to look at.
+        int[L], with the same count per run and member. `given` if there are more than `MOST` pairs to examine.
 
     Cost: O(pairs log pairs), a pair being a partition and a member of its run. Deterministic.
     """
@@ -140,14 +139,15 @@ def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints
     number = np.searchsorted(runs, run)
     if choices.max(initial=0) < 2 or choices[number].sum() > MOST:
         return given
-    # All pairs, by position and then from the best to the worst.
+    # All pairs, by position, then by falling affinity.
     which = np.repeat(np.arange(len(positions)), choices[number])
     first = np.cumsum(choices[number]) - choices[number]
     to = begin[number][which] + np.arange(len(which)) - first[which]
     liking = affinity.between(affinity.keys(positions)[which], member[to])
     order = _falling(which, liking)
     to, liking = to[order], liking[order]
-    # Each asks its best; who has no room for all keeps those it likes most; the others ask their next.
+    # Each position proposes to its best member. A member without room keeps those it prefers; the others try their
+    # next.
     asking = np.arange(len(positions))
     turn = first.copy()
     while len(asking):
@@ -165,20 +165,20 @@ def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints
 
 
 def shares(affinity: Affinity, begin: Ints, size: Ints, members: Ints, units: Ints) -> Ints | None:
-    """How many partitions of each topic each member gets, evenly: rounded down or up.
+    """Even number of partitions of each topic per member: the mean, rounded down or up.
 
-    Who gets one more of a topic is agreed as in `matched`: each topic asks the members it goes best with, and a member
-    that is asked by more than it has room for keeps the best. What then is left over is exchanged in.
+    The members with one more of a topic are chosen as in `matched`: each topic proposes to the members with the highest
+    affinity, and a member with too many proposals keeps the best. Exchanges place the rest.
 
     Args:
-        affinity: Of the group.
+        affinity: Affinity of the group.
         begin: int[T], the position of each topic's first partition.
-        size: int[T], its partitions; nobody has any yet.
-        members: int[R], members' numbers.
-        units: int[R], how many they get in all; these differ by 1 at most.
+        size: int[T], its partitions; all unassigned.
+        members: int[R], member numbers.
+        units: int[R], total partitions per member; these differ by at most 1.
 
     Returns:
-        int[T, R], or None when topics and members are more than a quarter of `MOST` pairs.
+        int[T, R], or None if topics and members form more than a quarter of `MOST` pairs.
     """
     if len(begin) * len(members) > MOST // 4:
         return None
@@ -198,7 +198,8 @@ def shares(affinity: Affinity, begin: Ints, size: Ints, members: Ints, units: In
         open_[:, crowded] &= ~asked[:, crowded] | (place < room[crowded])
     for t in np.flatnonzero(asked.sum(axis=1) < more).tolist():
         while asked[t].sum() < more[t]:
-            # A member with room has one of t already. One without has one of a topic that it has not: they exchange.
+            # Any member with room has one of t already. A member without room has one of a topic that the former lacks:
+            # swap.
             m = int(np.flatnonzero(asked.sum(axis=0) < room)[0])
             swap = asked & ~asked[:, [m]] & ~asked[t]
             other, full = np.unravel_index(

@@ -1,6 +1,6 @@
-"""Which partitions make up the units of a class: topics spread over members, at no cost to what `flow` decided.
+"""Choose the partitions for the units of a class: spread topics over members without changing what `flow` decided.
 
-Of a topic's partitions, those go to a member that it has an affinity for (`rendezvous`).
+Among a topic's partitions, a member gets those with the highest affinity (`rendezvous`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .rendezvous import MOST, Affinity, Floats, matched, shares
 
 
 def chosen(indexed: Indexed, class_: Ints, before: Ints, had: tuple[Ints, Ints, Ints], units: Units) -> Ints:
-    """Name the partitions.
+    """Turn units into partitions.
 
     Args:
         indexed: The group as integers.
-        class_: int[P], class of each position; `UNASSIGNED` where nobody subscribes.
+        class_: int[P], class of each position; `UNASSIGNED` if nobody subscribes.
         before: int[P], member number of each position's owner, or `UNASSIGNED`.
-        had: Classes, members and units, parallel: who owned how many, sorted.
-        units: How many stay, of these, and how many are dealt to whom.
+        had: Owned units as parallel, sorted arrays: classes, members and units.
+        units: Units that stay of these, and units dealt to members.
 
     Returns:
         int[P], the new owners.
@@ -40,7 +40,7 @@ def chosen(indexed: Indexed, class_: Ints, before: Ints, had: tuple[Ints, Ints, 
 
     loose = np.flatnonzero((owner == UNASSIGNED) & (class_ != UNASSIGNED))
     loose = loose[np.argsort(class_[loose], kind="stable")]
-    run = class_[loose] * len(indexed.topics) + topic[loose]  # what it costs no spread to exchange
+    run = class_[loose] * len(indexed.topics) + topic[loose]  # exchanges within a run cost no spread
     begin = np.flatnonzero(np.diff(run, prepend=-1))
     whole = np.diff(begin, append=len(loose)) == np.diff(indexed.first)[topic[loose[begin]]]
     of = class_[loose[begin]]
@@ -58,7 +58,7 @@ def chosen(indexed: Indexed, class_: Ints, before: Ints, had: tuple[Ints, Ints, 
     return owner
 
 
-# More than six parameters: `chosen` makes these arrays once, and its steps share them.
+# More than six parameters: `chosen` builds these arrays once for all its steps.
 def _give_up(
     indexed: Indexed,
     affinity: Affinity,
@@ -70,12 +70,12 @@ def _give_up(
     dealt_member: Ints,
     owner: Ints,
 ) -> None:
-    """Set free what members give up: of the topics that they have more of than those who will get it.
+    """Free the partitions that members give up: of the topics of which they have more than the receivers.
 
-    Worked example: a, b and c have 4 orders, 2 payments and 1 audit each; d joins and 5 must move, 1 of a, 2 of b and
-    c. One after the other they give where the gap to d is widest: a 1 orders (4 to 0), b 1 orders (4 to 1) and 1
-    payments (2 to 0), c 1 orders (4 to 2) and 1 audit. In the end nobody has more than 3 orders or less. Of its orders
-    each gives the one that goes better with d than with itself.
+    Example: a, b and c each have 4 orders, 2 payments and 1 audit; d joins and 5 must move, 1 from a, 2 each from b and
+    c. In turn, each gives a partition of the topic with the widest gap to d: a gives 1 orders (4 to 0), b 1 orders (4
+    to 1) and 1 payments (2 to 0), c 1 orders (4 to 2) and 1 audit. In the end every member has 3 orders. Among its
+    orders, each gives the one whose affinity to d exceeds the affinity to itself the most.
     """
     classes, members, count = had
     gives = np.flatnonzero(units.kept < count)
@@ -87,7 +87,7 @@ def _give_up(
     gain = np.zeros(len(positions))
     if pairs <= MOST:
         gain = _gain(affinity, positions, class_[positions], owner[positions], dealt_class, dealt_member)
-    # By cell, topic and gain; of cell and topic most often there is one.
+    # Sort by cell, topic and gain; most cells have one partition per topic.
     order = np.argsort(narrowed(cell, len(gives)), kind="stable")
     positions, cell, gain = positions[order], cell[order], gain[order]
     of = topic[positions]
@@ -102,22 +102,22 @@ def _give_up(
         positions[several], gain[several] = positions[better], gain[better]
     end = np.searchsorted(cell, np.arange(len(gives)), side="right")
 
-    # Where a class is of one topic, nothing is to be weighed: each gives its last ones.
+    # In a class of one topic there is nothing to weigh: each member gives its last partitions.
     mixed = np.isin(classes[gives], _of_several_topics(class_, topic))
     last = end[cell] - np.arange(len(cell)) <= leaving[cell]
     owner[positions[last & ~mixed[cell]]] = UNASSIGNED
     if not mixed.any():
         return
-    # How many of its topic a member has besides, if this one goes next; and how many went already.
+    # Number of the topic's partitions that the member has left if this one goes next, and number given already.
     before = np.arange(len(run)) - first[run]
     after = length[run] - before - 1
-    gap = before * heads[classes[gives]][cell] - after + gain / 4  # times the takers: no fractions but for the gain
+    gap = before * heads[classes[gives]][cell] - after + gain / 4  # times the receivers, to avoid fractions
     begin = end - np.bincount(cell, minlength=len(gives))
     for g in np.unique(classes[gives][mixed]).tolist():
         low, high = np.searchsorted(dealt_class, (g, g + 1)).tolist()
         takers = np.zeros(len(indexed.members) + 1, bool)
         takers[dealt_member[low:high]] = takers[UNASSIGNED] = True
-        # What those who take have of each topic, and what is on its way to them.
+        # Partitions of each topic that the receivers have or are about to get.
         theirs = np.bincount(topic[takers[owner] & (class_ == g)], minlength=len(indexed.topics))
         low, high = np.searchsorted(classes[gives], (g, g + 1)).tolist()
         freed: list[int] = []
@@ -132,9 +132,9 @@ def _give_up(
 
 
 def _held_by(cells: Ints, indexed: Indexed, class_: Ints, owner: Ints) -> tuple[Ints, Ints]:
-    """The positions that members have of classes, and each one's place in `cells`: ascending class * M + member."""
+    """Positions that members hold per class, and each one's index in `cells` (ascending class * M + member)."""
     members = len(indexed.members)
-    giver = np.zeros(members + 1, bool)  # the last one for what is free
+    giver = np.zeros(members + 1, bool)  # the last entry is for free positions
     giver[cells % members] = True
     positions = np.flatnonzero(giver[owner])
     key = class_[positions] * members + owner[positions]
@@ -144,7 +144,7 @@ def _held_by(cells: Ints, indexed: Indexed, class_: Ints, owner: Ints) -> tuple[
 
 
 def _of_several_topics(class_: Ints, topic: Ints) -> Ints:
-    """The classes that have partitions of more than one topic."""
+    """Classes with partitions of more than one topic."""
     starts = np.flatnonzero(
         np.diff(class_, prepend=UNASSIGNED - 1).astype(bool) | np.diff(topic, prepend=-1).astype(bool)
     )
@@ -157,7 +157,7 @@ def _of_several_topics(class_: Ints, topic: Ints) -> Ints:
 def _gain(
     affinity: Affinity, positions: Ints, class_: Ints, owner: Ints, dealt_class: Ints, dealt_member: Ints
 ) -> Floats:
-    """How much better each position goes with one of those who get new units of its class than with its owner."""
+    """How much each position's best affinity with a receiver of its class exceeds the affinity with its owner."""
     begin = np.searchsorted(dealt_class, class_)
     takers = np.searchsorted(dealt_class, class_, side="right") - begin
     gain = np.zeros(len(positions))
@@ -167,7 +167,7 @@ def _gain(
     return gain
 
 
-# More than six parameters: `chosen` makes these arrays once, and its steps share them.
+# More than six parameters: `chosen` builds these arrays once for all its steps.
 def _deal(
     loose: Ints,
     bounds: list[int],
@@ -178,18 +178,18 @@ def _deal(
     owner: Ints,
     indexed: Indexed,
 ) -> None:
-    """Give the loose partitions of a class to members with that much room, topic by topic.
+    """Deal the loose partitions of a class to members with room, topic by topic.
 
-    Each goes to the member with room that has the fewest of the topic, in a circle that goes on from topic to topic;
-    where topics are new to all, names decide who gets more of which.
+    Each partition goes to the member with room that has the fewest of the topic, round robin across topics. If topics
+    are new to all members, affinity decides which members get one more.
 
     Args:
-        loose: int[], what is to be given out, of all classes.
-        bounds: Where in it each topic of this class begins, and the end.
-        whole: Whether that is all there is of these topics.
-        members: Who gets some, ascending.
-        units: How many.
-        affinity: Of the group.
+        loose: int[], the free partitions of all classes.
+        bounds: Start of each topic of this class in `loose`, then the end.
+        whole: Whether these are all partitions of these topics.
+        members: Receivers, ascending.
+        units: Number of partitions per receiver.
+        affinity: Affinity of the group.
         owner: int[P], changed in place.
         indexed: The group as integers.
     """
@@ -197,7 +197,7 @@ def _deal(
         owner[loose[bounds[0] : bounds[-1]]] = members[0]
         return
     if whole and units.max() - units.min() <= 1:
-        # Nobody has anything of these topics.
+        # No member has a partition of these topics.
         if len(bounds) > 2:
             given = shares(affinity, loose[bounds[:-1]], np.diff(bounds), members, units)
             if given is not None:

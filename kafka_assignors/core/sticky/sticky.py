@@ -1,6 +1,6 @@
-"""The sticky assignor: the best balance there is, then racks, then as few moves as that takes (KIP-54).
+"""The sticky assignor: optimal balance, then racks, then the fewest moves (KIP-54).
 
-docs/optimum.md shows on one small group how the best is found, and proven.
+docs/optimum.md shows on one small group how the optimum is found and proven.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ DEFAULT = Objective()
 
 
 def assign(group: Group, claims: Claims | None = None, *, objective: Objective = DEFAULT) -> Assignment:
-    """Give every partition to a subscriber; the best assignment in this order of goals.
+    """Assign every partition to a subscriber; the optimal assignment in this order of goals.
 
     1. Balance: the least sum of squared loads, which is also the least maximum and the fairest vector of loads.
-    2. Racks: the least cost of reading from other racks; by default the fewest partitions with a member whose rack has
-       no replica of it. Unknown racks cost nothing.
+    2. Racks: the least cost of reading from other racks; by default the fewest partitions whose member's rack has no
+       replica. Unknown racks cost nothing.
     3. Stickiness: the fewest moves away from undisputed owners (`claims.resolve`).
-    4. Spread: each topic over many members, as far as the above leaves it open.
-    5. Names: what is still open is decided by instance ids, client ids and topics alone (`rendezvous`), so that members
-       that restart without claims find what they had, all of it when all return.
+    4. Spread: each topic over many members, as far as the goals above permit.
+    5. Names: ties depend only on instance ids, client ids and topics (`rendezvous`). Members that restart without
+       claims get most of their old partitions, or all of them if every member returns.
 
     Args:
-        group: Members in any order. Any claims will do: what is wrong with them is dropped.
-        claims: `resolve(group)`, when the caller has it already.
-        objective: What racks cost, and whether they come before moves.
+        group: Members in any order, with any claims: invalid ones are dropped.
+        claims: `resolve(group)`, if the caller has it.
+        objective: Rack costs, and whether they come before moves.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
-    Cost: see `flow.optimum`, plus O(P log P) to name the partitions. Deterministic under any order of members.
-    Source: KIP-54, KIP-881; the goals of Java's ``StickyAssignor``, whose own answer can be less balanced or move more.
+    Cost: see `flow.optimum`, plus O(P log P) to choose the partitions. Deterministic under any order of members.
+    Source: KIP-54, KIP-881; the goals of Java's ``StickyAssignor``, whose answer can be less balanced or move more.
 
     >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("a", {"t"}, owned=[("t", 0), ("t", 1), ("t", 2)], generation=1), Member("b", {"t"})],
@@ -51,7 +51,7 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 
 
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
-    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` where nobody subscribes."""
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
     classes = classify(indexed, rack_costs(indexed, objective))
     if not len(classes.size):
@@ -63,7 +63,7 @@ def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
 
 
 def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
-    """How many units of a class a member has: classes, members and units, parallel and sorted."""
+    """Units of each class per member as parallel, sorted arrays: classes, members and units."""
     having = np.flatnonzero((owner != UNASSIGNED) & (classes.of != UNASSIGNED))
     cell = classes.of[having] * members + owner[having]
     if len(classes.size) * members <= 4 * len(owner):
@@ -77,13 +77,13 @@ def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True)
 class Classes:
-    """Partitions that the same members may have at the same cost, and members that are alike (kinds).
+    """Classes: partitions that the same members may have at the same cost. Kinds: members that are alike.
 
     Args:
-        of: int[P], class of each position, `UNASSIGNED` where nobody subscribes.
-        size: int[G], partitions in each.
-        allowed: bool[G, K], which kinds may have them.
-        cost: int[G, K], what a partition costs there in racks beyond the cheapest of the allowed kinds.
+        of: int[P], class of each position, `UNASSIGNED` if nobody subscribes.
+        size: int[G], partitions per class.
+        allowed: bool[G, K], which kinds may have the class.
+        cost: int[G, K], rack cost of a partition above that of the cheapest allowed kind.
         kind: int[M], each member's kind.
     """
 
@@ -97,8 +97,8 @@ class Classes:
 def classify(indexed: Indexed, prices: RackCosts) -> Classes:
     """Find the classes and kinds of a group.
 
-    What all who may have a partition would pay for it makes no difference between them, so classes know only what goes
-    beyond. Cost: O(P + T * K), and in a group with racks topics times different rack sets of a topic.
+    Costs are relative to the cheapest allowed kind, because a cost that every subscriber would pay does not matter.
+    Cost: O(P + T * K); in a group with racks, also topics times distinct rack sets per topic.
     """
     alike: dict[tuple[int, int], int] = {}
     pairs = zip(indexed.subscription.tolist(), prices.rack.tolist(), strict=True)
@@ -108,14 +108,14 @@ def classify(indexed: Indexed, prices: RackCosts) -> Classes:
     price = prices.rows[:, rack]
 
     found: dict[tuple[bytes, bytes], int] = {}
-    known: dict[tuple[bytes, int], int] = {}  # readers and row of prices -> class
+    known: dict[tuple[bytes, int], int] = {}  # readers and cost row -> class
     allowed: list[Bools] = []
     cost: list[Ints] = []
     of = np.full(indexed.size, UNASSIGNED)
     columns = np.ascontiguousarray(reads.T)
-    free = np.zeros(len(alike), np.int64)  # what a row costs without racks
+    free = np.zeros(len(alike), np.int64)  # the cost row without racks
     priced = [bool(row.any()) for row in price]
-    class_of = np.full(len(indexed.topics), UNASSIGNED)  # where all partitions of a topic cost the same
+    class_of = np.full(len(indexed.topics), UNASSIGNED)  # if all partitions of a topic cost the same
     for t in np.flatnonzero(columns.any(axis=1)).tolist():
         at = slice(*indexed.first[t : t + 2].tolist()) if len(price) > 1 else slice(0)
         column = columns[t]

@@ -1,14 +1,14 @@
-"""What no assignment beats: lower bounds of the greatest work / capacity, and of the moves below a limit.
+"""Lower bounds of the greatest work / capacity, and of the moves below a limit.
 
 ==========  ===========================================================================================================
 mean        all work / all capacity
 heaviest    a partition at the fastest member that subscribes to it
 together    of k * M + 1 partitions some member of M has k + 1, at least the lightest of them
 topics      (Hall) the work of some topics / the capacity of all who subscribe to any of them
-exact       found by trying all, in small groups (`exact`)
+exact       found by exhaustive search in small groups (`exact`)
 ==========  ===========================================================================================================
 
-Whatever is named here as a witness proves its bound without this module: see `plans.work_proof`.
+Each witness proves its bound without this module: see `plans.work_proof`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..sticky.maxflow import sent
 from .model import Model
 
 EDGES = 1_000_000
-"""Pairs of class and kind of member up to which the bound by topics is computed."""
+"""Maximum pairs of class and member kind for which the bound by topics is computed."""
 NEWTON = 30
 
 
@@ -32,9 +32,9 @@ class Bound:
     """A lower bound of the greatest work / capacity.
 
     Args:
-        kind: See the table above.
+        kind: One of the table above.
         value: In multiples of the model's unit, per capacity.
-        classes: For ``topics`` the classes that prove it, for ``together`` the one class, or none for all.
+        classes: For ``topics`` the classes that prove it, for ``together`` the one class, or none for all classes.
         position: For ``heaviest`` the partition.
     """
 
@@ -45,9 +45,9 @@ class Bound:
 
 
 def bounds(model: Model) -> list[Bound]:
-    """Each kind's largest, the largest of all first; empty when nobody may have anything.
+    """The largest bound of each kind, the largest first; empty if no member may have anything.
 
-    Cost: O(P log P), and a few maximum flows over classes and kinds of members where subscriptions differ.
+    Cost: O(P log P); with unequal subscriptions also a few maximum flows over classes and member kinds.
     """
     if not len(model.allowed):
         return []
@@ -84,7 +84,7 @@ def _together(model: Model) -> list[Bound]:
 
 
 def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
-    """Works heaviest first; 0 when there are no more of them than members."""
+    """The bound ``together``. Works are sorted heaviest first; 0 if there are no more of them than members."""
     k = np.arange(1, (len(works) - 1) // members + 1) if len(works) else np.zeros(0, np.int64)
     if not len(k):
         return 0.0
@@ -93,7 +93,7 @@ def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
 
 
 def _topics(model: Model, least: float) -> list[Bound]:
-    """Newton's method: the cut of a flow that does not fit below a bound names classes with a larger one."""
+    """Newton's method: the cut of a flow that does not fit below a bound yields classes with a larger one."""
     classes = len(model.allowed)
     if classes < 2:
         return []
@@ -119,7 +119,7 @@ def _topics(model: Model, least: float) -> list[Bound]:
 
 
 def _cut(works: Ints, reads: Bools, cap: Any, value: float) -> Bools:
-    """bool[G], classes on the source's side of a minimum cut when nobody has more than `value` per capacity."""
+    """bool[G], classes on the source side of a minimum cut if no member has more than `value` per capacity."""
     classes, kinds = reads.shape
     scale = (1 << 30) / max(float(works.sum()), 1.0)
     supply = np.floor(works * scale).astype(np.int64)
@@ -134,7 +134,7 @@ def _cut(works: Ints, reads: Bools, cap: Any, value: float) -> Bools:
     through[heads[out]] = units[out]
     if int(through.sum()) == int(supply.sum()):
         return np.zeros(classes, bool)
-    # Reachable in the residual graph: from unsatisfied classes to their kinds, from kinds back along flow.
+    # Reachable in the residual graph: from unsatisfied classes to their kinds, and back along flow.
     along = (tails < classes) & (heads >= classes) & (heads < source)
     flow_g, flow_k = tails[along], heads[along] - classes
     reach_g: Bools = through < supply
@@ -149,15 +149,15 @@ def _cut(works: Ints, reads: Bools, cap: Any, value: float) -> Bools:
 
 
 def least_moves(model: Model, limit: Ints) -> int:
-    """How many moves take every member to its limit at least.
+    """Lower bound on the moves after which every member is within its limit.
 
-    Each member above its limit must lose its heaviest ones first. One that fits nowhere takes more: whoever gets it
-    must lose some of its own. That is counted once in the group, where it is largest, as one member's losses may make
-    room for several.
+    Each member above its limit must lose partitions, at best its heaviest ones. A partition that fits nowhere costs
+    more moves, because its receiver must lose some of its own. This is counted once per group, at its maximum, because
+    one member's losses may make room for several partitions.
 
     Args:
         model: The group.
-        limit: int[M], the most work of each member.
+        limit: int[M], the maximum work of each member.
 
     Cost: O(P log P), and `GIANTS` partitions * M.
     """
@@ -171,7 +171,7 @@ def least_moves(model: Model, limit: Ints) -> int:
     room = limit - loads
 
     def extra(at: int, m: int) -> int:
-        """What whoever gets a partition must lose beyond what it must lose anyway."""
+        """Moves that the receiver of a partition must make beyond those it must make anyway."""
         who = model.subscribers[int(model.of[at])]
         who = who[who != m]
         work = int(model.work[at])
@@ -197,19 +197,19 @@ def least_moves(model: Model, limit: Ints) -> int:
 
 
 GIANTS = 20
-"""Of each member, so many partitions are looked at one by one."""
+"""Number of partitions per member that are examined one by one."""
 NEVER = 1 << 40
 
 
 def _fewest(total: Ints, excess: int) -> int:
-    """The fewest of works, given by their sums heaviest first, that make up an excess; `NEVER` if all don't."""
+    """The fewest works that cover an excess, given cumulative sums heaviest first; `NEVER` if all do not suffice."""
     if excess <= 0:
         return 0
     return int(np.searchsorted(total, excess)) + 1 if len(total) and total[-1] >= excess else NEVER
 
 
 def by_member(model: Model, owner: Ints) -> tuple[Ints, Ints]:
-    """Positions by owner, each one's heaviest first; and where each member's begin, one entry more than members."""
+    """Positions by owner, heaviest first; and the start of each member's positions, then the end (M + 1 entries)."""
     given = np.flatnonzero(owner != UNASSIGNED)
     order = given[np.lexsort((given, -model.work[given], owner[given]))]
     return order, np.searchsorted(owner[order], np.arange(len(model.capacity) + 1))

@@ -1,4 +1,4 @@
-"""The order of goals: valid, standbys last, the limit, the fewest moves, then even."""
+"""The order of goals: validity, standbys last, the limit, the fewest moves, then evenness."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .model import EPSILON, Model
 from .search import Search
 
 ORDERS = (("even", False), ("tight", False), ("light", False), ("even", True), ("tight", True), ("bold", False))
-"""Styles of shedding, and whether what nobody has is placed first."""
+"""Styles of shedding, and whether unassigned partitions are placed first."""
 LARGE = 300_000
-"""Partitions beyond which only the first is tried."""
+"""Number of partitions above which only the first style is tried."""
 NEAR = 1e-9
-"""Limits are whole numbers; what a float lost doesn't make one too small."""
+"""Limits are integers; this slack compensates for float rounding."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to place.
+    """Options of the placement.
 
     Args:
-        epsilon: How far above the bound the greatest work / capacity may be.
-        move_budget: The most partitions that may leave an owner that could keep them; None for any number.
+        epsilon: Allowed excess of the greatest work / capacity over the bound.
+        move_budget: Maximum partitions that may leave an owner that could keep them; None for any number.
         hysteresis: Whether moves need a reason (`hysteresis.verdict`).
-        checks: For that: checks in a row before this one that found the group above 1.10 of the bound.
+        checks: For the hysteresis: previous consecutive checks that found the group above 1.10 of the bound.
     """
 
     epsilon: float = EPSILON
@@ -40,18 +40,18 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """An assignment and what is known about it.
+    """An assignment and its figures.
 
     Args:
-        owner: int[P]; `UNASSIGNED` where nobody subscribes.
-        bounds: The greatest work / capacity is at least the first one; in units of the model, per capacity.
-        greatest: What it is.
-        limit: What it may be.
-        moves: Partitions that left a holder, forced ones included.
-        least: How many must, if nobody may be above `limit`; a proof if `exact` is not among the bounds, too.
-        fewest: Whether `moves` is proven to be the fewest.
-        frontier: (moves, greatest work / capacity) step by step from keeping all.
-        verdict: Of the hysteresis, if it was asked.
+        owner: int[P]; `UNASSIGNED` if nobody subscribes.
+        bounds: Lower bounds of the greatest work / capacity, largest first; in units of the model, per capacity.
+        greatest: The greatest work / capacity.
+        limit: Its limit.
+        moves: Partitions that left a holder, including forced moves.
+        least: Lower bound on moves if no member may exceed `limit`; proven if `exact` is not among the bounds, too.
+        fewest: Whether `moves` is proven to be minimal.
+        frontier: (moves, greatest work / capacity) step by step, from keeping everything.
+        verdict: The verdict of the hysteresis, if it was consulted.
     """
 
     owner: Ints
@@ -73,8 +73,7 @@ class Solution:
 def solve(model: Model, options: Options) -> Solution:
     """Place a group.
 
-    Cost: O(P log P), steps of the search that are bounded by the size of the group, and in small groups HiGHS.
-    Deterministic in its inputs.
+    Cost: O(P log P), search steps bounded by the size of the group, and in small groups HiGHS. Deterministic.
     """
     known = bounds(model)
     if not known:
@@ -109,12 +108,12 @@ def solve(model: Model, options: Options) -> Solution:
 
 
 def limits(model: Model, ratio: float) -> Ints:
-    """int[M], the most work of each member at a greatest work / capacity."""
+    """int[M], the maximum work of each member at a given greatest work / capacity."""
     return np.floor(ratio * model.capacity * (1 + NEAR)).astype(np.int64)
 
 
 def _sharpened(model: Model, known: list[Bound], program: exact.Exact | None) -> list[Bound]:
-    """With the least possible itself where the group is small and the bounds are not met anyway."""
+    """Add the exact minimum if the group is small and the known bounds are not met already."""
     if program is None:
         return known
     plain = Search(model, limits(model, known[0].value))
@@ -131,7 +130,7 @@ def _sharpened(model: Model, known: list[Bound], program: exact.Exact | None) ->
 def _searched(model: Model, allowed: float, budget: int | None) -> Search:
     best = _once(model, allowed, budget)
     if best.ratio() > allowed * (1 + NEAR):
-        # Not possible, or not found: whatever is possible then needs no more moves than this.
+        # Infeasible, or not found: any feasible solution then needs no more moves than this.
         again = _once(model, best.ratio(), budget)
         if again.moves <= best.moves and again.ratio() <= best.ratio() * (1 + NEAR):
             return again
@@ -141,7 +140,7 @@ def _searched(model: Model, allowed: float, budget: int | None) -> Search:
 def _fewest(
     model: Model, program: exact.Exact, limit: Ints, budget: int | None, owner: Ints
 ) -> tuple[Ints, int | None]:
-    """An assignment of a small group with the fewest moves below a limit, and how many, if that is proven."""
+    """An assignment of a small group with the fewest moves below a limit, and that number if it is proven."""
     fits = bool((model.loads(owner) <= limit).all())
     if fits and _moves(model, owner) <= least_moves(model, limit) - _forced(model):
         return owner, _moves(model, owner)
@@ -175,7 +174,7 @@ def _once(model: Model, allowed: float, budget: int | None) -> Search:
 
 
 def _within(model: Model, program: exact.Exact, allowed: float, budget: int, owner: Ints) -> tuple[Ints, float]:
-    """With a budget of moves: the best that it buys in a small group."""
+    """The best assignment of a small group within a budget of moves."""
     found = program.within(budget)
     if found is None:
         return owner, allowed
@@ -185,7 +184,7 @@ def _within(model: Model, program: exact.Exact, allowed: float, budget: int, own
 
 
 def _kept(model: Model) -> Search:
-    """Everything stays, what nobody has is placed."""
+    """Keep everything in place, and place unassigned partitions."""
     search = Search(model, np.full(len(model.capacity), 1 << 62))
     search.place()
     search.even_out(20 * len(model.capacity) + 100)
@@ -193,7 +192,7 @@ def _kept(model: Model) -> Search:
 
 
 def _evened(model: Model, owner: Ints, limit: Ints) -> Search:
-    """An assignment, evened out as far as that costs no further move."""
+    """Even out an assignment without further moves."""
     search = Search(model, limit)
     search.pool = search.pool[:0]
     changed = np.flatnonzero(owner != search.owner)
@@ -207,7 +206,7 @@ def _evened(model: Model, owner: Ints, limit: Ints) -> Search:
 
 
 def _forced(model: Model) -> int:
-    """Partitions whose holder may not keep them."""
+    """Number of partitions whose holder may not keep them."""
     return int(((model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)).sum())
 
 
@@ -221,7 +220,7 @@ def _ratio(model: Model, owner: Ints) -> float:
 
 
 def _frontier(model: Model, owner: Ints) -> tuple[tuple[int, float], ...]:
-    """The moves in the order that lowers the greatest work / capacity fastest, each from whoever is highest then."""
+    """Moves in the order that lowers the greatest work / capacity fastest, each from the currently highest member."""
     moved = np.flatnonzero((model.kept != UNASSIGNED) & (owner != model.kept))
     start = np.where(np.isin(np.arange(len(model.of)), moved), model.kept, owner)
     loads = model.loads(start)
@@ -241,4 +240,4 @@ def _frontier(model: Model, owner: Ints) -> tuple[tuple[int, float], ...]:
 
 
 MOST = 200
-"""Points of a frontier."""
+"""Maximum points of a frontier."""

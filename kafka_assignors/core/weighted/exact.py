@@ -1,4 +1,4 @@
-"""The best assignment of a small group: the least maximum by branch and bound, the fewest moves by HiGHS (`milp`)."""
+"""The optimal assignment of a small group: least maximum by branch and bound, fewest moves by HiGHS (`milp`)."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from ..group.indexed import UNASSIGNED, Ints
 from .model import Model
 
 PAIRS = 100
-"""Pairs of partition and member up to which a group is small."""
+"""Maximum pairs of partition and member of a small group."""
 NODES = 2_000
-"""Branches that HiGHS looks at before it gives up: a count and not a time, so that answers are the same anywhere."""
+"""Branches before HiGHS gives up: a count and not a time, so that answers are the same on every machine."""
 BRANCHES = 30_000
-"""Those that `Exact.least_maximum` looks at before it hands over to HiGHS."""
+"""Branches that `Exact.least_maximum` explores before it hands over to HiGHS."""
 NEAR = 1e-6
-"""HiGHS's tolerance; results are computed again in whole numbers."""
+"""HiGHS's tolerance; results are recomputed in integers."""
 
 
 def load() -> None:
-    """Import what takes long, so that it does not fall into a join."""
+    """Import slow modules now, so that it does not happen during a join."""
     import scipy.optimize  # noqa: F401
 
 
 def small(model: Model) -> bool:
-    """Whether a group is small enough."""
+    """Whether a group is small enough for an exact search."""
     return int((model.of != UNASSIGNED).sum()) * int((model.capacity > 0).sum()) <= PAIRS
 
 
 @dataclass(frozen=True)
 class Found:
-    """What HiGHS found.
+    """A solution of HiGHS.
 
     Args:
         owner: int[P].
-        proven: Whether nothing is better.
+        proven: Whether it is proven optimal.
     """
 
     owner: Ints
@@ -45,7 +45,7 @@ class Found:
 
 
 class Exact:
-    """The group as a program: one binary variable for each partition and member that may have it.
+    """The group as an integer program: one binary variable per partition and member that may have it.
 
     Args:
         model: A small group.
@@ -64,11 +64,11 @@ class Exact:
         )
 
     def least_maximum(self, start: Ints, least: float) -> Found | None:
-        """The assignment of the least greatest work / capacity.
+        """The assignment that minimizes the greatest work / capacity.
 
         Args:
             start: int[P], any assignment.
-            least: What none is below; one that has it ends the search.
+            least: A lower bound; a solution that meets it ends the search.
         """
         model = self.model
         cap = model.capacity.tolist()
@@ -90,7 +90,7 @@ class Exact:
         limit = limits()
 
         def visit(i: int) -> bool:
-            """False when it gives up, or has found one that has `least`."""
+            """Return False to stop: the search gave up, or found a solution that meets `least`."""
             nonlocal greatest, limit, best, branches
             if i == len(order):
                 greatest = max(loads[m] / cap[m] for m in used)
@@ -123,7 +123,7 @@ class Exact:
         return self._least_maximum()
 
     def _least_maximum(self, budget: int | None = None) -> Found | None:
-        """The same, by HiGHS; of those within a budget of moves."""
+        """As `least_maximum`, by HiGHS, within a budget of moves."""
         n, members = len(self.position), len(self.model.capacity)
         cost = np.zeros(n + 1)
         cost[-1] = 1.0
@@ -135,15 +135,15 @@ class Exact:
         return self._solved(cost, [*rows, *self._budget(budget, 1)], extra=1)
 
     def within(self, budget: int) -> Found | None:
-        """The assignment of the least greatest work / capacity of those within a budget of moves."""
+        """The assignment with the least greatest work / capacity within a budget of moves."""
         return self._least_maximum(budget)
 
     def fewest_moves(self, limit: Ints, budget: int | None = None) -> Found | None:
-        """The assignment with the fewest moves of those in which nobody is above a limit; None if it found none."""
+        """The assignment with the fewest moves in which no member exceeds its limit; None if none was found."""
         n, members = len(self.position), len(self.model.capacity)
         loads = np.zeros((members, n))
         loads[self.member, np.arange(n)] = self.weight
-        for slack in (0.0, 2 * NEAR):  # what is above a limit within the tolerance is asked for again, a little tighter
+        for slack in (0.0, 2 * NEAR):  # retry a little tighter if a limit is exceeded within the tolerance
             most = limit / self.scale * (1 - slack)
             rows = [(loads, np.full(members, -np.inf), most), *self._budget(budget, 0)]
             found = self._solved(self.moved, rows)

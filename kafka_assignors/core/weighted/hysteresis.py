@@ -1,22 +1,22 @@
-"""When a group that runs should move anything at all: jitter must not, and nothing may swing."""
+"""When a running group should move partitions: not on jitter, and without oscillation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 AT_ONCE = 1.25
-"""Above this multiple of the bound a group acts at the first sight."""
+"""Multiple of the bound above which a group acts at once."""
 IN_A_ROW = 1.10
-"""Above this one after `CHECKS` checks in a row."""
+"""Multiple of the bound above which a group acts after `CHECKS` consecutive checks."""
 CHECKS = 3
 GAIN = 0.05
-"""The greatest work / capacity must fall by this part at least."""
+"""Minimum relative decrease of the greatest work / capacity."""
 OF_CAPACITY = 0.01
-"""And by this part of a member's capacity, where works are seconds per second."""
+"""Minimum decrease as a part of a member's capacity, if works are seconds per second."""
 GROUP_S = 60.0
-"""After it moved something, a group rests so long."""
+"""Seconds that a group rests after it moved something."""
 PARTITION_S = 600.0
-"""After it moved, a partition stays so long."""
+"""Seconds that a partition stays after it moved."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ def verdict(
     """Judge one check of a group.
 
     Args:
-        now: Its greatest work / capacity, by the partitions' works as they are now, with everything where it is.
-        then: What it would be after the moves, by the same works: a member's own history would lag behind.
-        bound: The least possible.
-        checks: How many checks before this one, without a gap, were above `IN_A_ROW`.
+        now: The greatest work / capacity of the current assignment, with current works.
+        then: The same after the moves, with the same works: a member's own history would lag behind.
+        bound: The lower bound.
+        checks: Number of consecutive checks before this one that were above `IN_A_ROW`.
         since_s: Seconds since the group last moved something; None if it never did.
-        of_capacity: The least gain as a part of a member's capacity; 0 where works aren't seconds per second.
+        of_capacity: Minimum gain as a part of a member's capacity; 0 if works aren't seconds per second.
 
     >>> verdict(now=1.2, then=1.02, bound=1.0)
     Verdict(act=False, why='1.20 of the bound, above 1.10 in 1 check of 3')
@@ -72,5 +72,5 @@ def verdict(
 
 
 def rested(since_s: float | None) -> bool:
-    """Whether a partition may move again, so many seconds after it last did; None: it never did."""
+    """Whether a partition may move again, given the seconds since its last move; None if it never moved."""
     return since_s is None or since_s >= PARTITION_S

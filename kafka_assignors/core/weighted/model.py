@@ -1,9 +1,9 @@
-"""The model: work of each partition, capacity of each member, and who may have what, as whole numbers.
+"""The model: work of each partition, capacity of each member, and allowed pairs, in integers.
 
-Work of a partition per second is ``s * (rate + lag / T)``, see `work`. What was not measured weighs its topic's median,
-or the group's; nothing weighs less than 5 % of the group's median, so that idle partitions spread too.
+Work of a partition per second is ``s * (rate + lag / T)``, see `work`. An unmeasured partition weighs the median of its
+topic, or of the group. Each work is at least 5 % of the group's median, so that idle partitions are spread too.
 
-Works become multiples of a power of two: sums of them are exact, whatever their order, and so are comparisons.
+Works are multiples of a power of two: their sums and comparisons are exact, in any order.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Weights = Mapping[Any, Any]
 """``{("orders", 0): 12.5}``, or by topic: ``{"orders": [12.5, None]}``, ``{"orders": {"0": 12.5}}``; None: unknown."""
 
 DRAIN_S = 300.0
-"""Seconds in which a backlog should be worked off."""
+"""Seconds in which a backlog should be consumed."""
 FLOOR = 0.05
-"""Nothing weighs less than this part of the median."""
+"""Minimum work as a part of the median."""
 EPSILON = 0.05
-"""Work / capacity may be this part above the bound, if that saves moves."""
+"""Allowed relative excess of work / capacity over the bound, if that saves moves."""
 BITS = 40
-"""Of the heaviest work as a whole number; fewer if there are more than a million partitions."""
+"""Bits of the heaviest work as an integer; fewer above a million partitions."""
 
 
 def work(rate: float, lag: float = 0.0, seconds: float = 1.0, drain_s: float = DRAIN_S) -> float:
-    """Seconds of processing that a partition causes per second; without `seconds`, records per second.
+    """Processing time that a partition causes, in seconds per second; without `seconds`, records per second.
 
     Args:
         rate: Records that arrive per second.
         lag: Records behind.
-        seconds: Of processing per record.
-        drain_s: Seconds in which the lag is to be worked off.
+        seconds: Processing time per record.
+        drain_s: Seconds in which the lag should be consumed.
 
     >>> work(rate=100, lag=3000, seconds=0.002)
     0.22
@@ -52,10 +52,10 @@ def work(rate: float, lag: float = 0.0, seconds: float = 1.0, drain_s: float = D
 
 
 def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence[float | None]]:
-    """Weights by topic, as JSON has them.
+    """Validate weights, and return them by topic in the form of JSON.
 
     Raises:
-        ConfigError: They have another form, or one is no finite number of 0 or above.
+        ConfigError: They have another form, or a weight is not a finite number of 0 or above.
     """
     found: dict[str, Any] = {}
     if not isinstance(weights or {}, Mapping):
@@ -116,10 +116,10 @@ def _weight(topic: str, partition: Any, value: Any) -> float:
 
 
 def checked_capacity(capacity: Mapping[str, float] | None) -> dict[str, float]:
-    """Capacities by member id.
+    """Validate capacities by member id.
 
     Raises:
-        ConfigError: It is no mapping, or one is no finite number of 0 or above.
+        ConfigError: Not a mapping, or a capacity is not a finite number of 0 or above.
     """
     if not isinstance(capacity or {}, Mapping):
         raise ConfigError(f"capacity must be a mapping like {{'m1': 2.0}}, not {capacity!r}")
@@ -127,7 +127,7 @@ def checked_capacity(capacity: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def one_capacity(value: Any, of: str = "") -> float:
-    """A capacity; raises `ConfigError` if it is none."""
+    """Validate one capacity; raises `ConfigError` if it is invalid."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ConfigError(
             f"capacity {f'of {of} ' if of else ''}must be a number of 0 (standby) or above, not {value!r}"
@@ -143,15 +143,15 @@ class Model:
 
     Args:
         indexed: The group as integers.
-        holder: int[P], who holds each position; `UNASSIGNED` where nobody, or nobody knows.
-        measured: bool[P], whether the position's work was given; false where nobody subscribes.
-        work: int[P], works in multiples of `unit`; 0 where nobody may have the position.
+        holder: int[P], the holder of each position; `UNASSIGNED` if there is none or it is unknown.
+        measured: bool[P], whether the position's work was given; false if nobody subscribes.
+        work: int[P], works in multiples of `unit`; 0 if no member may have the position.
         unit: A power of two.
         floor: The least work, in multiples of `unit`.
-        capacity: float[M]; 0 for members that get nothing: standbys that nobody needs, and who subscribes to nothing.
-        of: int[P], class of each position, `UNASSIGNED` where nobody subscribes; the same members may have all of one.
+        capacity: float[M]; 0 for members that get nothing: unneeded standbys and members without subscription.
+        of: int[P], class of each position, `UNASSIGNED` if nobody subscribes; the same members may have all of a class.
         allowed: bool[G, M].
-        facts: What is odd about weights and capacities.
+        facts: Irregularities of weights and capacities.
     """
 
     indexed: Indexed
@@ -167,12 +167,12 @@ class Model:
 
     @cached_property
     def subscribers(self) -> list[Ints]:
-        """Per class the members that may have it."""
+        """Per class, the members that may have it."""
         return [np.flatnonzero(row) for row in self.allowed]
 
     @cached_property
     def kept(self) -> Ints:
-        """int[P], the holder where it may keep the position, else `UNASSIGNED`."""
+        """int[P], the holder if it may keep the position, else `UNASSIGNED`."""
         may = np.zeros(len(self.holder), bool)
         held = np.flatnonzero((self.holder != UNASSIGNED) & (self.of != UNASSIGNED))
         may[held] = self.allowed[self.of[held], self.holder[held]]
@@ -180,7 +180,7 @@ class Model:
 
     @property
     def coverage(self) -> tuple[int, int]:
-        """Measured positions, and all that somebody subscribes to."""
+        """Number of measured positions, and of all subscribed positions."""
         return int(self.measured.sum()), int((self.of != UNASSIGNED).sum())
 
     def loads(self, owner: Ints) -> Ints:
@@ -190,21 +190,21 @@ class Model:
 
 
 def sums(of: Ints, work: Ints, members: int) -> Ints:
-    """Exact sums of works by member: floats would round above 2^53."""
+    """Exact sums of works per member: floats would round above 2^53."""
     low = np.bincount(of, work & 0xFFFFF, minlength=members).astype(np.int64)
     high = np.bincount(of, work >> 20, minlength=members).astype(np.int64)
     return low + (high << 20)
 
 
 def model(claims: Claims, weights: Mapping[str, Any], capacity: Mapping[str, float]) -> Model:
-    """Put a group, weights and capacities into whole numbers.
+    """Convert a group, weights and capacities to integers.
 
     Args:
         claims: The group, its claims resolved.
-        weights: As `checked` returns them. What is about topics or partitions that do not exist is told, and ignored.
-        capacity: member id -> capacity; 1 for members that are missing.
+        weights: As `checked` returns them. Nonexistent topics and partitions are reported and ignored.
+        capacity: member id -> capacity; 1 for absent members.
 
-    Cost: O(P + T * different subscriptions).
+    Cost: O(P + T * distinct subscriptions).
     """
     indexed = claims.indexed
     told: list[Fact] = []
@@ -212,7 +212,7 @@ def model(claims: Claims, weights: Mapping[str, Any], capacity: Mapping[str, flo
     standby = cap == 0
     reads = indexed.reads[indexed.subscription] if len(indexed.members) else np.zeros((0, len(indexed.topics)), bool)
     able = reads & ~standby[:, None]
-    able = np.where(able.any(axis=0), able, reads)  # standbys take what nobody else may have
+    able = np.where(able.any(axis=0), able, reads)  # standbys take what no other member may have
     columns: dict[bytes, int] = {}
     of_topic = np.full(len(indexed.topics), UNASSIGNED)
     rows: list[Bools] = []
@@ -250,7 +250,7 @@ def _capacity(indexed: Indexed, capacity: Mapping[str, float], told: list[Fact])
 
 
 def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact]) -> Floats:
-    """float[P], NaN where no weight is known."""
+    """float[P], NaN if no weight is known."""
     raw = np.full(indexed.size, np.nan)
     beyond: list[str] = []
     strange: list[str] = []
@@ -277,9 +277,9 @@ def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact]) -> Fl
 
 
 def _filled(indexed: Indexed, raw: Floats, exists: Bools) -> tuple[Floats, float]:
-    """Works without gaps, and the floor."""
+    """Works with gaps filled, and the floor."""
     known = raw[~np.isnan(raw)]
-    if not len(known) or not known.max() > 0:  # nothing is known, or all is idle: counts
+    if not len(known) or not known.max() > 0:  # nothing is known, or all is idle: use counts
         return np.where(exists, 1.0, 0.0), FLOOR
     middle = float(np.median(known)) or float(np.median(known[known > 0]))
     floor = FLOOR * middle

@@ -1,4 +1,4 @@
-"""The strategy ``weighted``: options, the answer of one rebalance, and what is told."""
+"""The strategy ``weighted``: options, the assignment of one rebalance, and its facts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .model import EPSILON, Model, Weights, checked, checked_capacity, model
 
 @dataclass(frozen=True)
 class Placing:
-    """What the options mean.
+    """The validated options.
 
     Args:
         weights: By topic, as `model.checked` returns them.
         capacity: member id -> capacity.
         options: See `engine.Options`.
-        eager: Members that gave up everything before they joined; True for all.
+        eager: Members that revoked everything before they joined; True for all.
     """
 
     weights: Mapping[str, Any] = field(default_factory=dict)
@@ -48,18 +48,18 @@ def settings(
     hysteresis: bool = False,
     eager: bool | Collection[str] = False,
 ) -> Mapping[str, Any]:
-    """The options of the strategy; those of a live group are told by its members (`core.wire.weighted.inputs`).
+    """Validate the options of the strategy. In a live group, members send them (`core.wire.weighted.inputs`).
 
     Args:
         weights: ``{("orders", 0): 12.5}``, or by topic: ``{"orders": [12.5, None]}``. Any unit; see `model.work`.
-        capacity: member id -> capacity, 1 where it is missing; 0 for a standby.
-        epsilon: How far above the bound the greatest work / capacity may be, if that saves moves.
-        move_budget: The most partitions that may leave an owner that could keep them.
+        capacity: member id -> capacity, 1 if absent; 0 for a standby.
+        epsilon: Allowed excess of the greatest work / capacity over the bound, if that saves moves.
+        move_budget: Maximum partitions that may leave an owner that could keep them.
         hysteresis: Whether moves need a reason: see `hysteresis.verdict`.
-        eager: Whether members gave up everything before they joined, or which did: then nothing is withheld.
+        eager: Members that revoked everything before they joined, or True for all: nothing is withheld from these.
 
     Raises:
-        ConfigError: An option is none of these.
+        ConfigError: An option is invalid.
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
         raise ConfigError(f"epsilon must be a number above 0, like {EPSILON}, not {epsilon!r}")
@@ -77,24 +77,24 @@ def settings(
 
 
 def load() -> None:
-    """Import what takes long, so that it does not fall into a join."""
+    """Import slow modules now, so that it does not happen during a join."""
     maxflow.load()
     exact.load()
 
 
 def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEFAULT) -> Assignment:
-    """Give every partition to a subscriber by work; the best assignment in this order of goals.
+    """Assign every partition to a subscriber by work; the best assignment in this order of goals.
 
     1. No member's work / capacity above the limit, ``(1 + epsilon)`` times the least possible (`bounds`).
     2. The fewest moves away from undisputed owners (`claims.resolve`); at most ``move_budget``.
-    3. Even: the sum of work² / capacity, as far as that costs no further move.
+    3. Evenness: the least sum of work² / capacity, without further moves.
 
-    What moves away from a member that still holds it is withheld for a round, as in `cooperative.assign`.
+    A partition that leaves a member that still holds it is withheld for a round, as in `cooperative.assign`.
 
     Args:
-        group: Members in any order. Any claims will do.
-        claims: `resolve(group)`, when the caller has it already.
-        placing: What the options mean.
+        group: Members in any order, with any claims.
+        claims: `resolve(group)`, if the caller has it.
+        placing: The validated options.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
@@ -106,18 +106,18 @@ def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEF
 
 
 def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
-    """`assign` as an array: int[P], each position's new owner by number; `UNASSIGNED`: none this round."""
+    """`assign` as an array: int[P], each position's new owner by number; `UNASSIGNED` if none this round."""
     target = engine.solve(modelled(claims, placing), placing.options).owner
     return handed_over(claims, target, placing)
 
 
 def modelled(claims: Claims, placing: Placing) -> Model:
-    """The group in whole numbers."""
+    """The group in integers."""
     return model(claims, placing.weights, placing.capacity)
 
 
 def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
-    """A target without what members must give up first."""
+    """A target without the partitions that members must revoke first."""
     members = claims.indexed.members
     holds: Bools = np.array(
         [
@@ -136,9 +136,9 @@ def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
 
 
 def tell(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
-    """What is odd about weights and capacities."""
+    """Facts about weights and capacities."""
     members = [replace(member, owned=Partitions.of(()), generation=NO_GENERATION) for member in group.members]
-    found = modelled(resolve(Group(members, group.partitions)), placing)  # who holds what makes no difference here
+    found = modelled(resolve(Group(members, group.partitions)), placing)  # ownership makes no difference here
     yield from found.facts
     measured, every = found.coverage
     if not measured and every:

@@ -1,4 +1,4 @@
-"""What a plan by work tells: works, bound, gap, moves, coverage, the frontier; as plain values."""
+"""Figures of a plan by work as plain values: works, bound, gap, moves, coverage, the frontier."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .placing import Placing, modelled
 
 @dataclass(frozen=True)
 class Load:
-    """Works of members in a plan's target, and how good they are.
+    """Works of members in a plan's target, and figures of its quality.
 
     Args:
         work: member id -> work, in the unit of the weights.
-        capacity: member id -> capacity that counted; 0 for a standby that nobody needs.
+        capacity: member id -> effective capacity; 0 for an unneeded standby.
         greatest: The greatest work / capacity.
-        bound: What it is at least in any assignment.
-        why: What proves the bound: ``mean``, ``heaviest``, ``together``, ``topics`` or ``exact``; see `bounds`.
+        bound: Its lower bound over all assignments.
+        why: The proof of the bound: ``mean``, ``heaviest``, ``together``, ``topics`` or ``exact``; see `bounds`.
         witness: The topics (``topics``, ``together``) or the topic-partition (``heaviest``) that prove it.
-        limit: What it may be.
+        limit: The limit of `greatest`.
         moves: Partitions that leave an owner.
-        least_moves: How many must, if nobody may be above the limit.
-        coverage: Partitions whose weight is known, and all.
-        epsilon: How far above the bound the limit is.
+        least_moves: Lower bound on moves if no member may exceed the limit.
+        coverage: Number of partitions with a known weight, and of all.
+        epsilon: Relative excess of the limit over the bound.
         frontier: (moves, greatest / mean) step by step.
-        advice: What keeps the bound above the mean, and what would help.
-        verdict: Whether the hysteresis acts, and why; None where it wasn't asked.
+        advice: The reason why the bound exceeds the mean, and a remedy.
+        verdict: Whether the hysteresis acts, and why; None if it was not consulted.
     """
 
     work: Mapping[str, float]
@@ -54,7 +54,7 @@ class Load:
 
     @property
     def gap(self) -> float:
-        """How far the greatest work / capacity is above the bound, as a part of it."""
+        """Relative excess of the greatest work / capacity over the bound."""
         return self.greatest / self.bound - 1 if self.bound else 0.0
 
     @property
@@ -64,12 +64,12 @@ class Load:
         return sum(self.work.values()) / capacity if capacity else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Convert to JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Load:
-        """What `to_json` returned."""
+        """Convert from the result of `to_json`."""
         tuples = {
             "witness": tuple(value["witness"]),
             "coverage": (value["coverage"][0], value["coverage"][1]),
@@ -80,7 +80,7 @@ class Load:
         return cls(**{**value, **tuples})
 
     def lines(self) -> Iterator[str]:
-        """As text for people."""
+        """Lines of text for people."""
         measured, every = self.coverage
         yield f"  work: greatest {_n(self.greatest)}, {self.gap:.1%} above the bound {_n(self.bound)} ({self.why});"
         yield f"    up to {_n(self.limit)} is allowed (epsilon {self.epsilon}); {measured:,} of {every:,} measured"
@@ -98,7 +98,7 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
     Args:
         claims: The group, its claims resolved.
         target: int[P], the number of each position's owner.
-        placing: What the options mean.
+        placing: The validated options.
     """
     found = modelled(claims, placing)
     solution = engine.solve(found, placing.options)

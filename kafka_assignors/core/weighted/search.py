@@ -1,7 +1,7 @@
-"""Find an assignment below the limits with few moves: keep all, shed, chains, exchanges; then even out what is free.
+"""Find an assignment within the limits with few moves: keep all, shed, chain, exchange; then even out free partitions.
 
-A partition is *free* when its place costs nothing more: it had no owner, or it moves anyway. All choices depend on the
-numbers alone, and the work is bounded by counts of steps, never by a clock.
+A partition is *free* if moving it costs nothing: it had no owner, or it moves anyway. All choices depend on the numbers
+alone, and the work is bounded by step counts, never by a clock.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from .bounds import by_member
 from .model import Floats, Model
 
 ONE_BY_ONE = 20_000
-"""Of what nobody has, so many are placed one by one, the rest in layers."""
+"""Number of unassigned partitions placed one by one; the others are placed in layers."""
 VISITED = 256
-"""Members that one search for a chain looks at."""
+"""Maximum members that one search for a chain visits."""
 PARTNERS, HEAVIEST = 24, 6
-"""Members, and of each so many of the heaviest, that may push each other out."""
+"""Number of members, and of heaviest partitions per member, that may displace each other."""
 TRIED = 12
-"""Partners that one attempt to even out looks at."""
+"""Maximum partners examined per attempt to even out."""
 
 
 class Search:
-    """An assignment that is being improved.
+    """An assignment under improvement.
 
     Args:
         model: The group.
-        limit: int[M], the most work of each member.
-        budget: Moves that may still be made; None for any number.
-        style: Which item a member sheds, and to whom. ``even``: the one that brings both closest to the mean;
-            ``light``: the lightest that suffices, to whom has the most room; ``tight``: to whom it fills best;
-            ``bold``: as ``light``, but heavy ones may push out others where that comes cheaper.
+        limit: int[M], the maximum work of each member.
+        budget: Remaining moves; None for any number.
+        style: Which partition a member sheds, and to whom. ``even``: the one that brings both closest to the mean;
+            ``light``: the lightest that suffices, to the member with the most room; ``tight``: to the member that it
+            fills best; ``bold``: as ``light``, but heavy ones may displace others if that is cheaper.
 
     Attributes:
-        owner: int[P], who has what; what nobody has yet is `UNASSIGNED`.
+        owner: int[P], the owner of each position; `UNASSIGNED` if not placed yet.
         loads: int[M].
         moves: Partitions that left a holder that might have kept them.
-        trace: After each step that shed something, the moves and the greatest work / capacity.
+        trace: The moves and the greatest work / capacity after each shedding step.
     """
 
     def __init__(self, model: Model, limit: Ints, budget: int | None = None, style: str = "even") -> None:
@@ -59,12 +59,12 @@ class Search:
         return float((self.loads[used] / self.cap[used]).max()) if used.any() else 0.0
 
     def free(self, at: Ints) -> Bools:
-        """Which of these positions cost nothing to place elsewhere."""
+        """Which positions cost nothing to place elsewhere."""
         found: Bools = self.owner[at] != self.origin[at]
         return found
 
     def move(self, at: int, to: int) -> None:
-        """Give a position to a member."""
+        """Assign a position to a member."""
         was = int(self.owner[at])
         if was != UNASSIGNED:
             self.items[was] = self.items[was][self.items[was] != at]
@@ -82,13 +82,13 @@ class Search:
         found: Bools = self.model.allowed[self.of[at], member]
         return found
 
-    # -- what nobody has
+    # -- unassigned partitions
 
     def place(self) -> None:
-        """Give what nobody has to members, heaviest first, each to whom it brings least far up.
+        """Assign unassigned partitions, heaviest first, each to the member that stays lowest with it.
 
-        Many partitions go in layers, class by class, the classes with the fewest subscribers first; the lightest ones
-        go last and one by one, which evens out what the layers left.
+        Many partitions are placed in layers, class by class, starting with the classes with the fewest subscribers. The
+        lightest ones are placed last and one by one, which evens out the layers.
         """
         pool = self.pool[np.lexsort((self.pool, -self.work[self.pool]))]
         self.pool = pool[:0]
@@ -113,14 +113,14 @@ class Search:
         self.items: list[Ints] = [order[starts[m] : starts[m + 1]] for m in range(len(self.cap))]
 
     def _layers(self, items: Ints, members: Ints) -> None:
-        """Longest-first for many at once: the next few hundred partitions fill the lowest slots of their mean work."""
+        """Longest-first in bulk: the next few hundred partitions fill the lowest slots of their mean work."""
         cap = self.cap[members]
         step = max(4 * len(members), 64)
         for begin in range(0, len(items), step):
             chunk = items[begin : begin + step]
             work = self.work[chunk]
             height = self.loads[members] / cap
-            each = max(float(work.mean()), 1.0) / cap  # what one more partition lifts each member by
+            each = max(float(work.mean()), 1.0) / cap  # height that one more partition adds to each member
             level = _level(height, each, len(chunk))
             count = np.maximum(np.ceil((level - height) / each), 0).astype(np.int64) + 1
             slot = np.repeat(np.arange(len(members)), count)
@@ -134,7 +134,7 @@ class Search:
     # -- shed
 
     def shed(self, steps: int) -> bool:
-        """Bring members below their limits with few moves; whether all are. At most so many steps."""
+        """Bring members within their limits with few moves, in at most `steps` steps; return whether all are."""
         stuck = np.zeros(len(self.cap), bool)
         for _ in range(steps):
             over = np.where(
@@ -157,7 +157,7 @@ class Search:
         return self.free(at) if self.budget is not None and self.moves >= self.budget else np.ones(len(at), bool)
 
     def _receivers(self, items: Ints, m: int) -> tuple[Ints, Ints]:
-        """Of each item, to whom beside `m` it would go, and the room there; room below its work if it fits nowhere."""
+        """The best receiver of each item except `m`, and its room; below the item's work if none fits."""
         room = self.limit - self.loads
         room[m] = -1
         to, most = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
@@ -175,7 +175,7 @@ class Search:
         return to, most
 
     def _direct(self, m: int, more: int) -> bool:
-        """Move one item such that the fewest, or so many more, are still to go."""
+        """Move one item so that the fewest moves, or `more` above that, remain."""
         items = self.items[m]
         if not len(items):
             return False
@@ -191,7 +191,7 @@ class Search:
         else:
             total = np.concatenate([[0], np.cumsum(work)])
             count = int(np.searchsorted(total, excess)) + more
-            if more == 0:  # the rest of the fewest that suffice are the heaviest ones
+            if more == 0:  # the rest of the minimal set is the heaviest ones
                 among = np.arange(len(items)) < count - 1
                 need = excess - np.where(among, total[count] - work, total[count - 1])
             fits &= work >= need
@@ -206,13 +206,13 @@ class Search:
             if (fits & (work >= wish)).any():
                 fits &= work >= wish
         best = int(np.where(fits, np.abs(work - wish), np.inf).argmin())
-        if more and 2 * work[best] * count < excess:  # so little would come to no end
+        if more and 2 * work[best] * count < excess:  # too little progress to terminate
             return False
         self.move(int(items[best]), int(to[best]))
         return True
 
     def _rest(self, m: int) -> bool:
-        """Move the heaviest item that fits anywhere, however many must follow."""
+        """Move the heaviest item that fits anywhere, regardless of the number of further moves."""
         items = self.items[m]
         if not len(items):
             return False
@@ -225,9 +225,9 @@ class Search:
         return True
 
     def _swap(self, m: int) -> bool:
-        """Give one of the heaviest to a member that has no room, and take one of its heaviest, or none.
+        """Give one of the heaviest items to a member without room, and take one of its heaviest, or none.
 
-        Done if then fewer must move than by what fits somewhere as it is.
+        Done only if fewer moves remain than by moving items that fit as they are.
         """
         if self.budget is not None and self.moves + 2 > self.budget:
             return False
@@ -272,7 +272,7 @@ class Search:
         return True
 
     def _needed(self, m: int, without: int, largest: int, excess: int) -> int:
-        """How many of a member's items that fit somewhere make up an excess; many if all don't."""
+        """Number of a member's fitting items that cover an excess; a large number if all of them do not."""
         if excess <= 0:
             return 0
         items = self.items[m]
@@ -281,7 +281,7 @@ class Search:
         return int(np.searchsorted(total, excess)) + 1 if len(total) and total[-1] >= excess else 1 << 20
 
     def take_back(self) -> None:
-        """Return what needn't have moved, the lightest first."""
+        """Undo unnecessary moves, the lightest first."""
         moved = np.flatnonzero((self.origin != UNASSIGNED) & (self.owner != self.origin))
         for at in moved[np.argsort(self.work[moved], kind="stable")].tolist():
             home = int(self.origin[at])
@@ -289,7 +289,7 @@ class Search:
                 self.move(at, home)
 
     def _exchange(self, m: int) -> bool:
-        """Give one item and take a lighter one, so that both are below their limits."""
+        """Give one item and take a lighter one, so that both members are within their limits."""
         if self.budget is not None and self.moves + 2 > self.budget:
             return False
         excess = int(self.loads[m] - self.limit[m])
@@ -317,11 +317,11 @@ class Search:
         return True
 
     def _chain(self, m: int) -> bool:
-        """Move one item to a member that passes another one on, and so forth, until one has room."""
+        """Move one item to a member that passes another one on, and so on, until a member has room."""
         room = self.limit - self.loads
         excess = int(-room[m])
         incoming = {m: 0}
-        way: dict[int, tuple[int, int]] = {}  # member -> what it gets, from whom
+        way: dict[int, tuple[int, int]] = {}  # member -> (item it gets, giver)
         layer = [m]
         while layer and len(incoming) < VISITED:
             following: list[int] = []
@@ -361,10 +361,10 @@ class Search:
             self.move(at, member)
         return True
 
-    # -- what is left open
+    # -- free partitions
 
     def even_out(self, steps: int) -> None:
-        """Lower the sum of work² / capacity by free items alone, from the top: moves, and exchanges of two."""
+        """Lower the sum of work² / capacity with free items only, from the top: moves, and exchanges of two."""
         idle = self.cap == 0
         done = idle.copy()
         safe = np.where(idle, 1, self.cap)
@@ -390,7 +390,7 @@ class Search:
             give, take = frees[a], frees[b]
             give, take = give[self.may(give, b)], take[self.may(take, a)]
             found = _closest(self.work[give], self.work[take], best)
-            # Worth a step: it takes off at least a millionth of what a move of the right size would.
+            # Worth a step: it gains at least a millionth of what a move of the ideal size would.
             if found is None or not best * 1e-6 < found[2] < 2 * best or self._beyond(b, found[2]):
                 continue
             at = int(give[found[0]])
@@ -407,7 +407,7 @@ class Search:
 
 
 def _level(height: Floats, each: Floats, count: int) -> float:
-    """The height up to which `count` partitions fill members that each lifts by `each`."""
+    """The height up to which `count` partitions fill members, each of which grows by `each` per partition."""
     order = np.argsort(height, kind="stable")
     low, per = height[order], 1 / each[order]
     rate, filled = np.cumsum(per), np.cumsum(per * low)
@@ -417,10 +417,10 @@ def _level(height: Floats, each: Floats, count: int) -> float:
 
 
 def _pair(give: Ints, take: Ints, least: int, most: int) -> tuple[int, int] | None:
-    """Places of one of each whose difference is at least `least` and at most `most`, as small as can be."""
+    """Indices of one of each whose difference is in [least, most], as small as possible."""
     if not len(give) or not len(take):
         return None
-    # Both heaviest first; of each one given the heaviest one taken that is light enough.
+    # Both are sorted heaviest first; for each given item, find the heaviest taken item that is light enough.
     place = np.searchsorted(-take, -(give - least), side="left")
     exists = place < len(take)
     difference = np.where(exists, give - take[np.minimum(place, len(take) - 1)], most + 1)
@@ -429,7 +429,7 @@ def _pair(give: Ints, take: Ints, least: int, most: int) -> tuple[int, int] | No
 
 
 def _closest(give: Ints, take: Ints, wish: float) -> tuple[int, int, float] | None:
-    """One to give, and none (-1) or one to take for it, whose difference is closest to a wish; and that difference."""
+    """Indices of an item to give and one to take (-1: none), whose difference is closest to a wish; that difference."""
     if not len(give):
         return None
     alone = int(np.abs(give - wish).argmin())
