@@ -186,7 +186,7 @@ def _named(record: GroupRecord, transition: Transition) -> Event | None:
 
 
 def _needless(transition: Transition, begin_ns: int) -> int:
-    """Number of partitions taken from a process and given back, except if it ended: it then gave up all."""
+    """Partitions taken from a process and given back to it; a process that ended in between is not counted."""
     if transition.before is None:
         return 0
     before, after = _owners(transition.before), _owners(transition.after)

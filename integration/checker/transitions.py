@@ -46,8 +46,9 @@ class Transition:
     def alone(self) -> Event | None:
         """The only trigger; None if there was none or several, or if membership changed without a scenario action.
 
-        The ``fault_begin`` (kill), ``stop`` and ``exit`` of one process count as one trigger. A generation with neither
-        the members before nor the members after shows that membership changed otherwise (a missed session).
+        The ``fault_begin`` (kill), ``stop`` and ``exit`` of one process count as one trigger. A generation whose
+        members are neither those before nor those after shows that membership changed otherwise, for example by a
+        missed session.
         """
         if self.before is None:
             return None

@@ -91,8 +91,8 @@ def excuses(record: GroupRecord) -> Excuses:
     ======================= ============================================ ==============================================
     reason                  begins                                       ends
     ======================= ============================================ ==============================================
-    paused, stalled, or     the first generation without it during a     its next callback, at most `ZOMBIE_MS` after
-    hit by a proxy          fault, or before its first callback after it the end of the last fault
+    paused, stalled, or     the first generation without it, committed   its next callback, at most `ZOMBIE_MS` after
+    hit by a proxy          during a fault or before its next callback   the end of the last fault
     fenced                  the first generation with the newer process  its next callback, at most two heartbeats and
                             or that process's first adoption             `FENCED_MS` later
     died unseen             the first generation without it after its    the ``exit`` that the harness wrote
