@@ -1,17 +1,17 @@
 """Errors of the harness.
 
 KafkaAssignorsError
-└── HarnessError             a run that cannot be done; never a verdict
+└── HarnessError             a run can't be done; never a verdict
     ├── NotStable            a group isn't stable at the deadline
     ├── NotDrained           records are left, unconsumed or unread, at the deadline
     ├── NotOver              a network fault hasn't hit, or isn't over, at the deadline
-    ├── MemberDied           a member ended by itself
+    ├── MemberDied           a member ended unasked
     └── BrokerError          the broker
-        ├── BrokerNotReady       it died or did not answer in time; carries the end of its log
-        ├── BrokerUnreachable    nothing answers at the named address
-        ├── PortTaken            the named port is in use
+        ├── BrokerNotReady       it died or didn't answer in time; has the end of its log
+        ├── BrokerUnreachable    nothing answers at the given address
+        ├── PortTaken            the given port is in use
         ├── DockerUnavailable    no engine answers, or no image (a MachineError too)
-        └── NotSupported         this backend, or this client, cannot do that
+        └── NotSupported         this backend or client can't do that
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from kafka_assignors.errors import KafkaAssignorsError, MachineError
 
 
 class HarnessError(KafkaAssignorsError):
-    """A run that cannot be done."""
+    """A run can't be done."""
 
 
 class NotStable(HarnessError):
-    """A group isn't stable at the deadline; the message tells what was last seen."""
+    """A group isn't stable at the deadline; the message has its last known state."""
 
 
 class NotDrained(HarnessError):
-    """Records are left at the deadline; the message tells how many of which partition."""
+    """Records are left at the deadline; the message says how many in which partition."""
 
 
 class NotOver(HarnessError):
-    """A network fault hasn't hit, or isn't over, at the deadline; the message tells how often it hit."""
+    """A network fault hasn't hit, or isn't over, at the deadline; the message says how often it hit."""
 
 
 class MemberDied(HarnessError):
-    """A member ended by itself; the message has its own words."""
+    """A member ended unasked; the message has its last error or output."""
 
 
 class BrokerError(HarnessError):
-    """The broker cannot be started, reached or used as asked."""
+    """The broker can't be started, reached or used as requested."""
 
 
 class BrokerNotReady(BrokerError):
-    """The broker died or did not answer in time.
+    """The broker died or didn't answer in time.
 
     Args:
         message: What happened, and where.
         log_tail: The end of the broker's log; part of the message too.
-        cause: What that log names as the cause, with its remedy (`broker.causes`); stands before the log's end.
+        cause: The cause found in that log, with its remedy (`broker.diagnosis`); precedes the log's end in the message.
     """
 
     def __init__(self, message: str, log_tail: str = "", cause: str | None = None) -> None:
@@ -59,16 +59,16 @@ class BrokerNotReady(BrokerError):
 
 
 class BrokerUnreachable(BrokerError):
-    """Nothing answers at the named address."""
+    """Nothing answers at the given address."""
 
 
 class PortTaken(BrokerError):
-    """The named port is in use."""
+    """The given port is in use."""
 
 
 class DockerUnavailable(BrokerError, MachineError):
-    """No Docker engine answers, or the image is neither here nor to be had."""
+    """No Docker engine answers, or the image is neither on this machine nor can be pulled."""
 
 
 class NotSupported(BrokerError):
-    """This backend, or this client, cannot do that."""
+    """This backend or client can't do that."""

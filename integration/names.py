@@ -1,6 +1,6 @@
 """Names of assignors and partitioners: ours, kafka-python's own (``kafka-python:NAME``), or any (``module:Class``).
 
-One of our assignors may have options, as JSON behind its name: ``consistent-hash{"epsilon": 0.1}``.
+Our assignors accept options, as JSON behind the name: ``consistent-hash{"epsilon": 0.1}``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from kafka_assignors.errors import ConfigError
 
 PEER = "kafka-python"
 COOPERATIVE = "cooperative-sticky"
-"""The one assignor whose members keep what they have while they rebalance."""
+"""The only assignor whose members always keep their partitions while they rebalance."""
 EITHER = frozenset({"weighted"})
-"""Assignors whose members keep what they have, or don't, as their consumers' lists say."""
+"""Assignors whose members keep their partitions or not, depending on their consumers' lists of assignors."""
 JAVA_ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
     "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
@@ -30,10 +30,10 @@ def is_ours(name: str) -> bool:
 
 
 def options_of(name: str) -> tuple[str, dict[str, Any]]:
-    """One of our assignors' name alone, and its options.
+    """Split one of our assignors' names into the bare name and its options.
 
     Raises:
-        ConfigError: What follows the name is no JSON object.
+        ConfigError: The text behind the name is not a JSON object.
     """
     bare, brace, rest = name.partition("{")
     if not brace:

@@ -1,4 +1,4 @@
-"""Names (see `names`) -> assignors and partitioners, ready to be given to kafka-python."""
+"""Names (see `names`) -> assignors and partitioners for kafka-python."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PEER_PARTITIONERS = {
 
 
 def assignor_named(name: str, rack: str | None = None) -> Any:
-    """A new assignor for kafka-python; `rack` is the member's and goes to ours, as others don't know of it.
+    """A new assignor for kafka-python. `rack` is the member's; only our assignors take it.
 
     Raises:
         UnknownName: Nothing has this name; the message lists the known ones.
-        ConfigError: ``module:Class`` can't be imported or made, or ours has no such options.
+        ConfigError: ``module:Class`` can't be imported or constructed, or our assignor has no such options.
     """
     if not is_ours(name):
         return _made("assignor", name, _foreign("assignor", name, _PEER_ASSIGNORS), {})
@@ -39,17 +39,17 @@ def assignor_named(name: str, rack: str | None = None) -> Any:
 
 
 def partitioner_named(name: str, **settings: Any) -> Any:
-    """A new partitioner for kafka-python, made with `settings`.
+    """A new partitioner for kafka-python, constructed with `settings`.
 
     Raises:
         UnknownName: Nothing has this name; the message lists the known ones.
-        ConfigError: ``module:Class`` can't be imported or made.
+        ConfigError: ``module:Class`` can't be imported or constructed.
     """
     return _made("partitioner", name, partitioner_class(name), settings)
 
 
 def settings_of_partitioner(name: str) -> frozenset[str]:
-    """The names of the arguments that a partitioner can be made with.
+    """The names of a partitioner's constructor arguments.
 
     Raises:
         UnknownName, ConfigError: As `partitioner_named`.
@@ -58,7 +58,7 @@ def settings_of_partitioner(name: str) -> frozenset[str]:
 
 
 def partitioner_class(name: str) -> Callable[..., Any]:
-    """The class behind a partitioner's name.
+    """The class of a partitioner's name.
 
     Raises:
         UnknownName, ConfigError: As `partitioner_named`.

@@ -1,18 +1,19 @@
-"""Our member behind the command line of Kafka's VerifiableConsumer, so that Kafka's own system tests can drive it.
+"""Our member behind the command line of Kafka's VerifiableConsumer, for Kafka's own system tests.
 
-``python -m kafka_assignors.integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …``
-takes the options of
-Java's tool and prints its events, a JSON object a line on standard output; the log goes to standard error. SIGTERM and
-SIGINT make it leave the group. ``--assignment-strategy`` takes Java's class names, for which ours stand, and our own
-names. For kafkatest: ``{"VerifiableConsumer": {"class": "kafkatest.services.verifiable_client.VerifiableClientApp",
-"exec_cmd": "python -m kafka_assignors.integration.verifiable_member"}}`` as ``--globals``.
+``python -m kafka_assignors.integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …`` takes
+the options of Java's tool and prints its events, one JSON object per line, on standard output. The log goes to standard
+error. SIGTERM and SIGINT make it leave the group. ``--assignment-strategy`` takes Java's class names, which select our
+equivalents, and our own names. kafkatest takes this as ``--globals``:
 
-Not taken: ``--group-protocol consumer`` (KIP-848), which kafka-python doesn't speak. Not told: ``shutdown_requested``,
-which Kafka 4's tool says before it closes and kafkatest doesn't read.
+    {"VerifiableConsumer": {"class": "kafkatest.services.verifiable_client.VerifiableClientApp",
+                            "exec_cmd": "python -m kafka_assignors.integration.verifiable_member"}}
 
-Exit codes: 0 after a signal or ``--max-messages``, 1 after an error, told on standard error, 2 for wrong options.
-Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, and for other clients
-``tests/kafkatest/services/verifiable_client.py``.
+Not supported: ``--group-protocol consumer`` (KIP-848), which kafka-python doesn't speak. Not printed:
+``shutdown_requested``, which Kafka 4's tool prints before it closes and kafkatest doesn't read.
+
+Exit codes: 0 after a signal or ``--max-messages``, 1 after an error, which it prints to standard error, 2 for wrong
+options. Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, and for other
+clients ``tests/kafkatest/services/verifiable_client.py``.
 """
 
 from __future__ import annotations
@@ -50,19 +51,19 @@ _OPTIONS_WIN = {
 
 
 class VerifiableOutput:
-    """The events of a member -> what VerifiableConsumer prints of them, in order.
+    """The events of a member -> VerifiableConsumer's output, in order.
 
-    Java calls back once per generation with what was added, be it nothing, after it has told what was revoked, and
-    never with nothing revoked. A cooperative member of kafka-python calls back only with something added, an eager one
-    with nothing revoked too, as it joins. Partitions that were lost are revoked in Java's tool, too.
+    Java calls back once per generation with the added partitions, even if there are none, after reporting revoked ones,
+    and never revokes nothing. A cooperative member of kafka-python calls back only if something was added; an eager
+    member also revokes nothing as it joins. Java's tool reports lost partitions as revoked, and so do we.
     """
 
     def __init__(self) -> None:
         self._held: set[tuple[str, int]] = set()
-        self._owes = False  # the callback with nothing in it, behind that of what is revoked
+        self._owes = False  # an empty assigned callback is due after the next revoked one
 
     def write(self, kind: str, **data: Any) -> None:
-        """Print what an event says."""
+        """Print an event as VerifiableConsumer does."""
         for name, fields in self.words(kind, data):
             say(name, **fields)
 
@@ -105,13 +106,13 @@ def _summaries(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class VerifiableMember(Member):
-    """A member that speaks, and ends after so many records.
+    """A member that prints its events, and ends after a number of records.
 
     Args:
-        config: What to do.
-        verbose: Tell of each record.
-        commits: By hand, after each poll; False: the client commits by time and nothing is told.
-        most: Records to consume; None: until it is told to stop.
+        config: Its configuration.
+        verbose: Print each record.
+        commits: Commit after each poll; False: the client commits periodically, and nothing is printed.
+        most: Number of records to consume; None: until it is told to stop.
     """
 
     def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
@@ -119,7 +120,7 @@ class VerifiableMember(Member):
         self._verbose, self._commits, self._left = verbose, commits, most
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records, no more than were asked for, and commit behind them."""
+        """Report records up to the limit, then commit them."""
         due = self._within_limit(polled)
         if due and self._commits:
             super().take(due)
@@ -129,7 +130,7 @@ class VerifiableMember(Member):
             self.leave()
 
     def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Tell of records, each before their sum."""
+        """Print each record before their summary."""
         if self._verbose:
             for tp, records in polled.items():
                 for record in records:
@@ -149,11 +150,11 @@ class VerifiableMember(Member):
 
 
 def properties(path: Path) -> dict[str, Any]:
-    """A file of Java's settings, ``name=value`` a line -> kafka-python's; what options say is left out.
+    """Convert a file of Java's settings, ``name=value`` per line, to kafka-python's; skip those with an option.
 
     Raises:
         OSError: It can't be read.
-        ConfigError: A line that is no setting, a setting that kafka-python doesn't have, or a value that isn't one.
+        ConfigError: A line is not a setting, kafka-python doesn't have the setting, or its value is invalid.
     """
     found: dict[str, Any] = {}
     for name, value, number in parse(path.read_text("latin-1")):
@@ -186,7 +187,7 @@ def _value(place: str, key: str, value: str) -> Any:
 
 
 def configuration(given: argparse.Namespace) -> MemberConfig:
-    """What the options and their file say.
+    """Make a configuration from the options and their file.
 
     Raises:
         OSError, ConfigError: As `properties`.
@@ -248,7 +249,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one member; see the module for the exit codes."""
+    """Run one member. The module lists the exit codes."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     given = _parser().parse_args(argv)
     try:

@@ -1,17 +1,17 @@
-"""pytest fixtures: a broker, a cluster, judged groups; opted into by
-``pytest_plugins = ["kafka_assignors.pytest_plugin"]``.
+"""pytest fixtures: a broker, a cluster, judged groups.
+
+Opt in by ``pytest_plugins = ["kafka_assignors.pytest_plugin"]``.
 
 Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backend jvm|shared|docker|external``,
 ``--kafka-bootstrap host:port``, ``--kafka-config client.properties`` and ``--kafka-version`` for the one broker,
-``--kafka-nodes N`` for the cluster, ``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for what tests draw:
-one that fails tells its rerun line.
-Where the machine has no broker to offer (no Java, no jars to be had, no Docker engine) tests are skipped with that
-reason; ``--kafka-require`` makes it a failure, as a CI run should: a skip must not look green. A failed test that used
-the broker or the cluster shows the end of its log; one that used `kafka_group`, the verdict.
+``--kafka-nodes N`` for the cluster, ``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for random draws in
+tests; a failing test prints its rerun line. If the machine can't run a broker (no Java, no jars, no Docker engine),
+tests are skipped with that reason. With ``--kafka-require`` they fail instead, as CI should: a skip must not look
+green. A failed test that used the broker or the cluster shows the end of its log, one with `kafka_group` the verdict.
 
-A test with `kafka_group` passes only if the laws hold: when its function is over its members are ended, what happened
-is judged, and a verdict that isn't true fails it, with the witnesses. That is part of the test and not of its teardown,
-so that it counts as a failure and ``xfail`` knows it.
+A test with `kafka_group` passes only if the laws hold. When its function is over, its members are ended and its history
+is judged; a verdict that isn't true fails the test, with the witnesses. This is part of the test's call and not of its
+teardown, so it counts as a failure and ``xfail`` applies.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OPTIONS = {
     "artifacts": "DIR that keeps the history of each test, in a new folder (default: the test's tmp_path)",
 }
 _LINES = 60
-"""Of a verdict, in a test's failure; the rerun line shows all."""
+"""Limit of a verdict's lines in a test's failure; the rerun line shows all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,13 +69,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _option(config: pytest.Config, name: str) -> str | None:
-    """From the command line, else from the ini file; None: neither has it."""
+    """Read an option from the command line, else from the ini file; None if neither has it."""
     given = config.getoption(f"--kafka-{name}") or config.getini(f"kafka_{name}")
     return str(given) if given else None
 
 
 def _reached(config: pytest.Config) -> Connection | None:
-    """How to reach the external broker; None: the broker is another one."""
+    """How to reach the external broker; None for other backends."""
     bootstrap, file = _option(config, "bootstrap"), _option(config, "config")
     if bootstrap is None and file is None:
         return None
@@ -88,10 +88,10 @@ def _required(config: pytest.Config) -> bool:
 
 @contextmanager
 def _offered(config: pytest.Config) -> Iterator[None]:
-    """Skip what needs a broker where the machine lacks one; where it is required, fail."""
+    """Skip tests that need a broker if the machine can't run one; fail if it is required."""
     try:
         yield
-    except ChecksumMismatch:  # no lack, but somebody else's jar
+    except ChecksumMismatch:  # not a missing jar, but a wrong one
         raise
     except (JavaNotFound, JarError, DockerUnavailable) as error:
         if _required(config):
@@ -122,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
     nodes = _number(config, "nodes", 3)
     if nodes < 1:
         raise pytest.UsageError(f"--kafka-nodes={nodes}: a cluster has at least 1 broker")
-    # A worker of pytest-xdist draws what the run as a whole has drawn.
+    # A worker of pytest-xdist uses the seed that the whole run has drawn.
     drawn = getattr(config, "workerinput", {}).get(_SEED_OF_WORKERS)
     config.stash[_SEED] = _number(
         config, "seed", random.SystemRandom().randrange(1_000_000) if drawn is None else drawn
@@ -131,7 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand the seed to a worker of pytest-xdist."""
+    """Pass the seed to a worker of pytest-xdist."""
     node.workerinput[_SEED_OF_WORKERS] = node.config.stash[_SEED]
 
 
@@ -144,7 +144,7 @@ def _number(config: pytest.Config, name: str, default: int) -> int:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Which broker the tests meet, and where histories stay."""
+    """Show which broker the tests use, and where histories are kept."""
     version = _option(config, "version") or KAFKA_VERSION
     reached = _reached(config)
     broker = f"Kafka {version}" if reached is None else str(reached)
@@ -155,7 +155,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """One broker for the whole session. A test that ends or restarts it starts its own by `start_broker`."""
+    """One broker for the whole session. A test that ends or restarts a broker starts its own by `start_broker`."""
     config = request.config
     version = _option(config, "version") or KAFKA_VERSION
     with _offered(config):
@@ -174,10 +174,10 @@ def kafka_admin(kafka_broker: Broker) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture
 def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator[Callable[..., str]]:
-    """Make topics: ``kafka_topic(partitions=3, name="orders", configs={...}) -> "orders-1a2b-7"``.
+    """Create topics: ``kafka_topic(partitions=3, name="orders", configs={...}) -> "orders-1a2b-7"``.
 
-    Names are unique on the broker. A topic is returned when every partition has a leader. An external broker's
-    topics are deleted again; other brokers end with the session.
+    Names are unique on the broker. A topic is returned when every partition has a leader. Topics on an external broker
+    are deleted after the test; other brokers end with the session.
     """
     made: list[str] = []
 
@@ -195,7 +195,7 @@ def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator
 
 @pytest.fixture(scope="session")
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Brokers in racks a, b and c for the whole session. A test that stops, kills or pauses one restores it."""
+    """Brokers in racks a, b and c for the whole session. A test that stops, kills or pauses a node restores it."""
     with _offered(request.config):
         started = start_cluster(_number(request.config, "nodes", 3))
     with started as cluster:
@@ -213,10 +213,10 @@ def kafka_java(request: pytest.FixtureRequest) -> Iterator[LiveJava]:
 
 @pytest.fixture
 def kafka_cluster_topic(kafka_cluster: Cluster) -> Callable[..., str]:
-    """Make topics on the cluster: ``kafka_cluster_topic(partitions=3, replicas=2)`` or ``…(placed=[[1, 2], [2, 3]])``.
+    """Create topics: ``kafka_cluster_topic(partitions=3, replicas=2)`` or ``…(placed=[[1, 2], [2, 3]])``.
 
-    `placed` names the nodes of each partition's replicas, its preferred leader first. Names are unique; a topic is
-    returned when every partition has a leader. It ends with the session.
+    `placed` lists the nodes of each partition's replicas, its preferred leader first. Names are unique. A topic is
+    returned when every partition has a leader. The cluster ends with the session.
     """
 
     def make(
@@ -244,12 +244,12 @@ def kafka_cluster_topic(kafka_cluster: Cluster) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def kafka_seed(request: pytest.FixtureRequest) -> int:
-    """The seed of this run, for whatever a test draws. One that fails tells the command that runs it with this seed."""
+    """The seed of this run, for random draws in tests. A failing test prints how to repeat it."""
     return request.config.stash[_SEED]
 
 
 class _Judged:
-    """The groups of one test and the verdict over what they did."""
+    """The groups of one test and the verdict over their history."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -257,10 +257,10 @@ class _Judged:
         self.proxies: list[FaultProxy] = []
         self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
-        self.told = ""  # of a test that failed by itself
+        self.told = ""  # the verdict, if the test failed on its own
 
     def end(self) -> None:
-        """End every member of every group, then the proxies, so that their histories are whole; may be called twice."""
+        """End every member of every group, then the proxies, to complete their histories. Safe to call twice."""
         with ExitStack() as stack:
             for proxy in self.proxies:
                 stack.callback(proxy.close)
@@ -268,7 +268,7 @@ class _Judged:
                 stack.callback(group.close)
 
     def verdict(self) -> Verdict:
-        """Over all of the history; over that without the loose groups, if it is unknown."""
+        """Judge the whole history. If that is unknown, judge it without the loose groups."""
         whole = check(History.load(self.folder), self.require)
         if whole.value is not None or not self.loose or self.unknown_ok:
             return whole
@@ -287,7 +287,7 @@ _SEED_OF_WORKERS = "kafka_seed"
 
 @pytest.fixture
 def kafka_history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The folder of this test's history: new, below ``--kafka-artifacts`` or in `tmp_path`."""
+    """The new folder of this test's history, below ``--kafka-artifacts`` or in `tmp_path`."""
     kept = _option(request.config, "artifacts")
     if kept is None:
         folder = tmp_path / "history"
@@ -295,13 +295,13 @@ def kafka_history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return folder
     Path(kept).mkdir(parents=True, exist_ok=True)
     test = re.sub(r"[^\w.-]+", "-", request.node.nodeid)[-120:].strip("-")
-    # A test that is run again, maybe by another worker, must not meet its older history.
+    # If a test runs again, maybe in another worker, it must not meet its older history.
     return Path(tempfile.mkdtemp(prefix=f"{test}.", dir=kept)).resolve()
 
 
 @pytest.fixture(scope="session")
 def kafka_groups_made(kafka_broker: Broker) -> Iterator[set[str]]:
-    """The ids of the groups that `kafka_group` made; an external broker has none of them after the session."""
+    """The ids of the groups that `kafka_group` made. After the session they are removed from an external broker."""
     made: set[str] = set()
     yield made
     if kafka_broker.backend == "external" and made:
@@ -312,13 +312,13 @@ def kafka_groups_made(kafka_broker: Broker) -> Iterator[set[str]]:
 def kafka_group(
     request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path, kafka_groups_made: set[str]
 ) -> Iterator[Callable[..., MemberGroup]]:
-    """Make groups on the broker: ``kafka_group(session_timeout_ms=6000) -> MemberGroup``, under an id of its own.
+    """Create groups on the broker: ``kafka_group(session_timeout_ms=6000) -> MemberGroup``, each with a new id.
 
-    When the test's function is over every member ends, and everything that happened is judged: a verdict that is false
-    or unknown fails the test, with the witnesses and how to judge the kept history again. ``unknown_ok=True`` lets it
-    pass if what is unknown is of that group. ``require={"C3"}``: an unknown verdict unless that law was judged. Records
-    sent by `integration.records` into ``group.folder`` are judged as well. An external broker's groups are removed at
-    the end of the session.
+    When the test's function is over, every member ends and the history is judged. A verdict that is false or unknown
+    fails the test, with the witnesses and the command to judge the kept history again. With ``unknown_ok=True`` the
+    test passes if only that group's part is unknown. With ``require={"C3"}`` the verdict is unknown unless that law was
+    judged. Records sent by `integration.records` into ``group.folder`` are judged as well. An external broker's groups
+    are removed at the end of the session.
     """
     judged = request.node.stash[_JUDGED] = _Judged(kafka_history)
 
@@ -344,7 +344,7 @@ def kafka_group(
 def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path) -> FaultProxy:
     """A fault proxy before the broker: ``group.start("m1", …, via=kafka_faults)``, ``kafka_faults.apply(Cut("m1"))``.
 
-    What it does is in the test's history, and so in what is judged. It ends with the test's groups.
+    Its faults are in the test's history and are judged. It ends with the test's groups.
     """
     request.getfixturevalue("kafka_group")
     proxy = FaultProxy(kafka_broker.routes, kafka_history, request.node.name)
@@ -354,9 +354,9 @@ def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_his
 
 @pytest.fixture
 def judged() -> Callable[..., Verdict]:
-    """Judge a history at once: ``judged(folder) -> Verdict``; the test fails there unless it is true.
+    """Judge a history at once: ``judged(folder) -> Verdict``. The test fails there unless the verdict is true.
 
-    ``unknown_ok=True`` lets an unknown one pass. For histories that `kafka_group` didn't make: of an own `MemberGroup`,
+    ``unknown_ok=True`` accepts an unknown one. For histories that `kafka_group` didn't make: of your own `MemberGroup`,
     a scenario that was played, a kept folder.
     """
 
@@ -369,7 +369,7 @@ def judged() -> Callable[..., Verdict]:
 
 
 def _told(verdict: Verdict, folder: Path) -> str:
-    """The law that is broken first, as pytest's summary shows one line; then the verdict and what to do with it."""
+    """The first broken law, because pytest's summary shows one line; then the verdict and how to judge it again."""
     first = [f"{violation.law}: {violation.message}" for violation in verdict.violations[:1]]
     lines = verdict_lines(verdict)
     if len(lines) > _LINES:
@@ -390,7 +390,7 @@ def _demand(verdict: Verdict, folder: Path, unknown_ok: bool) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Judge what the groups of a test did; of a test that failed by itself, tell the verdict beside."""
+    """Judge the groups of a test. If the test failed on its own, add the verdict to its report."""
     judged = item.stash.get(_JUDGED, None)
     try:
         yield
@@ -399,7 +399,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
             try:
                 judged.end()
                 judged.told = _told(judged.verdict(), judged.folder)
-            except Exception as error:  # the test's own error is what counts
+            except Exception as error:  # the test's own error counts
                 judged.told = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
         raise
     if judged is not None and judged.groups:
@@ -413,7 +413,7 @@ _COUNTER = itertools.count(1)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the broker's log to a failure, and what is known of its groups."""
+    """Attach the broker's log and the verdict over its groups to a failure."""
     report = yield
     for name in ("kafka_broker", "kafka_cluster"):
         broker: Any = getattr(item, "funcargs", {}).get(name)

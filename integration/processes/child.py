@@ -17,12 +17,11 @@ _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
 class ChildProgram:
-    """A program under a `watchdog` of its own, which ends it when this process is gone.
+    """A program under its own `watchdog`, which ends it when this process is gone.
 
     Args:
         command: Program and arguments.
-        output: The file to which both of its outputs are appended: a pipe that nobody reads would fill up and
-            freeze it.
+        output: File to which both of its outputs are appended. An unread pipe would fill up and block it.
         folder: Its working directory; default: this process's.
         remove: Remove `folder` when this process is gone, and on `close`.
     """
@@ -46,8 +45,8 @@ class ChildProgram:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                bufsize=0,  # what was read ahead could not be waited for
-                # out of the terminal's process group: Ctrl-C is for this process, which then ends the program in order
+                bufsize=0,  # `select` doesn't see data that was read ahead
+                # not in the terminal's process group: this process handles Ctrl-C, then ends the program in order
                 start_new_session=True,
                 cwd=folder,
             )
@@ -56,7 +55,7 @@ class ChildProgram:
 
     @property
     def runs(self) -> bool:
-        """Whether the program is there, paused or not."""
+        """Whether the program exists, paused or not."""
         return self.returncode is None
 
     @property
@@ -65,21 +64,21 @@ class ChildProgram:
         return self._ended(0)
 
     def pids(self) -> list[int]:
-        """The watchdog and the program, as long as they are there."""
+        """Ids of the watchdog and the program while they run."""
         found = [self.pid] if self.runs and self.pid is not None else []
         return [self._watchdog.pid, *found] if self._watchdog.poll() is None else found
 
     def terminate(self) -> None:
-        """SIGTERM; doesn't wait. A paused program doesn't hear it."""
+        """Send SIGTERM; doesn't wait. A paused program doesn't receive it."""
         self._send(b"stop\n")
 
     def kill(self) -> None:
-        """SIGKILL; doesn't wait."""
+        """Send SIGKILL; doesn't wait."""
         self._send(b"kill\n")
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal that doesn't end it."""
-        # The pid is still this program's: its watchdog reaps it only when it ends itself.
+        """Send a signal that doesn't end the program."""
+        # The pid is still this program's: its watchdog reaps it only when the watchdog ends.
         if self.runs and self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -88,19 +87,19 @@ class ChildProgram:
         """Wait for its end.
 
         Raises:
-            subprocess.TimeoutExpired: It runs on.
+            subprocess.TimeoutExpired: It still runs.
         """
         if self._ended(timeout_s) is None:
             raise subprocess.TimeoutExpired(self._watchdog.args, timeout_s)
 
     def release(self) -> None:
-        """End it as `close` does, but leave its folder to the next one."""
+        """End it like `close`, but keep its folder for the next program."""
         self._send(b"leave\n")
         self._watchdog.wait()
         self.close()
 
     def close(self) -> None:
-        """End it by SIGKILL, remove its folder if that was asked for, wait for both; may be called twice."""
+        """End it by SIGKILL, remove its folder if requested, wait for both. Safe to call twice."""
         with self._reading:
             for pipe in (self._watchdog.stdin, self._watchdog.stdout):
                 with contextlib.suppress(BrokenPipeError):
@@ -115,19 +114,19 @@ class ChildProgram:
         if self._code is None and _readable(told, timeout_s):
             with self._reading:  # another thread may have read it meanwhile
                 if self._code is None and _readable(told, 0):
-                    line = told.readline()  # "exit CODE"; nothing when the program, or the watchdog, never ran
+                    line = told.readline()  # "exit CODE"; empty if the program or the watchdog never ran
                     self._code = int(line.split()[1]) if line else self._watchdog.wait()
         return self._code
 
     def _send(self, command: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError, ValueError):  # it ended on its own just now, or was closed
+        with contextlib.suppress(BrokenPipeError, ValueError):  # it has just ended, or was closed
             pipe = _pipe(self._watchdog.stdin)
             pipe.write(command)
             pipe.flush()
 
 
 def _readable(pipe: IO[bytes], timeout_s: float) -> bool:
-    """Whether there is something to read, or the end, within a time; `select` fails beyond descriptor 1,023."""
+    """Whether the pipe has data or its end within a time. `select.select` fails beyond descriptor 1,023."""
     poll = select.poll()
     poll.register(pipe, select.POLLIN | select.POLLHUP)
     return bool(poll.poll(1000 * timeout_s))

@@ -1,4 +1,4 @@
-"""How a child process runs a module of Python."""
+"""Runs a Python module in a child process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module where all can be imported that can be here, and in the working directory.
+    """The command that runs a module with this process's import path and the working directory.
 
-    Planted assignors are named as module:Class. The standard library comes first, as a program does not expect a
-    ``random.py`` in the working directory to take the place of its own.
+    User assignors are named as module:Class. The standard library comes first, so that a ``random.py`` in the working
+    directory doesn't replace the standard one.
     """
     paths = sysconfig.get_paths()
     standard = {paths["stdlib"], paths["platstdlib"], str(Path(paths["platstdlib"]) / "lib-dynload")}

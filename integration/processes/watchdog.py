@@ -1,16 +1,16 @@
-"""Run a program and end it when the process that asked for it is gone, however it went.
+"""Run a program and end it when the process that asked for it is gone, however that ended.
 
-Why a process of its own: ``PR_SET_PDEATHSIG`` is Linux only and fires when the *thread* that forked ends, and exit
-handlers do not run on SIGKILL. A pipe's end is closed by the system in every case: this process reads a pipe from its
-parent, and an end of file means that the parent is gone or wants the program gone. Standard library only, started
-with ``-I -S``: about 15 ms and 8 MB.
+It is a process of its own because ``PR_SET_PDEATHSIG`` is Linux only and fires when the *thread* that forked ends, and
+exit handlers don't run on SIGKILL. The system always closes a dead process's pipes: this process reads a pipe from its
+parent, and end of file means that the parent is gone or wants the program gone. Standard library only, started with
+``-I -S``: about 15 ms and 8 MB.
 
     python watchdog.py [--remove FOLDER] PROGRAM [ARGUMENT ...]
 
 It writes the program's pid as one line to stdout, and ``exit CODE`` when it ended (negated signals as 128 + n). Lines
 on stdin: ``kill`` (SIGKILL) and ``stop`` (SIGTERM) go to the program; on ``leave`` this process ends and removes
 nothing. On end of file it sends SIGKILL to the program and removes `FOLDER`. It ends with the program unless there is a
-folder: what a killed broker has written outlives it until its owner is gone or asks for the next one.
+folder: a killed broker's data stays until its owner is gone or asks for the next program.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """Run ``arguments``; returns the exit code."""
+    """Run ``arguments`` and return the exit code."""
     folder = None
     if arguments[0] == "--remove":
         folder, arguments = arguments[1], arguments[2:]
     parent = os.getppid()
     ended = _on_child()
     try:
-        # stdout is the pipe to the parent: the program's output goes where stderr goes, to the log
+        # stdout is the pipe to the parent, so the program's output goes to stderr, the log
         program = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr)
     except OSError as error:
         print(f"cannot start {arguments[0]}: {error}", file=sys.stderr)
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
             _tell(f"exit {_code(program)}")
         if told and folder is None:
             break
-        # the time-out is for a pipe that a fork of the parent keeps open
+        # the timeout is for a pipe that a fork of the parent keeps open
         ready, _, _ = select.select([0, ended], [], [], 1)
         if ended in ready:
             os.read(ended, 100)
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _on_child() -> int:
-    """A pipe's end that can be read when a child has ended."""
+    """A pipe's end that becomes readable when a child has ended."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -79,7 +79,7 @@ def _on_child() -> int:
 def _tell(line: str) -> None:
     try:
         print(line, flush=True)
-    except BrokenPipeError:  # the parent is gone, which stdin tells as well
+    except BrokenPipeError:  # the parent is gone, which stdin reports as well
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - else the exit would complain about what is unsaid
 
 
@@ -96,6 +96,6 @@ def _remove(folder: str | None) -> None:
 
 
 if __name__ == "__main__":
-    # the terminal's Ctrl-C is for the parent, which decides what shall end
+    # the terminal's Ctrl-C is for the parent, which decides what to stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(main(sys.argv[1:]))

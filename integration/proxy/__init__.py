@@ -1,4 +1,4 @@
-"""Faults of single members: a proxy that reads Kafka's frames and tells members apart by their client id.
+"""Faults of single members: a proxy that reads Kafka's frames and identifies members by their client id.
 
 >>> with FaultProxy(broker.routes, folder, run) as proxy:                       # doctest: +SKIP
 ...     group.start("m1", ["orders"], ["cooperative-sticky"], via=proxy)
@@ -35,11 +35,11 @@ _ANSWER_S = 15.0
 
 
 class Applied:
-    """A fault that was put in force; made by `FaultProxy.apply`. A context manager that heals it.
+    """A fault in force, made by `FaultProxy.apply`. As a context manager it heals the fault.
 
     Args:
-        fault: What it is.
-        number: Its name in the proxy.
+        fault: The fault.
+        number: Its id in the proxy.
     """
 
     def __init__(self, fault: NetworkFault, number: int, proxy: FaultProxy) -> None:
@@ -49,26 +49,26 @@ class Applied:
         self.over = False
 
     def wait(self, timeout_s: float = 30) -> None:
-        """Wait until it and its effects are over.
+        """Wait until the fault and its effects are over.
 
         Raises:
-            ConfigError: It lasts until it is healed.
-            NotOver: It isn't at the deadline; tells how often it hit.
+            ConfigError: The fault lasts until it is healed.
+            NotOver: It wasn't over by the deadline; the message says how often it hit.
         """
         if not self.fault.ends and not self.over:
             raise ConfigError(f"{self.fault} lasts until it is healed: heal it, or give it a duration")
         self._proxy.wait_for(lambda: self.over, timeout_s, lambda: f"{self.fault} isn't over: {self._said}")
 
     def wait_hit(self, times: int = 1, timeout_s: float = 30) -> None:
-        """Wait until it has hit so often.
+        """Wait until the fault has hit this many times.
 
         Raises:
-            NotOver: It hasn't at the deadline.
+            NotOver: It hadn't by the deadline.
         """
         self._proxy.wait_for(lambda: self.times >= times, timeout_s, lambda: f"{self.fault}: {self._said}")
 
     def heal(self) -> None:
-        """End it, unless it is over: what it holds back passes; connections of which it swallowed something end."""
+        """End the fault unless it is over. Frames that it delays pass; connections that lost a frame to it end."""
         self._proxy.heal([self])
 
     @property
@@ -85,19 +85,19 @@ class Applied:
 
 
 class FaultProxy:
-    """A proxy in front of a broker's, or a cluster's, second listeners, in a process that ends with this one.
+    """A proxy in front of the second listeners of a broker or cluster, in a process that ends with this one.
 
-    All connections of a member that is started ``via`` it pass it, also those to coordinator and leaders. It does
-    nothing by itself. A context manager. There is one at a time in front of a broker.
+    All connections of a member started ``via`` the proxy pass it, including those to coordinator and leaders. Without
+    faults it only relays. A context manager. A broker has at most one proxy at a time.
 
     Args:
-        routes: Of the broker or the cluster.
-        folder: Where the history goes: each fault is written there before it acts on a member, and when it is over.
+        routes: Routes of the broker or the cluster.
+        folder: Folder of the history, which records each fault before it acts on a member, and when it is over.
         run: Id of the run, on every event.
 
     Raises:
-        PortTaken: Another proxy stands in front of this broker, or its port was taken meanwhile.
-        HarnessError: The process doesn't come up.
+        PortTaken: Another proxy is in front of this broker, or its port has been taken.
+        HarnessError: The process doesn't start.
 
     Cost: a process of 37 MB; 0.25 ms of CPU time for a request and its answer, 0.1 ms of delay on an idle machine.
     """
@@ -109,13 +109,13 @@ class FaultProxy:
         self._groups: dict[str, str] = {}  # member name -> its group
         self._applied: dict[int, Applied] = {}
         self._number = 0
-        self._answers: dict[int, dict[str, Any]] = {}  # number of the command; that of 0 says that it serves
+        self._answers: dict[int, dict[str, Any]] = {}  # number of the command -> answer; 0: the proxy serves
         self._answer_s = _ANSWER_S
         self._ended = False
         self._changed = threading.Condition()
         self._sending = threading.Lock()
         self._commands = 0
-        # A file of its own: sequence numbers count per file, and a folder may have seen a proxy before.
+        # Each proxy has its own file: sequence numbers count per file, and a folder may have had a proxy before.
         count = sum(1 for _ in folder.glob("proxy-*.jsonl"))
         self._output = folder / f"proxy-{count}.log"
         arguments = [str(folder / f"proxy-{count}.jsonl"), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
@@ -123,7 +123,7 @@ class FaultProxy:
             self._process = subprocess.Popen(
                 python_command(f"{__package__}.relay", *arguments),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                start_new_session=True,  # a Ctrl-C at the terminal is the harness's to handle
+                start_new_session=True,  # the harness handles Ctrl-C at the terminal
             )  # fmt: skip
         self._reader = threading.Thread(target=self._listen, name="fault-proxy", daemon=True)
         self._reader.start()
@@ -139,13 +139,13 @@ class FaultProxy:
             raise
 
     def admit(self, member: str, group: str, incarnation: int) -> str:
-        """Learn of a member before it starts.
+        """Register a member before it starts.
 
         Returns:
-            Where it has to bootstrap.
+            The address where it must bootstrap.
 
         Raises:
-            ConfigError: A member of another group has that name, which is its client id.
+            ConfigError: A member of another group has this name, which is its client id.
         """
         if self._groups.setdefault(member, group) != group:
             raise ConfigError(
@@ -156,7 +156,7 @@ class FaultProxy:
         return self.bootstrap
 
     def apply(self, fault: NetworkFault) -> Applied:
-        """Put a fault in force; it is when this returns. It stays until it is over or healed.
+        """Put a fault in force, and return when it is. It lasts until it is over or healed.
 
         Raises:
             HarnessError: The proxy has ended.
@@ -175,7 +175,7 @@ class FaultProxy:
             return [each for each in self._applied.values() if not each.over]
 
     def heal(self, faults: Iterable[Applied] | None = None) -> None:
-        """End these faults; None: all that are in force."""
+        """Heal these faults; None: all that are in force."""
         numbers = [each.number for each in (self.in_force if faults is None else faults) if not each.over]
         if numbers and not self._ended:
             self._command({"do": "heal", "numbers": numbers})
@@ -185,10 +185,10 @@ class FaultProxy:
         return any(isinstance(each.fault, Cut) and each.fault.of(member) for each in self.in_force)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, missed: Callable[[], str]) -> None:
-        """Wait until what the proxy tells makes something true.
+        """Wait until the proxy's reports make a condition true.
 
         Raises:
-            NotOver: It isn't at the deadline; `missed` says what was seen.
+            NotOver: It wasn't by the deadline; `missed` returns the message.
             HarnessError: The proxy has ended.
         """
         with self._changed:
@@ -198,7 +198,7 @@ class FaultProxy:
                 raise HarnessError(self._epitaph())
 
     def close(self) -> None:
-        """End it, and with it every connection through it; may be called twice."""
+        """End the proxy, and with it every connection through it. Safe to call twice."""
         with suppress(BrokenPipeError):
             _pipe(self._process.stdin).close()
         try:

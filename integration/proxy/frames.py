@@ -1,9 +1,9 @@
-"""Kafka's frames, as far as a proxy needs them: bytes -> whole frames, and a request's header. Pure.
+"""The parts of Kafka's framing that a proxy needs: bytes -> whole frames, and a request's header. Pure.
 
-A frame is a size (int32, big-endian) and that many bytes. A request's begin with api key, api version (int16 each),
-correlation id (int32) and client id (int16 length, -1: none; then UTF-8). What follows in a flexible header (v2: tagged
-fields) comes behind the client id, which kept its old form, so that every version is read alike. An answer's begin with
-the correlation id of its request, and answers come in the order of their requests.
+A frame is a size (int32, big-endian) and that many bytes. A request starts with api key and api version (int16 each),
+correlation id (int32) and client id (int16 length, -1: none; then UTF-8). A flexible header (v2) adds tagged fields
+behind the client id, which kept its old form, so all versions are read alike. An answer starts with the correlation id
+of its request. Answers come in the order of their requests.
 
 Source: https://kafka.apache.org/protocol, "Request Header v1" and "v2"; KIP-482 on why the client id isn't compact.
 """
@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 
 MAX_FRAME_BYTES = 100 << 20
-"""As ``socket.request.max.bytes`` of brokers; no answer of theirs is that large by default either."""
+"""Like ``socket.request.max.bytes`` of brokers. By default their answers are smaller too."""
 
 APIS = {
     0: "Produce",
@@ -55,14 +55,14 @@ APIS = {
     72: "PushTelemetry",
     75: "DescribeTopicPartitions",
 }
-"""API key -> Kafka's name of it, of what clients send."""
+"""API key -> Kafka's name, for requests of clients."""
 
 _SIZE = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
 
 
 class FrameError(ValueError):
-    """Bytes that aren't Kafka's protocol; says what was met."""
+    """The bytes aren't Kafka's protocol; the message says what was found."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Request:
     """A request's header.
 
     Args:
-        api: Kafka's name of the API, ``api-99`` of one that isn't in `APIS`.
-        client_id: None: it named none.
+        api: Kafka's name of the API, or ``api-99`` for one that isn't in `APIS`.
+        client_id: None: the request has none.
     """
 
     api: str
@@ -81,10 +81,10 @@ class Request:
 
 
 class Frames:
-    """Bytes of one direction of a connection, in any pieces -> whole frames, size included.
+    """Bytes of one direction of a connection, in pieces of any size -> whole frames, size included.
 
     Args:
-        max_bytes: A frame that says it is larger is refused.
+        max_bytes: Largest frame that is accepted.
     """
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -93,14 +93,14 @@ class Frames:
 
     @property
     def torn(self) -> int:
-        """Bytes of a frame that isn't whole yet."""
+        """Number of bytes of an incomplete frame."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes, give the frames that are whole now.
+        """Take bytes and return the frames that are now complete.
 
         Raises:
-            FrameError: A frame of an impossible size; such a stream can't be followed any further.
+            FrameError: A frame has an impossible size, so the stream can't be followed any further.
 
         Cost: O(n) over all calls.
         """
@@ -124,20 +124,20 @@ class Frames:
 
 
 class InFlight:
-    """The requests of one connection that wait for their answers, so that an answer tells what it answers."""
+    """The requests of one connection that wait for their answers; matches each answer to its request."""
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
 
     def sent(self, request: Request) -> None:
-        """A request went to the broker."""
+        """Add a request that went to the broker."""
         self._waiting.append(request)
 
     def answered(self, frame: bytes) -> Request:
-        """The request that a frame from the broker answers. Older ones will have no answer (Produce with acks=0).
+        """The request that a frame from the broker answers. Older requests get no answer (Produce with acks=0).
 
         Raises:
-            FrameError: It answers none.
+            FrameError: It answers no request.
         """
         correlation = correlation_of(frame)
         while self._waiting:
@@ -148,7 +148,7 @@ class InFlight:
 
 
 def request_of(frame: bytes) -> Request:
-    """The header of a request.
+    """Read the header of a request.
 
     Raises:
         FrameError: The frame ends within its header, or the client id isn't UTF-8.
@@ -158,7 +158,7 @@ def request_of(frame: bytes) -> Request:
         raise FrameError(f"a request of {len(frame) - _SIZE.size} bytes, shorter than any header")
     key, version, correlation = _HEADER.unpack_from(frame, _SIZE.size)
     client_id = None
-    # ControlledShutdown v0, of brokers before 0.9, is the one request without a client id.
+    # ControlledShutdown v0, of brokers before 0.9, is the only request without a client id.
     if (key, version) != (7, 0):
         if len(frame) < at + 2:
             raise FrameError(f"a request (api key {key}) that ends before its client id")

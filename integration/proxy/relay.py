@@ -2,9 +2,9 @@
 
 Run by ``python -m kafka_assignors.integration.proxy.relay HISTORY RUN PORT:BEHIND…``.
 
-A process of its own, so that a harness that computes, or stands at a breakpoint, holds up no heartbeat. Commands come
-as JSON lines on standard input, each answered by a line when it is in force; its end ends the process. Each fault is in
-the history before it acts on a member, and its end before anything passes again.
+It is a process of its own, so a harness that computes or stops at a breakpoint delays no heartbeats. Commands are JSON
+lines on standard input; each is answered by a line when it is in force. End of input ends the process. The history
+records a fault before it acts on a member, and its end before anything passes again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .rules import ANSWER, REQUEST, Cut, Delay, Drop, NetworkFault, Reset, fault
 _BLOCK_BYTES = 1 << 16
 _LOOK_S = 0.02
 _QUEUED = 1000
-"""Frames that one direction holds back before it stops reading."""
+"""Number of frames that one direction holds back before it stops reading."""
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
 
 
@@ -37,8 +37,8 @@ class Armed:
     """A fault that is in force, or whose effects aren't over.
 
     Args:
-        number: Its caller's name for it.
-        relay: Whose connections it hits.
+        number: The caller's id of it.
+        relay: The relay whose connections it hits.
     """
 
     def __init__(self, number: int, fault: NetworkFault, relay: Relay) -> None:
@@ -47,7 +47,7 @@ class Armed:
         self._relay = relay
         self._left = fault.limit
         self._expired = self._over = False
-        self._met: Counter[str] = Counter()  # client id -> how often it was hit
+        self._met: Counter[str] = Counter()  # client id -> number of hits
         self._times = self._effects = 0
 
     @property
@@ -56,13 +56,13 @@ class Armed:
         return not self.healed.is_set() and not self._expired and self._left != 0
 
     def begin(self, client_id: str) -> None:
-        """It is about to act on a member for the first time; nothing happens the next time."""
+        """Record the fault's begin before it first acts on a member. Later calls do nothing."""
         if client_id not in self._met:
             self._relay.write("fault_begin", client_id, self.fault)
             self._met[client_id] = 0
 
     def hit(self, *client_ids: str) -> None:
-        """It is about to act, once. When the effect is over, `release` says so."""
+        """Count a hit before the fault acts. Call `release` when its effect is over."""
         for client_id in client_ids:
             self.begin(client_id)
             self._met[client_id] += 1
@@ -73,24 +73,24 @@ class Armed:
         self._relay.tell(hit=self.number, times=self._times)
 
     def part(self, client_id: str) -> None:
-        """Another process takes a member's name: for the one before it is over."""
+        """End the fault for a member whose name another process takes."""
         if client_id in self._met:
             self._relay.write("fault_end", client_id, self.fault, hits=self._met.pop(client_id))
 
     def release(self) -> None:
-        """One of its effects is over."""
+        """End one of its effects."""
         self._effects -= 1
         self._settle()
 
     def expire(self) -> None:
-        """Its time is over; frames that it holds back come when they are due."""
+        """End its time. Frames that it delays still come when due."""
         self._expired = True
         self._settle()
 
     def heal(self) -> None:
-        """It acts no more, and what it holds back passes."""
+        """Stop acting, and let delayed frames pass."""
         self._expired = True
-        self._settle()  # of a cut: in the history before anything passes again
+        self._settle()  # records a cut's end before anything passes again
         self.healed.set()
 
     def _settle(self) -> None:
@@ -104,7 +104,7 @@ class Armed:
 
 
 class Relay:
-    """All connections, the members known by name, and the faults in force."""
+    """All connections, the members by name, and the faults in force."""
 
     def __init__(self, writer: EventWriter) -> None:
         self._writer = writer
@@ -124,7 +124,7 @@ class Relay:
             try:
                 broker = await asyncio.open_connection("127.0.0.1", behind)
             except OSError:
-                _reset(writer)  # the node is down, and so is its port
+                _reset(writer)  # the node is down, so its port must look closed
                 return
             connection = Connection(self, (reader, writer), broker)
             self._connections.add(connection)
@@ -136,7 +136,7 @@ class Relay:
         return await asyncio.start_server(accept, "127.0.0.1", port)
 
     def obey(self, command: dict[str, Any]) -> None:
-        """Do what a line says.
+        """Execute a command.
 
         Raises:
             KafkaAssignorsError: It can't be done.
@@ -159,7 +159,7 @@ class Relay:
                     connection.heal(armed)
 
     def judge(self, client_id: str, api: str, side: str) -> Armed | None:
-        """The first fault that such a frame meets; it counts as hit."""
+        """The first fault that matches this frame, counted as a hit; None: no fault does."""
         for armed in self._armed:
             if armed.acts and armed.fault.hits(client_id, api, side):
                 armed.hit(client_id)
@@ -167,28 +167,28 @@ class Relay:
         return None
 
     def cut_off(self, client_id: str) -> Armed | None:
-        """What cuts a member off now."""
+        """The fault that cuts the member off now, or None."""
         cuts = (a for a in self._armed if isinstance(a.fault, Cut) and a.acts and a.fault.of(client_id))
         return next(cuts, None)
 
     def over(self, armed: Armed) -> None:
-        """A fault and its effects are over."""
+        """Remove a fault whose effects are over, and report it."""
         self._armed = [each for each in self._armed if each is not armed]
         self.tell(over=armed.number)
 
     def write(self, kind: str, client_id: str, fault: NetworkFault, **data: Any) -> None:
-        """Write a fault event; of a client that no group's member is, under its client id alone."""
+        """Write a fault event. A client that is no member of a group appears by its client id alone."""
         who = self._members.get(client_id, {})
         self._writer.write(kind, **who, fault=fault.name, target=client_id, params=fault.params, **data)
 
     def refuse(self, client_id: str | None, error: FrameError) -> None:
-        """Tell of bytes that aren't Kafka's."""
+        """Report bytes that aren't Kafka's."""
         who = self._members.get(client_id or "", {})
         self._writer.write("error", **who, error="FrameError", fatal=False, message=f"the proxy met {error}")
 
     @staticmethod
     def tell(**said: Any) -> None:
-        """A line for the caller."""
+        """Print a line for the caller."""
         print(json.dumps(said), flush=True)
 
     def _apply(self, armed: Armed) -> None:
@@ -209,7 +209,7 @@ class Relay:
     async def _reset_all(self, armed: Armed, fault: Reset) -> None:
         while armed.acts:
             meant = [c for c in self._connections if c.client_id is not None and fault.of(c.client_id)]
-            if not meant:  # a member that is just connecting
+            if not meant:  # a member may be about to connect
                 await _either(armed.healed, _LOOK_S)
                 continue
             armed.hit(*sorted({c.client_id or "" for c in meant}))
@@ -239,13 +239,13 @@ class Connection:
         self._source = {REQUEST: client[0], ANSWER: broker[0]}
         self._sink = {REQUEST: broker[1], ANSWER: client[1]}
         self._flight = InFlight()
-        # frame (None: the end), what delays it, and until when on the loop's clock
+        # frame (None: the end), the fault that delays it, and until when by the loop's clock
         self._queues: dict[str, asyncio.Queue[tuple[bytes | None, Armed | None, float]]] = {
             side: asyncio.Queue(_QUEUED) for side in (REQUEST, ANSWER)
         }
-        self._late: list[Armed] = []  # what delays frames, once for each
+        self._late: list[Armed] = []  # the fault of each delayed frame
         self._gone: set[str] = set()  # sides whose source has closed
-        self._silent: dict[str, Armed] = {}  # sides on which nothing passes any more
+        self._silent: dict[str, Armed] = {}  # side on which nothing passes any more -> its fault
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
@@ -255,7 +255,7 @@ class Connection:
         ]
         writers = self._tasks[1::2]
         try:
-            # A reader at its end leaves the rest to the writer; one that failed, or was told to end, ends all.
+            # A reader at its end leaves its frames to the writer. One that failed or was cancelled ends all.
             waiting = set(self._tasks)
             while not any(writer.done() for writer in writers):
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -284,7 +284,7 @@ class Connection:
             task.cancel()
 
     def heal(self, armed: Armed) -> None:
-        """End it if the fault swallows one of its directions: what is lost is lost, so the member must connect anew."""
+        """End it if the fault has swallowed frames of it: they are lost, so the member must reconnect."""
         if armed in self._silent.values():
             self.reset()
 
@@ -297,7 +297,7 @@ class Connection:
         if side not in self._silent:
             await self._queues[side].put((None, None, 0))
         elif side == REQUEST:
-            self.reset()  # the member has given it up
+            self.reset()  # the member has given up the connection
 
     async def _take(self, side: str, frame: bytes) -> None:
         if side == REQUEST:
@@ -339,7 +339,7 @@ class Connection:
             await sink.drain()
 
     async def _gate(self) -> bool:
-        """Wait while the member is cut off; whether it was."""
+        """Wait while the member is cut off. Return whether it was."""
         held = False
         while (cut := self._relay.cut_off(self.client_id or "")) is not None:
             held = True
@@ -348,7 +348,7 @@ class Connection:
         return held
 
     def _clear(self) -> None:
-        """What it held back is lost with it; the faults that did so have no more effect here."""
+        """Drop all frames held back, and end the effects of their faults."""
         for armed in (*self._late, *self._silent.values()):
             armed.release()
         self._late.clear()
@@ -362,7 +362,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, or for a time."""
+    """Wait for an event, at most this many seconds."""
     if seconds > 0:
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(event.wait(), seconds)

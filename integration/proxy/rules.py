@@ -1,11 +1,11 @@
-"""What a fault proxy may do to one member's connections, as values. Pure.
+"""The faults that a proxy can apply to one member's connections, as values. Pure.
 
 ========  =============================================================================================================
-`Cut`     nothing passes on any connection of the member, in neither direction; what was sent waits. A connection that
-          the member gives up meanwhile takes what it held with it
-`Delay`   a frame is held back, and so is what follows it on that connection in that direction: Kafka keeps the order
-`Drop`    a frame is swallowed, and so is what follows it on that connection in that direction, until the member closes
-          it: answers come in the order of their requests, and no network leaves one out and delivers the next
+`Cut`     nothing passes on any connection of the member, in either direction; frames wait. If the member gives up a
+          connection meanwhile, its waiting frames are lost
+`Delay`   a frame, and all that follow it on that connection in that direction, are held back: Kafka keeps the order
+`Drop`    a frame, and all that follow it on that connection in that direction, are swallowed until the member closes
+          the connection: answers keep the order of requests, and no network skips one and delivers the next
 `Reset`   the connection ends with a TCP reset, and the frame doesn't arrive
 ========  =============================================================================================================
 """
@@ -25,10 +25,10 @@ REQUEST, ANSWER = SIDES = ("request", "answer")
 
 @dataclass(frozen=True)
 class NetworkFault:
-    """What happens to the connections of a member.
+    """A fault of a member's connections.
 
     Args:
-        member: Its name, which is its client id; or a pattern of such names: ``m*``, ``m[12]``.
+        member: The member's name, which is its client id, or a pattern of names: ``m*``, ``m[12]``.
     """
 
     member: str
@@ -36,7 +36,7 @@ class NetworkFault:
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse what can't be."""
+        """Validate the fields."""
         if not self.member:
             raise ConfigError(f"{self.name}: member must be a name or a pattern such as 'm*', not {self.member!r}")
         _check_api(self)
@@ -47,31 +47,31 @@ class NetworkFault:
 
     @property
     def ends(self) -> bool:
-        """Whether it ends by itself; else it lasts until it is healed."""
+        """Whether it ends on its own. If not, it lasts until it is healed."""
         return True
 
     @property
     def limit(self) -> int | None:
-        """How often it may hit; None: as often as it can."""
+        """How many times it may hit; None: no limit."""
         return None
 
     @property
     def duration_ms(self) -> float | None:
-        """For how long it may hit; None: for any time."""
+        """How long it may hit, in ms; None: no limit."""
         return None
 
     def of(self, client_id: str) -> bool:
-        """Whether a member is meant."""
+        """Whether the fault applies to a member."""
         return fnmatchcase(client_id, self.member)
 
     def hits(self, client_id: str, api: str, side: str) -> bool:
-        """Whether it is about such a frame."""
+        """Whether the fault applies to a frame."""
         wanted, where = getattr(self, "api", None), getattr(self, "side", side)
         return self.of(client_id) and where == side and wanted in (None, api)
 
     @property
     def params(self) -> dict[str, Any]:
-        """Its fields but the member, without those that say nothing, as fault events carry them."""
+        """Fields of a fault event: all but the member and those that are None."""
         said = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in said.items() if name != "member" and value is not None}
 
@@ -81,7 +81,7 @@ class Cut(NetworkFault):
     """The member is cut off.
 
     Args:
-        for_ms: For how long; None: until it is healed.
+        for_ms: Duration; None: until it is healed.
     """
 
     for_ms: float | None = None
@@ -90,16 +90,16 @@ class Cut(NetworkFault):
 
     @property
     def ends(self) -> bool:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.for_ms is not None
 
     @property
     def duration_ms(self) -> float | None:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.for_ms
 
     def hits(self, client_id: str, api: str, side: str) -> bool:  # noqa: ARG002 - it is about connections
-        """No frame: it holds whole connections."""
+        """Always False: a cut holds whole connections."""
         return False
 
 
@@ -108,11 +108,11 @@ class Delay(NetworkFault):
     """Frames come late.
 
     Args:
-        ms: By how much; latency, so that frames behind one another don't add up.
-        api: Kafka's name, such as ``Heartbeat``; None: every one.
+        ms: Delay of each frame; delays of consecutive frames don't add up.
+        api: Kafka's name, such as ``Heartbeat``; None: every API.
         side: ``request`` or ``answer``.
-        times: How many frames; None: all.
-        for_ms: For how long; None: until `times` are used up, or until it is healed.
+        times: Number of frames; None: all.
+        for_ms: Duration; None: until `times` are used up, or until it is healed.
     """
 
     ms: float
@@ -125,30 +125,30 @@ class Delay(NetworkFault):
 
     @property
     def ends(self) -> bool:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.times is not None or self.for_ms is not None
 
     @property
     def limit(self) -> int | None:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.times
 
     @property
     def duration_ms(self) -> float | None:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.for_ms
 
 
 @dataclass(frozen=True)
 class Drop(NetworkFault):
-    """A frame is lost, with its connection's direction: the member finds out when its request times out.
+    """A frame and the rest of its connection's direction are lost. The member notices by its request timeout.
 
-    It is over when the member has closed the connection.
+    The fault is over when the member has closed the connection.
 
     Args:
         api: Kafka's name, such as ``SyncGroup``.
         side: ``request``: the broker never sees it; ``answer``: the broker has done it, and the member doesn't know.
-        times: How many.
+        times: Number of frames.
     """
 
     api: str
@@ -159,7 +159,7 @@ class Drop(NetworkFault):
 
     @property
     def limit(self) -> int | None:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.times
 
 
@@ -168,10 +168,10 @@ class Reset(NetworkFault):
     """Connections are reset.
 
     Args:
-        api: Kafka's name: the connection on which such a frame comes; None: all connections of the member, at once.
-        side: As for `Drop`; without `api` it says nothing.
-        times: How many frames; without `api`, how many times all connections.
-        every_ms: Without `api`: how long from one time to the next.
+        api: Kafka's name: reset the connection of such a frame; None: all connections of the member, at once.
+        side: As for `Drop`; ignored without `api`.
+        times: Number of frames; without `api`, number of resets of all connections.
+        every_ms: Without `api`, time between two resets.
     """
 
     api: str | None = None
@@ -183,24 +183,24 @@ class Reset(NetworkFault):
 
     @property
     def limit(self) -> int | None:
-        """As every fault."""
+        """See `NetworkFault`."""
         return self.times
 
     def hits(self, client_id: str, api: str, side: str) -> bool:
-        """As every fault; without an API it is about no frame."""
+        """See `NetworkFault`. Always False without an API."""
         return self.api is not None and super().hits(client_id, api, side)
 
 
 FAULTS: dict[str, type[NetworkFault]] = {kind.name: kind for kind in (Cut, Delay, Drop, Reset)}
-"""Name -> kind of fault."""
+"""Name -> class of the fault."""
 
 
 def fault_of(name: str, values: dict[str, Any]) -> NetworkFault:
     """The fault of that name.
 
     Raises:
-        UnknownName: None has it, or no API or side has its name.
-        ConfigError: A field is missing, unknown or impossible.
+        UnknownName: The fault, API or side is unknown.
+        ConfigError: A field is missing, unknown or invalid.
     """
     if name not in FAULTS:
         raise UnknownName("network fault", name, FAULTS)

@@ -1,4 +1,4 @@
-"""Topics of a run on the broker: made, grown, deleted, and how they are now."""
+"""Topics of a run on the broker: creates, grows, deletes and describes them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOSSY: Mapping[str, Any] = {
     "replication_factor": 2,
     "configs": {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
 }
-"""How a topic is made that may lose what was acknowledged: two replicas, each of which may write alone, and may be
-elected although the other one has more."""
+"""Options of a topic that may lose acknowledged records: two replicas, each of which may write alone and be elected
+although the other has more records."""
 
 
 class Topics:
-    """What the brokers say of topics at the moment of asking, and changes to them. Nothing is remembered.
+    """Current state of topics on the brokers, and changes to them. Nothing is cached.
 
     Args:
         bootstrap: ``host:port``, several with commas.
@@ -42,15 +42,15 @@ class Topics:
     def counts(
         self, names: Collection[str], patterns: Collection[str] = (), *, may: str = "Describe"
     ) -> dict[str, int]:
-        """Partitions of each topic that exists, by these names or where a pattern matches the begin of its name.
+        """Partition counts of existing topics with one of these names, or whose name starts with a pattern's match.
 
         Args:
-            names: Of topics.
-            patterns: Of their names.
-            may: The operation that the caller is about to do there; who may do it sees the topic.
+            names: Names of topics.
+            patterns: Regular expressions.
+            may: The operation that the caller wants to do there. A user with this right sees the topic.
 
         Raises:
-            AccessRefused: The user may not see one of `names`; says that `may` is missing.
+            AccessRefused: The user may not see one of `names`; the message says that `may` is missing.
             kafka.errors.KafkaError: No broker answers.
         """
         found = self._describe(None if patterns else names, may)
@@ -62,15 +62,15 @@ class Topics:
         }
 
     def require(self, what: str, topic: str, partitions: int) -> None:
-        """Refuse a change that can't be, before anybody hears of it.
+        """Check a change before it is recorded or made.
 
         Args:
-            what: What it would be: ``made``, ``grow`` or ``deleted``.
-            topic: Of which topic.
-            partitions: How many it would have.
+            what: The change: ``made``, ``grow`` or ``deleted``.
+            topic: The topic.
+            partitions: Its partition count after the change.
 
         Raises:
-            ConfigError: It exists, or doesn't, or has as many already: partitions can only be added.
+            ConfigError: The topic exists, or doesn't, or has that many partitions already: they can only be added.
         """
         now = self.counts([topic]).get(topic)
         if what == "made":
@@ -84,11 +84,11 @@ class Topics:
             raise ConfigError(f"topic {topic!r} can't {verb}: {problem}")
 
     def create(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-        """Make topics; returns when every partition has a leader.
+        """Create topics, and wait until every partition has a leader.
 
         Args:
             topics: Topic -> partition count.
-            lossy: Those of them that may lose what was acknowledged; see `LOSSY`.
+            lossy: Topics that may lose acknowledged records; see `LOSSY`.
 
         Raises:
             kafka.errors.KafkaError: The broker refuses.
@@ -99,7 +99,7 @@ class Topics:
             self._admin.create_topics(made, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic more partitions; returns when every one has a leader.
+        """Add partitions to a topic, and wait until every partition has a leader.
 
         Raises:
             kafka.errors.KafkaError: The broker refuses.
@@ -110,7 +110,7 @@ class Topics:
         self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
 
     def delete(self, *topics: str) -> None:
-        """Delete topics; returns when the brokers don't know them any more.
+        """Delete topics, and wait until the brokers don't know them any more.
 
         Raises:
             kafka.errors.KafkaError: The broker refuses.
@@ -123,10 +123,10 @@ class Topics:
         )
 
     def begins_and_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """First offset, and the one behind the last record, of each topic-partition.
+        """First offset and end offset of each topic-partition.
 
         Raises:
-            kafka.errors.KafkaError: A leader doesn't tell.
+            kafka.errors.KafkaError: A leader doesn't answer.
         """
         wanted = [KafkaTopicPartition(*tp) for tp in tps]
         if not wanted:
@@ -140,36 +140,36 @@ class Topics:
                     for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
                 )
                 return {TopicPartition(*tp): (first[tp].offset, last[tp].offset) for tp in wanted}
-            except KafkaError:  # a leader that is on its way, or just gone
+            except KafkaError:  # a leader is being elected, or has just gone
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_TICK_S)
 
     def leader(self, tp: TopicPartition) -> int | None:
-        """The node that leads a partition; None: nobody does, or it doesn't exist."""
+        """Id of the node that leads a partition; None if it has no leader or doesn't exist."""
         topic = self._describe([tp.topic]).get(tp.topic, {"partitions": ()})
         leaders = {p["partition_index"]: p["leader_id"] for p in topic["partitions"]}
         return leaders.get(tp.partition) if leaders.get(tp.partition, -1) >= 0 else None
 
     def followers(self, tp: TopicPartition) -> list[int]:
-        """The nodes that have a replica of a partition and don't lead it; none where it doesn't exist."""
+        """Ids of the nodes with a replica of a partition, except its leader; empty if the partition doesn't exist."""
         topic = self._describe([tp.topic]).get(tp.topic, {"partitions": ()})
         found = [p for p in topic["partitions"] if p["partition_index"] == tp.partition]
         return [node for p in found for node in p["replica_nodes"] if node != p["leader_id"]]
 
     def wait_led_by(self, tp: TopicPartition, node: int, timeout_s: float = 30) -> None:
-        """Return when a node leads a partition.
+        """Wait until a node leads a partition.
 
         Raises:
-            NotStable: Not by the deadline.
+            NotStable: It didn't by the deadline.
         """
         self._until(lambda: self.leader(tp) == node, f"node {node} leads {tp.topic}-{tp.partition}", timeout_s)
 
     def wait_in_sync(self, names: Collection[str], timeout_s: float = 30) -> None:
-        """Return when every replica of these topics is in sync.
+        """Wait until every replica of these topics is in sync.
 
         Raises:
-            NotStable: Not by the deadline.
+            NotStable: They weren't by the deadline.
         """
 
         def in_sync() -> bool:
@@ -181,14 +181,14 @@ class Topics:
         self._until(in_sync, f"all replicas of {', '.join(sorted(names))} are in sync", timeout_s)
 
     def close(self) -> None:
-        """End the client."""
+        """Close the client."""
         self._admin.close()
 
     def _connect(self) -> KafkaAdminClient:
         return KafkaAdminClient(**self._connection.kafka_python(), client_id="kafka-assignors-topics")
 
     def _renew(self) -> None:
-        """Ask for the brokers anew: kafka-python's admin client never learns of one that it didn't meet at first."""
+        """Reconnect: kafka-python's admin client never learns of brokers that were absent when it connected."""
         self._admin.close()
         self._admin = self._connect()
 
@@ -217,7 +217,7 @@ class Topics:
             try:
                 if condition():
                     return
-            except KafkaError as error:  # a broker that is on its way
+            except KafkaError as error:  # a broker may be starting
                 said = f" ({type(error).__name__}: {error})"
             if time.monotonic() > deadline:
                 raise NotStable(f"not within {timeout_s:g} s: {what}{said}")
@@ -225,14 +225,14 @@ class Topics:
 
 
 def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-    """Make sure that the topics exist with these partition counts; returns when every partition has a leader.
+    """Create the topics that don't exist with these partition counts, and wait until every partition has a leader.
 
-    For a broker of the run's own. On any other, `sandbox.Sandbox` makes topics that nobody else has.
+    For a broker of the run's own. On any other, `sandbox.Sandbox` creates topics that nobody else has.
 
     Args:
         bootstrap: ``host:port``, several with commas.
         topics: topic -> partition count.
-        lossy: Those of them that may lose what was acknowledged; see `LOSSY`.
+        lossy: Topics that may lose acknowledged records; see `LOSSY`.
 
     Raises:
         ConfigError: A topic exists with another count: it isn't this run's, and stays as it is.

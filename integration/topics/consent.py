@@ -1,4 +1,4 @@
-"""May a run write to a broker that somebody else runs? Asked before anything is made there."""
+"""Asks for consent before a run makes anything on a broker that it did not start."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Intent:
 
     Args:
         bootstrap: ``host:port``, several with commas.
-        prefix: Of all names.
+        prefix: Prefix of all names.
         topics: topic -> partition count; removed at the end.
         groups: Group ids; removed at the end.
-        records: How many are sent, in words; empty: none.
-        lasting: A topic that stays, with the run's history in it; None: none.
+        records: Number of records sent, in words; empty: none.
+        lasting: Topic that stays, with the run's history; None: none.
     """
 
     bootstrap: str
@@ -50,10 +50,10 @@ class Intent:
         return name.removeprefix(self.prefix)
 
     def require(self, yes: bool) -> None:
-        """Go on only if that was agreed to: by ``--yes``, or by an answer at the terminal.
+        """Return only with the user's consent: ``--yes``, or an answer at the terminal.
 
         Raises:
-            ConfigError: It wasn't, or there is no terminal to ask at.
+            ConfigError: The user refused, or there is no terminal to ask at.
         """
         if yes:
             return

@@ -1,4 +1,4 @@
-"""A history to a topic, a record a line, for readers on other machines such as ``pipeline run --events-topic``."""
+"""Publishes a history to a topic, for readers on other machines such as ``pipeline run --events-topic``."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _TIMEOUT_S = 60
 
 
 def publish(bootstrap: str | Connection, topic: str, folder: Path) -> int:
-    """Send every line of a folder's ``*.jsonl`` files to a topic, a record each, and await every acknowledgement.
+    """Send every line of a folder's ``*.jsonl`` files to a topic, one record each, and wait for all acknowledgements.
 
-    A record's key is its file's name, so that the events of one source stay in order; its value is the line. A torn
-    last line is left out, as `History.load` does. A producer repeats what was not acknowledged in time, so a line may
-    be there twice: within its run, ``src``, ``member`` and ``seq`` tell.
+    A record's key is its file's name, which keeps the events of one source in order; its value is the line. A torn last
+    line is left out, as in `History.load`. The producer retries unacknowledged records, so a line may occur twice;
+    ``src``, ``member`` and ``seq`` identify it within its run.
 
     Args:
         bootstrap: ``host:port``, several with commas.
-        topic: Made with one partition if it doesn't exist.
+        topic: Created with one partition if it doesn't exist.
         folder: A history.
 
     Returns:
-        How many lines were sent.
+        Number of lines sent.
 
     Raises:
         BrokerUnreachable: No broker answers.

@@ -1,4 +1,4 @@
-"""The part of a cluster that a run writes to: topics and groups that it made itself, and removes at its end."""
+"""The topics and groups of a cluster that a run makes itself, and removes at its end."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from . import Topics, create_topics
 
 _TICK_S = 0.2
 _LAST_S = 30.0
-"""For members that were killed to be missed: a group can be removed when it has no members."""
+"""Limit for the coordinator to miss killed members: a group can be removed only without members."""
 
 
 class Sandbox:
-    """Where a run may write: to topics and groups whose names begin with its prefix, all made by itself.
+    """The topics and groups that a run may write to: all have its prefix and were made by the run.
 
-    A context manager; leaving it removes them, also after an exception or Ctrl-C. What can't be removed is told on
-    standard error by name. A process that is killed removes nothing.
+    A context manager: leaving it removes them, also after an exception or Ctrl-C. Standard error names those that can't
+    be removed. A killed process removes nothing.
 
     Args:
         bootstrap: ``host:port``, several with commas; or a connection.
-        prefix: Of all names; empty on a broker that ends with the run, where nothing needs to be removed.
+        prefix: Prefix of all names. Empty on a broker that ends with the run, where nothing needs to be removed.
     """
 
     def __init__(self, bootstrap: str | Connection, prefix: str = "") -> None:
@@ -41,22 +41,22 @@ class Sandbox:
 
     @classmethod
     def on(cls, broker: Broker | Cluster) -> Sandbox:
-        """A sandbox on that broker; with a prefix of its own on one that runs already."""
+        """A sandbox on that broker, with its own prefix if the broker is external."""
         external = isinstance(broker, Broker) and broker.backend == "external"
         return cls(broker.connection, new_prefix() if external else "")
 
     def name(self, name: str) -> str:
-        """What a topic or a group is called here."""
+        """The name of a topic or group with the prefix."""
         return self.prefix + name
 
     def make(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-        """Make topics, but for those that this sandbox has made so already; returns when every partition has a leader.
+        """Create topics that this sandbox hasn't made yet, and wait until every partition has a leader.
 
-        On a broker of the run's own a topic that exists with that count is one of the run's.
+        On the run's own broker, an existing topic with that count is accepted.
 
         Args:
             topics: Full name -> partition count.
-            lossy: Those of them that may lose what was acknowledged; on a broker of the run's own.
+            lossy: Topics that may lose acknowledged records; only on the run's own broker.
 
         Raises:
             ConfigError: A topic exists, or its name has another prefix.
@@ -72,7 +72,7 @@ class Sandbox:
             self._made |= new
 
     def close(self) -> None:
-        """Remove what was made; tells what is left where that fails."""
+        """Remove the topics and groups. Report those that can't be removed."""
         if self.prefix:
             ours = f"topics and groups whose names begin with {self.prefix}"
             remove(self.bootstrap, lambda name: name.startswith(self.prefix), ours)
@@ -90,10 +90,10 @@ def new_prefix() -> str:
 
 
 def make_new(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
-    """Make topics that don't exist; returns when every partition has a leader.
+    """Create topics that don't exist, and wait until every partition has a leader.
 
     Raises:
-        ConfigError: A topic exists: it is somebody else's, and stays as it is.
+        ConfigError: A topic exists: it belongs to others, and stays as it is.
         kafka.errors.KafkaError: The broker refuses.
     """
     with closing(Topics(bootstrap)) as broker:
@@ -108,12 +108,12 @@ def make_new(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
 
 
 def remove(bootstrap: str | Connection, ours: Callable[[str], bool], what: str) -> None:
-    """Remove groups and topics; what is left, and why, is told on standard error.
+    """Remove groups and topics. Report on standard error what is left, and why.
 
     Args:
         bootstrap: ``host:port``, several with commas; or a connection.
-        ours: Whether the group, or the topic, of a name is to go.
-        what: All of it in words, for when the broker can't be asked.
+        ours: Whether the group or topic of a name must be removed.
+        what: Describes all of them, for a broker that doesn't answer.
     """
     left, why = [what], "interrupted"
     try:
@@ -141,7 +141,7 @@ def _groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> list[str]:
 
 
 def _remove_groups(connection: Connection, admin: KafkaAdminClient, ours: Callable[[str], bool]) -> str:
-    """Remove them as their last members are missed; returns what the coordinators said last."""
+    """Remove groups once their last members are missed. Return the coordinators' last errors."""
     deadline = time.monotonic() + _LAST_S
     said: set[str] = set()
     while groups := _groups(admin, ours):
