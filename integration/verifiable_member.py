@@ -12,8 +12,10 @@ Not supported: ``--group-protocol consumer`` (KIP-848), which kafka-python doesn
 ``shutdown_requested``, which Kafka 4's tool prints before it closes and kafkatest doesn't read.
 
 Exit codes: 0 after a signal or ``--max-messages``, 1 after an error, which it prints to standard error, 2 for wrong
-options. Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, and for other
-clients ``tests/kafkatest/services/verifiable_client.py``.
+options.
+
+Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, and for other clients
+``tests/kafkatest/services/verifiable_client.py``.
 """
 
 from __future__ import annotations

@@ -279,10 +279,7 @@ class MemberFaults(ABC):
     def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
         """Wait for the end of a process, kill it at the deadline, write its ``exit`` event.
 
-        Args:
-            name: The member.
-            timeout_s: The deadline.
-            asked: Whether it was told to end or its end was awaited.
+        `asked` tells whether it was told to end or its end was awaited.
         """
 
     @abstractmethod

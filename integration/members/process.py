@@ -179,14 +179,7 @@ class MemberProcess(ABC):
 
 
 class PythonProcess(MemberProcess):
-    """A member that writes its own history, e.g. a module of `members.clients`.
-
-    Args:
-        config: Its configuration.
-        module: The module to run.
-        path: File for the configuration.
-        output: File for what the process prints.
-    """
+    """A member that writes its own history: `module` prints to `output` and reads `config` from the file `path`."""
 
     def __init__(self, config: MemberConfig, module: str, path: Path, output: Path) -> None:
         super().__init__(config, output)

@@ -156,12 +156,7 @@ class Lookup(Protocol):
 
 
 class EventTranslator:
-    """Output of one VerifiableConsumer -> events, in order.
-
-    Args:
-        client_id: Its client id in the coordinator log.
-        log: Looks up generations.
-    """
+    """Output of one VerifiableConsumer -> events, in order. `log` knows the client by `client_id`."""
 
     def __init__(self, client_id: str, log: Lookup) -> None:
         self._client_id, self._log = client_id, log

@@ -35,12 +35,7 @@ _ANSWER_S = 15.0
 
 
 class Applied:
-    """A fault in force, made by `FaultProxy.apply`. As a context manager it heals the fault.
-
-    Args:
-        fault: The fault.
-        number: Its id in the proxy.
-    """
+    """A fault in force, made by `FaultProxy.apply`. As a context manager it heals the fault."""
 
     def __init__(self, fault: NetworkFault, number: int, proxy: FaultProxy) -> None:
         self.fault, self.number = fault, number

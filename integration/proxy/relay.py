@@ -34,12 +34,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
 
 
 class Armed:
-    """A fault that is in force, or whose effects aren't over.
-
-    Args:
-        number: The caller's id of it.
-        relay: The relay whose connections it hits.
-    """
+    """A fault that is in force, or whose effects aren't over. `number` is the caller's id of it."""
 
     def __init__(self, number: int, fault: NetworkFault, relay: Relay) -> None:
         self.number, self.fault = number, fault
@@ -167,7 +162,7 @@ class Relay:
         return None
 
     def cut_off(self, client_id: str) -> Armed | None:
-        """The fault that cuts the member off now, or None."""
+        """The cut that blocks a member now, or None."""
         cuts = (a for a in self._armed if isinstance(a.fault, Cut) and a.acts and a.fault.of(client_id))
         return next(cuts, None)
 
@@ -221,12 +216,7 @@ class Relay:
 
 
 class Connection:
-    """A client's connection and the one to its broker.
-
-    Args:
-        client: Reader and writer.
-        broker: Reader and writer.
-    """
+    """A client's connection and the one to its broker, each a reader and a writer."""
 
     def __init__(
         self,
@@ -284,7 +274,7 @@ class Connection:
             task.cancel()
 
     def heal(self, armed: Armed) -> None:
-        """End it if the fault has swallowed frames of it: they are lost, so the member must reconnect."""
+        """End the connection if the fault has swallowed its frames: they are lost, so the member must reconnect."""
         if armed in self._silent.values():
             self.reset()
 

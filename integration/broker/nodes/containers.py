@@ -94,12 +94,7 @@ class Containers:
 
 
 class ContainerNode:
-    """One node in a container; a `Place`.
-
-    Args:
-        containers: The containers that it belongs to.
-        name: Its name in their network.
-    """
+    """One node in a container; a `Place`. `name` is its name in the network of `containers`."""
 
     data = Path("/tmp/broker/data")
 

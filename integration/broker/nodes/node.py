@@ -26,13 +26,7 @@ _FULL_BYTES = 100_000
 
 
 class LocalNode:
-    """The part of a `Place` on this machine that does not depend on its process: a folder, a log, no own network.
-
-    Args:
-        directory: Its own folder.
-        log_path: Its log file.
-        checkpoint: The file of a formatted data folder, copied into this node's.
-    """
+    """The part of a `Place` on this machine that does not depend on its process: a folder, a log, no own network."""
 
     host = "127.0.0.1"
 
@@ -51,12 +45,7 @@ class LocalNode:
         return tail(self.log_path, lines)
 
     def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
-        """Give the node an empty, formatted data folder unless it has one.
-
-        Args:
-            node_id: Its ``node.id``.
-            cluster_id: The id that the nodes of a cluster share; a new one by default.
-        """
+        """Give the node an empty, formatted data folder unless it has one. By default the cluster id is new."""
         if not (self.data / "meta.properties").exists():
             storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
 
@@ -111,11 +100,7 @@ class NodeProcess(LocalNode):
         return [] if self._jvm is None else self._jvm.pids()
 
     def launch(self, address: str) -> None:
-        """Start a JVM on the folder and return at once.
-
-        Args:
-            address: The node's address, for messages.
-        """
+        """Start a JVM on the folder and return at once. `address` is for messages."""
         self._address = address
         command = [*self._command, str(self.directory / "server.properties")]
         # start the next watchdog first, so that a watchdog guards the folder at all times
@@ -141,11 +126,7 @@ class NodeProcess(LocalNode):
             )
 
     def stop(self, timeout_s: float) -> bool:
-        """Send SIGTERM, on which Kafka hands its leaders over before it ends.
-
-        Returns:
-            False: The JVM did not end within `timeout_s` seconds and got SIGKILL.
-        """
+        """Send SIGTERM, on which Kafka hands its leaders over. False: `timeout_s` seconds passed, so it got SIGKILL."""
         if self._jvm is None:
             return True
         self.resume()  # a paused process would not receive SIGTERM

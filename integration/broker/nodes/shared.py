@@ -59,12 +59,7 @@ class SharedJvm:
 
 
 class SharedNode(LocalNode):
-    """One node in a shared JVM; a `Place`.
-
-    Args:
-        jvm: The JVM that it runs in.
-        name: Name of its folder.
-    """
+    """One node in a shared JVM; a `Place`. `name` is its folder's."""
 
     def __init__(self, jvm: SharedJvm, name: str) -> None:
         super().__init__(jvm.gateway.directory / name, jvm.gateway.log_path, jvm.checkpoint)

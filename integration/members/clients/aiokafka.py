@@ -89,12 +89,7 @@ class _ObservedAssignor:
 
 
 class AioMember(ConsumerRebalanceListener):
-    """A consumer that reports what happens to it.
-
-    Args:
-        config: Its configuration.
-        writer: Receives the events; not closed here.
-        control: Commands from the harness.
+    """A consumer that writes events of what happens to it. It leaves `writer` open.
 
     Raises:
         UnknownName, ConfigError: As `aiokafka_assignor`.
@@ -231,12 +226,7 @@ class AioMember(ConsumerRebalanceListener):
 
 
 def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:
-    """Run one member. The module lists the exit codes.
-
-    Args:
-        argv: The path of its configuration.
-        make: Class of the member.
-    """
+    """Run one member, a `make`, from the configuration file in `argv`. The module lists the exit codes."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.aiokafka CONFIG.json", file=sys.stderr)

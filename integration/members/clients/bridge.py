@@ -75,12 +75,7 @@ class _Interrupts:
 
 
 class BridgeMember:
-    """An application with a bridged consumer, and its reports.
-
-    Args:
-        config: Its configuration.
-        writer: Receives the events; not closed here.
-        control: Commands from the harness.
+    """An application with a bridged consumer, which writes events. It leaves `writer` open.
 
     Raises:
         UnknownName: An assignor is unknown.
@@ -239,7 +234,7 @@ class BridgeMember:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one member. The module lists the exit codes."""
+    """Run one member from the configuration file in `argv`. The module lists the exit codes."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.bridge CONFIG.json", file=sys.stderr)

@@ -133,12 +133,7 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
 
 
 def main(argv: Sequence[str], consume_until: Callable[[MemberConfig, threading.Event], None] = run) -> int:
-    """Run one member. The module lists the exit codes.
-
-    Args:
-        argv: The path of its configuration.
-        consume_until: Runs the member until it is told to stop.
-    """
+    """Run one member from the configuration file in `argv`. The module lists the exit codes."""
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.confluent CONFIG.json", file=sys.stderr)
         return 2

@@ -71,12 +71,7 @@ class _Listener(ConsumerRebalanceListener):
 
 
 class Member:
-    """A consumer that reports what happens to it.
-
-    Args:
-        config: Its configuration.
-        writer: Receives the events; not closed here.
-        control: Commands from the harness.
+    """A consumer that writes events of what happens to it. It leaves `writer` open.
 
     Raises:
         UnknownName: An assignor is unknown.
@@ -278,12 +273,7 @@ def _message(error: Exception, config: MemberConfig) -> str:
 
 
 def main(argv: Sequence[str], make: type[Member] = Member) -> int:
-    """Run one member. The module lists the exit codes.
-
-    Args:
-        argv: The path of its configuration.
-        make: Class of the member.
-    """
+    """Run one member, a `make`, from the configuration file in `argv`. The module lists the exit codes."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:
         print("usage: python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json", file=sys.stderr)

@@ -25,15 +25,7 @@ from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 
 class TransformingAioMember(AioMember):
-    """A consumer whose batches are transactions.
-
-    Args:
-        config: Its configuration, with an output topic.
-        writer, control: As `AioMember`.
-
-    Raises:
-        UnknownName, ConfigError: As `AioMember`.
-    """
+    """An `AioMember` whose batches are transactions. Its configuration has an output topic."""
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
         given = dict(config.consumer)

@@ -43,15 +43,7 @@ def keep_requests(client: Any) -> None:
 
 
 class TransformingMember(Member):
-    """A consumer whose batches are transactions.
-
-    Args:
-        config: Its configuration, with an output topic.
-        writer, control: As `Member`.
-
-    Raises:
-        UnknownName: As `Member`.
-    """
+    """A `Member` whose batches are transactions. Its configuration has an output topic."""
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
         given = dict(config.consumer)
