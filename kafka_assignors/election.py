@@ -1,4 +1,4 @@
-"""The vote: which assignor a group uses, and why. Each member offers a list, the broker counts."""
+"""The vote: which assignor a group uses, and why. Each member offers a list; the broker counts votes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CLIENTS: Mapping[str, frozenset[str] | None] = {
     "sarama": None,
     "kafka-assignors": None,
 }
-"""What a member can be, and the names it can offer: None where they are not limited to a few. "kafka-python" and
-"aiokafka" mean those clients with assignors of their own, "kafka-assignors" any client with ours."""
+"""Types of members, and the assignor names each can offer; None if unrestricted. "kafka-python" and "aiokafka" mean
+these clients with assignors of their own, "kafka-assignors" means any client with ours."""
 _REFUSE_BOTH = ("librdkafka", "kafka-python")
 _STICKY_APART = {
     "kafka-python": "writes user data that Java and aiokafka can't read, and reads none of theirs",
@@ -29,15 +29,15 @@ _STICKY_APART = {
 
 @dataclass(frozen=True)
 class Election:
-    """An election's outcome.
+    """The outcome of an election.
 
     Args:
         winner: The elected assignor.
-        candidates: Assignors that every member offers, in the order that decides ties.
-        votes: candidate -> members that voted for it; candidates without a vote have 0.
-        voted: member id -> the candidate it voted for: the first of its own list.
-        tied: Candidates with as many votes as the winner, the winner among them; empty when there was no tie.
-        warnings: What is unsafe or unfinished about these lists together, one line each.
+        candidates: Assignors that every member offers, in the order that breaks ties.
+        votes: candidate -> number of votes; 0 for candidates without a vote.
+        voted: member id -> the candidate it voted for: the first in its own list.
+        tied: Candidates with as many votes as the winner, including the winner; empty if there is no tie.
+        warnings: Unsafe or unfinished combinations of these lists, one line each.
     """
 
     winner: str
@@ -49,7 +49,7 @@ class Election:
 
     @property
     def explanation(self) -> str:
-        """One line: who won, by how many votes, and what decided a tie."""
+        """One line: the winner, the votes, and how a tie was broken."""
         if len(self.candidates) == 1:
             return f"{self.winner} wins: it is the only assignor that all {len(self.voted)} members offer"
         counts = " : ".join(
@@ -61,27 +61,27 @@ class Election:
 
 
 def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | None = None) -> Election:
-    """Elect as the broker does.
+    """Elect an assignor as the broker does.
 
-    Candidates are the assignors that every member offers. Each member votes for the first candidate of its own list;
-    the most votes win; a tie goes to the name that comes first in the broker's hash map, whatever the lists say. Names
-    that share a bucket there (of Java's none do, "optimal" and "consistent-hash" do) come in the order of the members'
-    own hash map, so that with other ids than the real ones, or members that have left since, they may be exchanged.
+    Candidates are the assignors that every member offers. Each member votes for the first candidate in its own list,
+    and the most votes win. A tie goes to the name that comes first in the broker's hash map, whatever the lists say.
+    Names that share a bucket there (none of Java's do, "optimal" and "consistent-hash" do) are in the order of the
+    members' hash map. With other member ids than the real ones, or after members have left, their order may differ.
 
     Args:
-        members: member id -> the assignor names it offers, in its order of preference; in the order they joined.
-        clients: member id -> which of `CLIENTS` it is, as far as known: warns of what names alone don't show.
+        members: member id -> the assignor names it offers, in order of preference; in the order they joined.
+        clients: member id -> its type in `CLIENTS`, if known; enables warnings that names alone do not give.
 
     Returns:
-        The outcome, with all that led to it.
+        The outcome and its derivation.
 
     Raises:
         ElectionError: The group is empty, a member offers nothing, or no assignor is offered by all
             (INCONSISTENT_GROUP_PROTOCOL); the message says which member lacks what.
-        UnknownName: A client that is none of `CLIENTS`.
+        UnknownName: A client type is not in `CLIENTS`.
 
-    Cost: O(names offered in all). Deterministic.
-    Source: ``ClassicGroup.selectProtocol`` of apache/kafka 4.3.0; the tie is the iteration order of its HashMap.
+    Cost: O(total names offered). Deterministic.
+    Source: ``ClassicGroup.selectProtocol`` of apache/kafka 4.3.0; ties follow the iteration order of its HashMap.
 
     >>> elect({"c1": ["range", "roundrobin"], "c2": ["roundrobin", "range"]}).explanation
     'range wins a tie, range 1 : roundrobin 1; the broker takes the first in hash order, range, roundrobin'
@@ -102,7 +102,7 @@ def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | Non
     candidates = tuple(hash_order(sorted(common)))
     votes = {name: sum(vote == name for vote in voted.values()) for name in candidates}
     most = max(votes.values())
-    # The broker counts member by member, in the order of another hash map; two names in one bucket stay in that order.
+    # The broker counts votes in the order of its members' hash map; names in one bucket keep that order.
     counted = [voted[member_id] for member_id in hash_order(offers)]
     tied = tuple(name for name in hash_order(counted) if votes[name] == most)
     warnings = (*_unfinished(offers), *_between_clients(offers, tied[0], clients or {}))
@@ -110,7 +110,7 @@ def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | Non
 
 
 def _unfinished(offers: Mapping[str, Mapping[str, None]]) -> Iterator[str]:
-    """How far a change from an eager assignor to the cooperative one has come; it takes two rolling bounces."""
+    """Report the progress of a change from eager to cooperative assignors, which takes two rolling bounces."""
     both = [m for m, offered in offers.items() if COOPERATIVE in offered and len(offered) > 1]
     alone = [m for m, offered in offers.items() if [*offered] == [COOPERATIVE]]
     without = [m for m, offered in offers.items() if COOPERATIVE not in offered]
@@ -167,7 +167,7 @@ def _some(members: Sequence[str]) -> str:
 
 
 def _no_common(offers: Mapping[str, Mapping[str, None]]) -> str:
-    """Name the assignor that comes closest, and who lacks it."""
+    """Name the most common assignor, and the members that lack it."""
     having = {
         name: [m for m, offered in offers.items() if name in offered] for offered in offers.values() for name in offered
     }

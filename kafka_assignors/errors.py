@@ -1,18 +1,18 @@
-"""Errors, split by whose fault it is.
+"""Errors, split by fault.
 
 KafkaAssignorsError
 ├── ConfigError          the caller's arguments or options: fix the call
-│   ├── UnknownName      a name that no strategy has; lists the known ones
-│   └── AccessRefused    a cluster doesn't let this user in, or do that; says which setting or right is missing
-├── ClientMissing        something that needs a Kafka client that isn't installed; the message says what to install
-├── AssignmentError      a group that cannot be assigned (never because of what another member claims)
-├── WireError            bytes that are not the consumer protocol (newer versions are read, not refused)
+│   ├── UnknownName      an unknown name; lists the known ones
+│   └── AccessRefused    a cluster rejects this user or request; names the setting or the missing permission
+├── ClientMissing        a feature needs a Kafka client that isn't installed; the message says what to install
+├── AssignmentError      a group that cannot be assigned (never because of another member's claims)
+├── WireError            bytes that are not the consumer protocol (newer versions are accepted)
 ├── ElectionError        members without a common assignor (INCONSISTENT_GROUP_PROTOCOL)
 └── MachineError         the machine: Java, jars, disk, network
     ├── JavaNotFound     no usable Java
     ├── JarError         a jar that cannot be fetched
-    │   └── ChecksumMismatch   a jar that is not the pinned one
-    └── NotEnoughSpace   a folder with too little room
+    │   └── ChecksumMismatch   a jar with another checksum than the pinned one
+    └── NotEnoughSpace   a folder with too little space
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from collections.abc import Iterable
 
 
 class KafkaAssignorsError(Exception):
-    """Everything this distribution raises on purpose."""
+    """Base class of all errors that this distribution raises on purpose."""
 
 
 class ConfigError(KafkaAssignorsError, ValueError):
-    """An argument or option that cannot work; the message names it, its value and what would work."""
+    """An invalid argument or option; the message names it, its value and a valid one."""
 
 
 class UnknownName(ConfigError):
-    """A name that nothing has; the message lists the known ones."""
+    """An unknown name; the message lists the known ones."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         self.name = name
@@ -38,13 +38,14 @@ class UnknownName(ConfigError):
 
 
 class AccessRefused(ConfigError):
-    """A cluster refuses the connection, the user, or what the user asks for; one sentence with the fix."""
+    """A cluster rejects the connection, the user, or a request; one sentence with the fix."""
 
 
 class ClientMissing(KafkaAssignorsError, AttributeError):
-    """What needs a Kafka client that isn't installed, or is too old, is no attribute; the message says what to install.
+    """An attribute needs a Kafka client that is missing or too old; the message says what to install.
 
-    So ``hasattr``, ``help`` and ``inspect`` leave it out. Importing it raises `ImportError` with the same message.
+    As an `AttributeError`, it hides the attribute from ``hasattr``, ``help`` and ``inspect``. Importing the name raises
+    `ImportError` with the same message.
     """
 
 
@@ -53,11 +54,11 @@ class AssignmentError(KafkaAssignorsError):
 
 
 class WireError(KafkaAssignorsError, ValueError):
-    """Bytes that do not follow the consumer protocol; the message says what was read and at which offset."""
+    """Bytes that do not follow the consumer protocol; the message says what was expected and at which offset."""
 
 
 class ElectionError(KafkaAssignorsError):
-    """No assignor is offered by every member: the broker answers INCONSISTENT_GROUP_PROTOCOL."""
+    """No assignor is common to all members: the broker answers INCONSISTENT_GROUP_PROTOCOL."""
 
 
 class MachineError(KafkaAssignorsError):
@@ -73,8 +74,8 @@ class JarError(MachineError):
 
 
 class ChecksumMismatch(JarError):
-    """A jar is not the pinned one."""
+    """A jar's checksum differs from the pinned one."""
 
 
 class NotEnoughSpace(MachineError):
-    """A folder has too little room."""
+    """A folder has too little space."""

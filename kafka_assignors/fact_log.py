@@ -1,4 +1,4 @@
-"""Facts about a group, logged when they are news."""
+"""Log facts about a group when they are new."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ log = logging.getLogger("kafka_assignors")
 
 
 class News:
-    """Logs each fact once, as a warning of the logger ``kafka_assignors``; again when it comes back after a break."""
+    """Logs each fact once, as a warning of the logger ``kafka_assignors``; again if it returns after a break."""
 
     def __init__(self) -> None:
         self._told: frozenset[Fact] = frozenset()
 
     def tell(self, name: str, facts: Iterable[Fact]) -> None:
-        """Tell what the assignor of that name found in one assignment.
+        """Log the facts of one assignment.
 
         Args:
-            name: Of the assignor.
-            facts: What it found.
+            name: The assignor's name.
+            facts: Its facts.
         """
         now = frozenset(facts)
         for fact in sorted(now - self._told, key=lambda fact: (fact.kind, fact.subject)):

@@ -1,10 +1,10 @@
-"""The weights file: measured load per topic-partition, from the pipeline to whoever assigns next.
+"""The weights file: measured load per topic-partition, from the pipeline to the next assignment.
 
 One JSON object: ``{"format": 1, "version": 1767225600000, "unit": "records_per_s", "expires_ms": 1767229200000,
-"weights": {"orders": [12.0, 0.0, 3.4]}}``. ``format`` is this file's form; ``version`` names the weights: another
-version, other weights. The index in a topic's list is the partition.
+"weights": {"orders": [12.0, 0.0, 3.4]}}``. ``format`` is the version of the format; ``version`` identifies the weights
+and changes with them. The index in a topic's list is the partition.
 
-Whatever is wrong with a file is a value here, never an exception: a leader whose weights are gone must still assign.
+A defect of a file is a value here, never an exception: a leader without weights must still assign.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ UNITS = ("records_per_s", "bytes_per_s", "lag_records", "cost_ms_per_s")
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights that may be used.
+    """Usable weights.
 
     Args:
-        version: Grows with every change of the weights; to be told with the generation that used them.
+        version: Grows with every change of the weights; report it with the generation that used them.
         unit: One of `UNITS`.
-        expires_ms: Wall clock, milliseconds since the epoch, from which on they are not used any more.
+        expires_ms: Wall clock at which they expire, milliseconds since the epoch.
         topics: topic -> weight per partition (index = partition), finite and not below 0.
     """
 
@@ -48,8 +48,8 @@ class Weights:
             partitions: topic -> partition count, as the leader sees the cluster.
 
         Returns:
-            Every topic-partition of a topic that was measured; one that the topic got since then weighs the topic's
-            median. A topic that was not measured is absent: its load is unknown, not 0.
+            Every topic-partition of a measured topic; a partition added since then weighs the topic's median. An
+            unmeasured topic is absent: its load is unknown, not 0.
 
         Cost: O(partitions).
         """
@@ -63,7 +63,7 @@ class Weights:
         return found
 
     def to_json(self) -> str:
-        """The file's content, with a newline at its end."""
+        """The file's content, including the final newline."""
         row = {
             "format": FORMAT,
             "version": self.version,
@@ -76,11 +76,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class NoWeights:
-    """Why there are no weights to use.
+    """The reason why there are no usable weights.
 
     Args:
-        kind: ``missing``, ``unreadable``, ``torn`` (not whole), ``unknown-format``, ``invalid`` (whole, but a field is
-            not as it must be) or ``expired``.
+        kind: ``missing``, ``unreadable``, ``torn`` (incomplete), ``unknown-format``, ``invalid`` (complete, but a field
+            is invalid) or ``expired``.
         text: One sentence, to be logged once.
     """
 
@@ -99,7 +99,7 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
         now_ms: Wall clock, milliseconds since the epoch; the machine's by default.
 
     Returns:
-        The weights, or why there are none. Never raises for what is or is not in the file.
+        The weights, or why there are none. Never raises, whatever the file contains.
 
     Cost: one file read; O(partitions).
     """
@@ -114,11 +114,11 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
 
 
 def parse(data: bytes, now_ms: float) -> Weights | NoWeights:
-    """What a weights file holds.
+    """Parse the content of a weights file.
 
     Args:
         data: Its bytes.
-        now_ms: Wall clock, milliseconds since the epoch; ``-math.inf`` for weights that may have expired.
+        now_ms: Wall clock, milliseconds since the epoch; ``-math.inf`` to accept expired weights.
 
     Returns:
         The weights, or why there are none.
@@ -162,5 +162,5 @@ def _wrong(row: Mapping[str, Any]) -> str | None:
 def _is_weight(weight: object) -> bool:
     try:
         return type(weight) in (int, float) and math.isfinite(weight) and weight >= 0  # type: ignore[arg-type,operator]
-    except OverflowError:  # an integer beyond every float
+    except OverflowError:  # an integer too large for a float
         return False

@@ -1,32 +1,36 @@
-"""Assignors for confluent-kafka, whose librdkafka takes none from outside: two connections that act as one member.
+"""Assignors for confluent-kafka. librdkafka accepts no custom assignors, so two connections act as one group member.
 
-The control plane is a kafka-python consumer: it is the group's member, runs the assignor, sends heartbeats, commits,
-and fetches nothing. The data plane is a confluent ``Consumer`` that is assigned what the member owns, and fetches.
+The control plane is a kafka-python consumer. It is the group's member: it runs the assignor, sends heartbeats and
+commits, but fetches nothing. The data plane is a confluent ``Consumer``; it fetches the partitions that the member
+owns.
 
     with BridgedConsumer({"bootstrap.servers": "…", "group.id": "billing"}, [CooperativeStickyAssignor]) as consumer:
         consumer.subscribe(["orders"])
         message = consumer.poll(1.0)
 
-**The promise: at least once.** Nothing is committed that the caller hasn't finished. A message is finished
+**Guarantee: at least once.** Nothing is committed before the caller has finished it. A message is finished
 
 * when the caller next calls `poll`, `consume` or `commit()`, as with kafka-python and Java;
-* when it commits this message, or an offset beyond it, itself;
-* when it closes in order: by leaving ``with`` without an exception, or by `close` while no exception is handled.
+* when the caller commits this message, or an offset beyond it;
+* when the consumer closes normally: on leaving ``with`` without an exception, or by `close` while no exception is
+  handled.
 
-So a message isn't finished when its processing raises, inside ``with`` or before a ``finally`` that closes, nor when
-Ctrl-C or an error of a callback ends `consume` before it returns. An interrupt loses no message: a caller that goes on
-gets what `consume` had when it was interrupted. What isn't finished when its partition goes is read by the next owner.
+So a message is not finished if its processing raises, inside ``with`` or before a ``finally`` that closes, nor if
+Ctrl-C or an error in a callback ends `consume` before it returns. An interrupt loses no message: a caller that
+continues gets the messages that `consume` had when it was interrupted. When a partition moves, the next owner reads its
+unfinished messages.
 
-What is different from a ``Consumer``:
+Differences from a ``Consumer``:
 
 * Each process has two connections to the cluster, and both clients must support its security settings.
-* Commits go through the control plane: the broker takes none from the data plane, which is no member. So
-  ``send_offsets_to_transaction`` of a confluent producer can't fence it: no exactly-once across groups.
-* The group's work is done during `poll` and `consume`. A rebalance may take them longer than their timeout, and
+* Commits go through the control plane, because the broker accepts none from the data plane, which is not a member. So
+  ``send_offsets_to_transaction`` of a confluent producer cannot fence it: no exactly-once across groups.
+* The group's work runs during `poll` and `consume`. A rebalance may make them exceed their timeout. More than
   ``max.poll.interval.ms`` between two calls ends the membership, as with any consumer.
-* Settings are librdkafka's. What reaches the cluster (addresses, TLS, SASL, ``oauth_cb``) and what makes the member is
-  translated for the control plane; what can't be is refused by its name, and ``control={…}`` takes its place.
-* Callbacks run during these calls, on a thread of kafka-python's, while the caller waits; they may `commit`, not
+* Settings are librdkafka's. Settings of the connection (addresses, TLS, SASL, ``oauth_cb``) and of the member are
+  translated for the control plane. A setting that cannot be translated is rejected by name; use ``control={…}``
+  instead.
+* Callbacks run during these calls, on a thread of kafka-python's, while the caller waits. They may `commit`, but not
   `poll`.
 """
 

@@ -1,4 +1,4 @@
-"""The bridge's consumer: a group member of kafka-python's and a confluent consumer, used as one."""
+"""The bridge's consumer: a kafka-python group member and a confluent consumer, used as one."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ log = logging.getLogger("kafka_assignors")
 Callback = Callable[["BridgedConsumer", list[Any]], None]
 
 _SLICE_S = 0.1
-"""How long the data plane may wait for a message before the group is looked after again."""
+"""Maximum time that the data plane waits for a message before the group's work runs again."""
 _AT_ONCE = 1000
-"""How many messages it may take before the group is looked after again."""
+"""Maximum messages taken before the group's work runs again."""
 _JOIN_S = 3.0
 _RETRY_S = 1.0
-"""When a commit is tried again that the coordinator couldn't answer."""
+"""Delay before retrying a commit that the coordinator could not answer."""
 _LAST_COMMIT_MS = 10_000
 
 
 class BridgedConsumer:
-    """A confluent consumer whose partitions one of our assignors chooses. For one thread; see the module for limits.
+    """A confluent consumer whose partitions one of our assignors chooses. Not thread-safe; see the package for limits.
 
     Args:
         config: As for ``confluent_kafka.Consumer``. With ``enable.auto.commit`` (the default) a message is committed
             after the `poll` that follows the one that returned it: every ``auto.commit.interval.ms``, before a
-            partition is given up, and by `close`.
+            partition is revoked, and by `close`.
         assignors: As kafka-python's ``partition_assignment_strategy``.
-        control: Further settings of the control plane, by kafka-python's names; they overrule what is translated. With
-            an ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` none of SASL.
+        control: More settings of the control plane, by kafka-python's names; they override translated ones. With an
+            ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` no SASL setting.
 
     Raises:
-        ConfigError: No ``group.id``, no ``bootstrap.servers``, no assignors, or a setting that the bridge can't honour;
-            the message names it.
+        ConfigError: No ``group.id``, no ``bootstrap.servers``, no assignors, or a setting that the bridge cannot
+            support; the message names it.
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class BridgedConsumer:
         divided = planes(config, control or {})
         self._auto_commit, self._commit_every_s = divided.auto_commit, divided.commit_every_s
         self.consumer: Any = confluent_kafka.Consumer(divided.data)
-        """The data plane, for what needs no group: ``pause``, ``seek``, ``position``, watermarks; None once closed."""
+        """The data plane, for calls outside the group: ``pause``, ``seek``, ``position``, watermarks; None once closed."""
         strategy = {"partition_assignment_strategy": list(assignors), "enable_auto_commit": False}
         with ExitStack() as undo:
             undo.callback(self.consumer.close)
             self._control = KafkaConsumer(**divided.control, **strategy)
             undo.callback(self._control.close)
-            guard(self._control)  # it must be told what it lost, whatever its assignors are
+            guard(self._control)  # report lost partitions with every assignor
             undo.pop_all()
         self._delivery = Delivery()
-        self._taking = False  # set as long as messages come over from the data plane
-        self._callback_thread = 0  # the thread that runs a callback, while one runs
-        self._asked: dict[TopicPartition, int] = {}  # what that callback wants committed
+        self._taking = False  # True while messages are taken from the data plane
+        self._callback_thread = 0  # id of the thread that runs a callback, else 0
+        self._asked: dict[TopicPartition, int] = {}  # offsets that the callback asked to commit
         self._next_ask = time.monotonic() + self._commit_every_s
         self._next_try = 0.0
         self._next_turn = 0.0
@@ -82,9 +82,9 @@ class BridgedConsumer:
         self._on_revoke: Callback | None = None
         self._on_lost: Callback | None = None
         self._closed = False
-        # The group's work has a thread of its own: an interrupt ends the caller's wait for it, and not the work.
+        # The group's work has its own thread: an interrupt ends the caller's wait, but not the work.
         self._worker = ThreadPoolExecutor(1, "bridge-group")
-        self._working = False  # unless the end of that work was seen
+        self._working = False  # True until the caller has seen the work end
 
     def subscribe(
         self,
@@ -93,15 +93,14 @@ class BridgedConsumer:
         on_revoke: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Join the group for these topics, from the next `poll` on; a topic that starts with ^ is a pattern.
+        """Join the group for these topics at the next `poll`; a topic that starts with ^ is a pattern.
 
         Args:
-            topics: Names, or patterns alone.
-            on_assign: Called with the partitions that are new. An ``offset`` it sets on one is where reading starts.
-            on_revoke: Called with the partitions that go, when they are no longer fetched and what is processed is
-                committed; it may `commit` more.
-            on_lost: Called with partitions that are gone already, as the member was thrown out; without one,
-                `on_revoke` is.
+            topics: Either names or patterns.
+            on_assign: Called with new partitions. Reading starts at the ``offset`` that it sets on one.
+            on_revoke: Called with revoked partitions, after fetching has stopped and finished messages are committed;
+                it may `commit` more.
+            on_lost: Called with partitions that are lost because the member was fenced; `on_revoke` by default.
 
         Raises:
             ConfigError: No topics, or names and patterns in one list.
@@ -116,23 +115,23 @@ class BridgedConsumer:
         self._control.subscribe(listener=_Listener(self), **what)
 
     def poll(self, timeout: float | None = None) -> Any:
-        """The next message; whatever was returned before counts as processed.
+        """Return the next message. All messages returned before count as processed.
 
         Args:
-            timeout: Seconds; None: as long as it takes. A rebalance may take longer.
+            timeout: Seconds; None waits forever. A rebalance may take longer.
 
         Returns:
-            A ``confluent_kafka.Message`` (look at its ``error()``), or None when there was none in time.
+            A ``confluent_kafka.Message`` (check its ``error()``), or None if none arrived in time.
 
         Raises:
-            KafkaError: kafka-python's: a fatal answer of the coordinator, or an error of a callback.
-            RuntimeError: The consumer is closed, or subscribes to nothing yet.
+            KafkaError: kafka-python's: a fatal error of the coordinator, or an error in a callback.
+            RuntimeError: The consumer is closed, or has no subscription yet.
         """
         batch = self.consume(1, timeout)
         return batch[0] if batch else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = None) -> list[Any]:
-        """As `poll`, for up to that many messages; fewer when the time is over.
+        """As `poll`, for up to `num_messages` messages; fewer at the timeout.
 
         If a partition is revoked during the call, its collected messages are dropped: its next owner reads them.
         """
@@ -153,36 +152,36 @@ class BridgedConsumer:
             left = deadline - time.monotonic()
             if room > 0:
                 self._take(room, max(0.0, min(left, _SLICE_S)))
-            # What a fenced member has is somebody else's by now, and forgotten as soon as it joins again.
+            # Another member may own a fenced member's partitions by now; they are forgotten when it rejoins.
             fenced = kafka_consumer.is_fenced(self._control)
             if left <= 0 or not (fenced or len(delivery.messages) < num_messages):
                 break
         batch = [] if fenced else delivery.messages[:num_messages]
         number = len(batch)
-        # CPython handles signals at calls and jumps back. With neither from here on, "returned" and the return are one,
-        # since 3.11; 3.10 looks once more before the caller's assignment.
+        # CPython handles signals at calls and backward jumps. Neither follows from here on, so setting "returned" and
+        # the return are atomic since 3.11; 3.10 checks once more before the caller's assignment.
         delivery.returned = number
         return batch
 
     def commit(
         self, message: Any = None, offsets: Iterable[Any] | None = None, asynchronous: bool = False
     ) -> list[Any] | None:
-        """Commit. In a callback, what is asked for is committed right after the callback.
+        """Commit offsets. In a callback, the commit is sent right after the callback.
 
         Args:
-            message: A message that is finished, or
-            offsets: confluent ``TopicPartition``s with the offsets to read next. Neither: all that `poll` and
-                `consume` returned, which counts as finished with that.
-            asynchronous: Return at once. A commit that fails is logged and tried again. (confluent-kafka's default
-                is True; here it is False.)
+            message: A finished message, or
+            offsets: confluent ``TopicPartition``s with the next offsets to read. Without either: all messages that
+                `poll` and `consume` returned, which then count as finished.
+            asynchronous: Return at once. A failed commit is logged and retried. (confluent-kafka's default is True;
+                here it is False.)
 
         Returns:
-            What was committed, as confluent ``TopicPartition``s; None if it wasn't waited for.
+            The committed offsets as confluent ``TopicPartition``s; None if asynchronous.
 
         Raises:
-            KafkaError: kafka-python's, such as ``CommitFailedError`` when the member is out of its group, or doesn't
-                own a partition any more.
-            ConfigError: A message and offsets.
+            KafkaError: kafka-python's, for example ``CommitFailedError`` if the member is out of its group or no longer
+                owns a partition.
+            ConfigError: Both a message and offsets are given.
         """
         if message is not None and offsets is not None:
             raise ConfigError("commit a message or offsets, not both")
@@ -200,7 +199,7 @@ class BridgedConsumer:
         if strange := wanted.keys() - self._delivery.owned:
             raise CommitFailedError(f"{_named(strange)}: not owned any more, so the next owner reads that again")
         if inside:
-            self._asked.update(wanted)  # sent when the callback is over, as its thread must not wait
+            self._asked.update(wanted)  # sent after the callback, whose thread must not wait
         elif asynchronous:
             self._delivery.ask(wanted)
             self._commit_in_background()
@@ -212,22 +211,22 @@ class BridgedConsumer:
         return [confluent_kafka.TopicPartition(*each, offset) for each, offset in sorted(wanted.items())]
 
     def assignment(self) -> list[Any]:
-        """The partitions it owns now, as confluent ``TopicPartition``s."""
+        """The partitions owned now, as confluent ``TopicPartition``s."""
         return _confluent(self._delivery.owned)
 
     def memberid(self) -> str:
-        """Its member id; "" outside of a group."""
+        """The member id; "" outside of a group."""
         return str(self._control.group_metadata().member_id or "")
 
     def close(self) -> None:
-        """Stop fetching, commit what is finished if it commits by itself, leave the group. Twice is once.
+        """Stop fetching, commit finished messages if auto-commit is on, leave the group. Idempotent.
 
-        What was returned last counts as finished, unless an exception is being handled: a ``finally`` that closes also
-        runs when the processing of these messages failed. Nobody can tell here that an ``except`` before has ended such
-        an exception: use ``with``, which sees it, around the loop and inside the ``try``.
+        The messages returned last count as finished, unless an exception is being handled: a ``finally`` that closes
+        also runs if their processing failed. An exception that an ``except`` has already ended is invisible here: use
+        ``with``, which sees it, around the loop and inside the ``try``.
 
         Raises:
-            KafkaError: kafka-python's: an error of a callback; all is closed nevertheless.
+            KafkaError: kafka-python's: an error in a callback; everything is closed anyway.
         """
         self._close(orderly=sys.exc_info()[1] is None)
 
@@ -255,14 +254,14 @@ class BridgedConsumer:
             if self._auto_commit:
                 delivery.ask(delivery.finished)
                 self._commit_before_leaving(delivery.due(delivery.owned))
-            self._do(self._control.close)  # calls the listener for all it has, which does the rest, and leaves
+            self._do(self._control.close)  # calls the listener for all partitions, which does the rest, and leaves
         finally:
             self.consumer.close()
             self.consumer = None  # librdkafka's threads live as long as the last reference to it
             self._worker.shutdown(wait=False)
 
     def _commit_before_leaving(self, due: Mapping[TopicPartition, int]) -> None:
-        """Unlike the commit in a callback this one is tried again while the coordinator moves or loads."""
+        """Unlike a commit in a callback, this one is retried while the coordinator moves or loads."""
         if not due or kafka_consumer.is_fenced(self._control):
             return
         try:
@@ -273,7 +272,7 @@ class BridgedConsumer:
             self._delivery.committed(due)
 
     def _do(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Let the worker do something for the group, and wait for it."""
+        """Run work for the group on the worker, and wait for it."""
         self._await_work()
         self._working = True
         future = self._worker.submit(work, *args)
@@ -283,9 +282,9 @@ class BridgedConsumer:
             self._working = not future.done()
 
     def _await_work(self) -> None:
-        """Wait for work whose end an interrupt didn't let the caller see: it changes what is known of messages."""
+        """Wait for work whose end the caller missed due to an interrupt, because it changes the state of messages."""
         if self._working:
-            self._worker.submit(int).result()  # the worker does one thing after another
+            self._worker.submit(int).result()  # the worker runs one task at a time
             self._working = False
 
     def _look_after_the_group(self) -> None:
@@ -309,7 +308,7 @@ class BridgedConsumer:
                 raise
 
     def _answered(self, offsets: Mapping[Any, Any], answer: Any) -> None:
-        """Called by kafka-python in a later turn of the group's work."""
+        """Called by kafka-python during later work for the group."""
         failed = isinstance(answer, Exception)
         self._delivery.answered(not failed)
         if failed:
@@ -321,10 +320,10 @@ class BridgedConsumer:
             )
 
     def _take(self, room: int, wait_s: float) -> None:
-        """Take messages from the data plane: the first that comes, and what is there beside it.
+        """Take messages from the data plane: wait for the first, then take those already there.
 
-        One by one, as of a batch that is interrupted nobody could tell what it had; by `list.extend`, so that Python
-        handles no signal between a message's arrival and its place in the list.
+        Messages are taken one by one, because an interrupted batch would not reveal its messages, and with
+        `list.extend`, so that Python handles no signal between a message's arrival and its place in the list.
         """
         messages, poll = self._delivery.messages, self.consumer.poll
         before = len(messages)
@@ -335,7 +334,7 @@ class BridgedConsumer:
         self._taking = False
 
     def _take_again(self) -> None:
-        """Go back to a message that confluent-kafka had when it was interrupted, and dropped: one at most, its last."""
+        """Seek back to the message that an interrupted confluent-kafka call dropped: at most one, the last."""
         known = self.consumer.position(_confluent(self._delivery.owned))
         positions = {TopicPartition(each.topic, each.partition): each.offset for each in known if each.offset >= 0}
         for place, offset in self._delivery.dropped(positions).items():
@@ -344,7 +343,7 @@ class BridgedConsumer:
 
 
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
-    """kafka-python's callbacks -> the data plane. The caller of `poll` waits meanwhile, so nothing else touches it."""
+    """Forward kafka-python's callbacks to the data plane. The caller of `poll` waits, so nothing else uses it."""
 
     def __init__(self, bridge: BridgedConsumer) -> None:
         self._bridge = bridge

@@ -1,18 +1,18 @@
-"""What a bridged member has taken, returned, finished and committed. Pure: no client, no clock, no thread.
+"""Messages of a bridged member: taken, returned, finished, committed. Pure: no client, no clock, no thread.
 
-A message passes these states; each step is one method of `Delivery`:
+A message passes through these states; each step is one method of `Delivery`:
 
 =========  ===========================================================================================================
-taken      the data plane has handed it to the bridge; nobody else has seen it
-returned   the caller has it, and may be busy with it
-finished   the caller has asked for more, has committed, or has closed in order: it may be committed
+taken      the data plane has handed it to the bridge; the caller has not seen it
+returned   the caller has it, and may be processing it
+finished   the caller has asked for more, has committed, or has closed normally: it may be committed
 asked      its offset is to be committed
-sent       a commit of its offset is under way
+sent       a commit of its offset is in flight
 committed  the coordinator has accepted that commit
 =========  ===========================================================================================================
 
-The promise, at least once: an offset is committed only if the caller has finished every message below it that this
-member took. What is taken or returned when its partition goes is forgotten, so the next owner reads it again.
+The guarantee is at least once: an offset is committed only if the caller has finished every message below it that this
+member took. Unfinished messages of a lost partition are forgotten, so the next owner reads them again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..core.group import TopicPartition
 
 
 class Delivery:
-    """The messages and offsets of one member. A message has confluent-kafka's methods.
+    """The messages and offsets of one member. Messages have the interface of confluent-kafka's.
 
     Attributes:
         owned: The partitions that the member owns.
-        messages: Taken and not finished, in the order in which they were taken; the data plane appends to it.
-        returned: How many of `messages`, from the first, the caller has. Set in the very statement before they are
-            returned, as an interrupt that comes earlier means that the caller never saw them.
+        messages: Taken and unfinished messages, in order; the data plane appends to it.
+        returned: Number of `messages`, from the first, that the caller has. Set in the last statement before the
+            return, because an earlier interrupt means that the caller never got them.
         finished: Partition -> the offset after the last finished message.
     """
 
@@ -44,11 +44,11 @@ class Delivery:
         self._committed: dict[TopicPartition, int] = {}
 
     def gain(self, partitions: Iterable[TopicPartition]) -> None:
-        """The member owns these from now on."""
+        """Add owned partitions."""
         self.owned.update(partitions)
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """The member owns these no more; all about them is forgotten."""
+        """Remove owned partitions, and forget their messages and offsets."""
         self.owned.difference_update(partitions)
         self.returned = sum(map(self._stays, self.messages[: self.returned]))
         self.messages[:] = filter(self._stays, self.messages)
@@ -57,38 +57,38 @@ class Delivery:
                 offsets.pop(each, None)
 
     def finish(self) -> None:
-        """The caller is done with what it has."""
+        """Mark the returned messages as finished."""
         done = self.messages[: self.returned]
         self.finished.update(_ends(done))
-        # An interrupt between these two returns them again. The other order would skip messages.
+        # An interrupt between these two statements returns messages again. The other order would skip them.
         self.returned = 0
         del self.messages[: len(done)]
 
     def abandon(self) -> None:
-        """The caller has failed amid what it has: the messages count as taken again."""
+        """Mark the returned messages as taken again, because the caller failed while processing them."""
         self.returned = 0
 
     def dropped(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """What the data plane handed out and nobody got: it drops a message that it has when it is interrupted.
+        """Offsets of a message that the data plane handed out but nobody received: it drops one if interrupted.
 
         Args:
-            positions: Partition -> the offset after the last message that the data plane handed out, where it did.
+            positions: Partition -> the offset after the last message that the data plane handed out, if any.
 
         Returns:
-            Partition -> the offset to read again. It is right for one message, and so for one call of `poll`.
+            Partition -> the offset to read again. Correct for one message, so for one call of `poll`.
         """
         reached = self.finished | _ends(self.messages)
         return {each: offset - 1 for each, offset in positions.items() if offset > 0 and reached.get(each) != offset}
 
     def ask(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These offsets of owned partitions are to be committed; what was asked before for others stays."""
+        """Request a commit of offsets of owned partitions; earlier requests for other partitions remain."""
         self._asked.update({each: offset for each, offset in offsets.items() if each in self.owned})
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """Partition -> the offset to commit: asked for, and not committed yet.
+        """Partition -> the offset to commit: requested, and not committed yet.
 
         Args:
-            partitions: Of these alone, whether or not a commit is under way; None: of all, unless one is.
+            partitions: Only these, even if a commit is in flight; None: all, or nothing if a commit is in flight.
         """
         if partitions is None and self._sent is not None:
             return {}
@@ -99,17 +99,17 @@ class Delivery:
         }
 
     def send(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """A commit of these is under way."""
+        """Record that a commit is in flight."""
         self._sent = dict(offsets)
 
     def answered(self, accepted: bool) -> None:
-        """The coordinator has answered the commit that was under way. Refused offsets are due again."""
+        """Record the coordinator's answer to the commit in flight. Rejected offsets are due again."""
         sent, self._sent = self._sent, None
         if accepted and sent is not None:
             self._committed.update(sent)
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These were committed at the caller's own request, so what it has below them is finished."""
+        """Record a commit requested by the caller. The messages below its offsets are finished."""
         mine = {each: offset for each, offset in offsets.items() if each in self.owned}
         busy = [each for each in self.messages[: self.returned] if not _below(each, mine)]
         rest = busy + self.messages[self.returned :]
@@ -118,7 +118,7 @@ class Delivery:
         for known in (self.finished, self._asked, self._committed):
             known.update(mine)
         for each in mine:
-            (self._sent or {}).pop(each, None)  # the coordinator has had that one before
+            (self._sent or {}).pop(each, None)  # the coordinator processed that one earlier
 
     def _stays(self, message: Any) -> bool:
         return message.error() is not None or partition_of(message) in self.owned
@@ -134,5 +134,5 @@ def _below(message: Any, offsets: Mapping[TopicPartition, int]) -> bool:
 
 
 def _ends(messages: Iterable[Any]) -> dict[TopicPartition, int]:
-    """Partition -> the offset after the last of these messages; errors are none."""
+    """Partition -> the offset after the last of these messages, ignoring errors."""
     return {partition_of(each): each.offset() + 1 for each in messages if each.error() is None}

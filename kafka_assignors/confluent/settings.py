@@ -1,4 +1,4 @@
-"""librdkafka's configuration -> what each of the two planes gets: every setting is translated, or refused by name."""
+"""Divide librdkafka's configuration between the two planes: every setting is translated, or rejected by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEMBER = {
     "heartbeat.interval.ms": "heartbeat_interval_ms",
     "max.poll.interval.ms": "max_poll_interval_ms",
 }
-"""What makes the group's member: the control plane's alone. -> kafka-python's names."""
+"""Settings of the group member, only for the control plane -> kafka-python's names."""
 _SHARED = {
     "client.id": "client_id",
     "client.rack": "client_rack",
@@ -30,7 +30,7 @@ _SHARED = {
     "socket.send.buffer.bytes": "send_buffer_bytes",
     "socket.receive.buffer.bytes": "receive_buffer_bytes",
 }
-"""What both planes get -> kafka-python's names. How to reach the cluster is `kafka_assignors.connection`'s to say."""
+"""Settings for both planes -> kafka-python's names. `kafka_assignors.connection` handles connection settings."""
 _OURS = {"enable.auto.commit": True, "auto.commit.interval.ms": 5000}
 _REFUSED = {
     "partition.assignment.strategy": "give the assignors as the second argument",
@@ -51,9 +51,9 @@ class Planes(NamedTuple):
 
     Args:
         data: For ``confluent_kafka.Consumer``.
-        control: For ``KafkaConsumer``, but the assignors.
-        auto_commit: Whether finished messages are committed unasked.
-        commit_every_s: And how often.
+        control: For ``KafkaConsumer``, without the assignors.
+        auto_commit: Whether finished messages are committed automatically.
+        commit_every_s: The interval of automatic commits.
     """
 
     data: dict[str, Any]
@@ -67,11 +67,11 @@ def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
 
     Args:
         config: By librdkafka's names.
-        control: Settings for the control plane by kafka-python's names, which overrule what is translated. With an
-            ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` none of SASL.
+        control: Settings for the control plane by kafka-python's names, which override translated ones. With an
+            ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` no SASL setting.
 
     Raises:
-        ConfigError: A setting is missing, has no meaning here, or can't be translated; the message names it.
+        ConfigError: A setting is missing, has no meaning here, or cannot be translated; the message names it.
     """
     for name, why in _REFUSED.items():
         if name in config and not (name == "group.protocol" and str(config[name]).lower() == "classic"):
@@ -86,7 +86,7 @@ def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
             raise ConfigError(f"{name!r} is missing: the bridge joins a group of a cluster")
     ours = {**_OURS, **{name: config[name] for name in _OURS if name in config}}
     data = {name: value for name, value in config.items() if name not in {*_MEMBER, *_OURS, "group.protocol"}}
-    # librdkafka creates no topic by subscribing to it unless it is told to; kafka-python does.
+    # By default librdkafka does not create topics on subscription, but kafka-python does.
     said: dict[str, Any] = {"allow_auto_create_topics": False}
     for name, theirs in {**_MEMBER, **_SHARED}.items():
         if name in config:
@@ -107,12 +107,12 @@ def _typed(name: str, value: Any) -> Any:
     if name == "allow.auto.create.topics":
         return str(value).lower() == "true"
     if name.endswith(".bytes"):
-        return int(value) or None  # 0 is the system's own size
+        return int(value) or None  # 0 is the system's default
     return int(value) if name.endswith(".ms") else value
 
 
 def _reaching(config: Mapping[str, Any], control: Mapping[str, Any]) -> dict[str, Any]:
-    """How the control plane reaches the cluster."""
+    """Connection settings of the control plane."""
     reaching = {name: value for name, value in config.items() if concerns_connection(name)}
     protocol = str(config.get("security.protocol", "PLAINTEXT")).upper()
     read_as, said = protocol, dict[str, Any]()
@@ -129,7 +129,7 @@ def _reaching(config: Mapping[str, Any], control: Mapping[str, Any]) -> dict[str
 
 
 def _login(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """kafka-python's settings of a login that isn't a name and a password; None: it is one."""
+    """kafka-python's settings of a login other than username and password; None for the latter."""
     mechanism = str(config.get("sasl.mechanism", config.get("sasl.mechanisms", ""))).upper()
     if mechanism == "OAUTHBEARER":
         if not callable(config.get("oauth_cb")):
@@ -149,10 +149,11 @@ def _login(config: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """confluent-kafka's ``oauth_cb`` -> kafka-python's token provider. A token is asked for anew before it expires.
+    """Adapt confluent-kafka's ``oauth_cb`` to kafka-python's token provider. Tokens are renewed before they expire.
 
     Args:
-        ask: As ``oauth_cb``: a text -> token, its end in seconds since the epoch, and perhaps principal and extensions.
+        ask: As ``oauth_cb``: config text -> token, expiry in seconds since the epoch, optionally principal and
+            extensions.
         config: The text, ``sasl.oauthbearer.config``.
         clock: Seconds since the epoch.
     """
@@ -164,7 +165,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         self._token, self._extensions, self._renew_at = "", dict[str, str](), 0.0
 
     def token(self) -> str:
-        """The token; asked for again when four fifths of its time are over, as librdkafka does."""
+        """The token; renewed after four fifths of its lifetime, as in librdkafka."""
         with self._lock:
             now = self._clock()
             if now >= self._renew_at:
@@ -174,5 +175,5 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
             return self._token
 
     def extensions(self) -> dict[str, str]:
-        """What goes with the token."""
+        """The SASL extensions of the token."""
         return self._extensions

@@ -1,14 +1,14 @@
-"""How to reach a cluster: one set of settings for kafka-python, aiokafka, librdkafka, Java and Spark.
+"""Connection settings of a cluster: one set for kafka-python, aiokafka, librdkafka, Java and Spark.
 
-What a user has is Kafka's own ``client.properties``. `read_connection` reads it (and librdkafka's spelling), and the
-`Connection` says it again in every client's words:
+Users have Kafka's own ``client.properties``. `read_connection` reads it (librdkafka's names too), and the `Connection`
+translates it for every client:
 
     connection = read_connection(config=Path("client.properties"))
     KafkaConsumer(**connection.kafka_python())
     confluent_kafka.Consumer({**connection.librdkafka(), "group.id": "billing"})
     spark.read.format("kafka").options(**connection.spark())
 
-This room imports no other room of `kafka_assignors` but its errors: producers, harness and pipeline all use it.
+This package imports nothing else of `kafka_assignors` but its errors; producers, harness and pipeline all use it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Ask one broker who is there, with a user's settings; where it refuses, say which setting it refuses and why.
+"""Ask one broker for the cluster's nodes, with a user's settings; if it refuses, name the refused setting and the
+reason.
 
-An open port is not a ready broker, and client libraries retry and log what they met until their time is over; this asks
-once. What it says of a port, it has seen: where a plain or encrypted word gets no answer, it tries the other.
+An open port is not a ready broker, and client libraries retry and log until their timeout; this asks once. It reports
+only what it has observed: if a plain or encrypted request gets no answer, it tries the other.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SECOND_LOOK_S = 2.0
 
 @dataclass(frozen=True)
 class Node:
-    """A broker as Metadata names it."""
+    """A broker in the Metadata response."""
 
     node_id: int
     host: str
@@ -37,28 +38,28 @@ class Node:
 
 
 class NotKafka(ValueError):
-    """An answer that is not Kafka's."""
+    """The answer is not in Kafka's protocol."""
 
 
 class _Encrypted(Exception):
-    """An answer that is TLS's."""
+    """The answer is TLS."""
 
 
 def brokers(where: str | Connection, timeout_s: float = 5) -> list[Node]:
-    """The live brokers of the cluster, as the first that answers sees them.
+    """Ask for the live brokers of the cluster; the first address that answers decides.
 
     Args:
         where: ``host:port``, several with commas; or a connection.
-        timeout_s: Seconds until this gives up, all addresses together.
+        timeout_s: Timeout in seconds for all addresses together.
 
     Raises:
-        AccessRefused: The certificate, the user or the kind of connection is refused; one sentence.
+        AccessRefused: The cluster refuses the certificate, the user or the protocol; one sentence.
         ConfigError: An address is not ``host:port``.
-        OSError: No connection, or no whole answer in time; names what each address met, if there are several.
-        ValueError: An answer that is not Kafka's.
+        OSError: No connection, or no complete answer in time; if there are several addresses, it says what each did.
+        ValueError: The answer is not Kafka's.
     """
     connection = Connection.of(where)
-    addresses(connection.bootstrap)  # a wrong one is told before the others are asked
+    addresses(connection.bootstrap)  # reject an invalid address before any request
     asked = [each.strip() for each in connection.bootstrap.split(",")]
     met: list[str] = []
     deadline = time.monotonic() + timeout_s
@@ -76,7 +77,7 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[Node]:
 
 
 def require_access(connection: Connection, timeout_s: float = 3) -> None:
-    """Say so if the cluster refuses the user or the kind of connection. A silent one is left to the client's patience.
+    """Raise if the cluster refuses the user or the protocol. If the cluster is silent, the client may keep retrying.
 
     Raises:
         AccessRefused, ConfigError: As `brokers`.
@@ -90,10 +91,10 @@ def require_access(connection: Connection, timeout_s: float = 3) -> None:
 
 
 def addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """Each ``host:port`` of a list with commas as a pair; ``[::1]:9092`` too.
+    """Split a comma-separated list of ``host:port`` into pairs; IPv6 as ``[::1]:9092``.
 
     Raises:
-        ConfigError: One is something else.
+        ConfigError: An item has another form.
     """
     found = []
     for each in bootstrap.split(","):
@@ -116,7 +117,7 @@ def _brokers(connection: Connection, deadline: float) -> list[Node]:
         raise _wants_tls(connection) from None
     except (NotKafka, struct.error, UnicodeDecodeError) as error:
         raise NotKafka(f"{connection} does not speak Kafka's protocol: {error}") from error
-    except ConnectionRefusedError:  # nobody is there to be asked otherwise
+    except ConnectionRefusedError:  # nothing listens, so no other protocol can help
         raise
     except ConnectionError as error:
         raise _explained(connection, error) from None
@@ -145,12 +146,12 @@ class _Line:
         self._socket, self._deadline = connected, deadline
 
     def ask(self, api: int, version: int, body: bytes) -> bytes:
-        """The answer's body.
+        """Send a request and return the body of the response.
 
         Raises:
             _Encrypted: TLS answers.
-            OSError: No whole answer in time.
-            NotKafka: Something else answers.
+            OSError: No complete response in time.
+            NotKafka: Another protocol answers.
         """
         request = struct.pack(">hhih", api, version, _CORRELATION, -1) + body
         self._socket.settimeout(max(0.1, self._deadline - time.monotonic()))
@@ -255,7 +256,7 @@ def _certificate_refused(connection: Connection, error: ssl.SSLError) -> AccessR
 
 
 def _explained(connection: Connection, error: OSError) -> AccessRefused | OSError:
-    """What a port is that doesn't go on: it is asked another way."""
+    """Explain a failed connection by probing the port with other protocols."""
     if connection.tls and (alert := _alert(connection)) is not None:
         refused = _certificate_refused(connection, alert)
         if refused is not None:
@@ -284,7 +285,7 @@ def _wants_tls(connection: Connection) -> AccessRefused:
 
 
 def _answers_otherwise(connection: Connection) -> str | None:
-    """How the port does answer: ``TLS``, ``plain text``, ``SASL`` (it wants a user first); None: not at all."""
+    """The protocol that the port does answer: ``TLS``, ``plain text``, ``SASL`` (needs a login first); None: none."""
     until = time.monotonic() + _SECOND_LOOK_S
     if not connection.sasl and _handshakes(connection, until):
         return "SASL"
@@ -294,7 +295,7 @@ def _answers_otherwise(connection: Connection) -> str | None:
             line.ask(_SASL_HANDSHAKE, 1, _text("PLAIN"))
             return "plain text"
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # whoever it is: it only has to speak TLS
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # any certificate: the port only has to speak TLS
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with socket.create_connection(addresses(connection.bootstrap)[0], timeout=_SECOND_LOOK_S) as tried:
@@ -305,10 +306,10 @@ def _answers_otherwise(connection: Connection) -> str | None:
 
 
 def _alert(connection: Connection) -> ssl.SSLError | None:
-    """What the port says of the client's certificate when it isn't asked anything.
+    """The TLS alert about the client's certificate, if the client sends no request.
 
-    In TLS 1.3 it says so after the client's part of the handshake. Who has sent more by then may find the connection
-    closed, and never read it.
+    In TLS 1.3 the server sends it after the client's part of the handshake. A client that has sent more by then may
+    find the connection closed, and never read the alert.
     """
     [(host, port)] = addresses(connection.bootstrap)
     try:
@@ -325,7 +326,7 @@ def _alert(connection: Connection) -> ssl.SSLError | None:
 
 
 def _handshakes(connection: Connection, until: float) -> bool:
-    """Whether the port waits for a user's login."""
+    """Whether the port waits for a SASL login."""
     [(host, port)] = addresses(connection.bootstrap)
     try:
         with contextlib.ExitStack() as open_:

@@ -1,4 +1,4 @@
-"""``sasl.jaas.config``: text <-> login module and options, as Kafka's JaasConfig reads it.
+"""Codec for ``sasl.jaas.config``: text <-> login module and options, as Kafka's JaasConfig parses it.
 
 Source: apache/kafka ``clients/src/main/java/org/apache/kafka/common/security/JaasConfig.java``
 """
@@ -27,10 +27,10 @@ class Login(NamedTuple):
 
 
 def parse(text: str) -> Login:
-    """The login module of a ``sasl.jaas.config``.
+    """Parse a ``sasl.jaas.config``.
 
     Raises:
-        ValueError: Another form than ``MODULE required name="value" …;``. No part of the text is in the message.
+        ValueError: The form is not ``MODULE required name="value" …;``. The message quotes no part of the text.
     """
     words = _tokens(text)
     module, flag = (words.pop(0) if words else ("", "") for _ in range(2))
@@ -49,7 +49,7 @@ def parse(text: str) -> Login:
 
 
 def render(login: Login) -> str:
-    """A ``sasl.jaas.config``."""
+    """Render a ``sasl.jaas.config``."""
     said = "".join(f" {name}={_quoted(value)}" for name, value in login.options.items())
     return f"{login.module} required{said};"
 
@@ -82,7 +82,7 @@ def _quoted(value: str) -> str:
 
 
 def login(mechanism: str, options: Mapping[str, str]) -> Login:
-    """The login module that Kafka has for a mechanism, with these options."""
+    """Kafka's login module for a mechanism, with the given options."""
     return Login(MODULES[mechanism], dict(options))
 
 

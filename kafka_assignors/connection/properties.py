@@ -1,4 +1,4 @@
-"""Java's properties files: text <-> settings, as ``java.util.Properties`` reads and writes them.
+"""Codec for Java's properties files, as ``java.util.Properties`` reads and writes them.
 
 Source: https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/util/Properties.html#load(java.io.Reader)
 """
@@ -15,7 +15,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Line(NamedTuple):
-    """A setting of a file. `number` is the line that it begins on, from 1."""
+    """A setting of a file. `number` is its first line, from 1."""
 
     key: str
     value: str
@@ -23,10 +23,10 @@ class Line(NamedTuple):
 
 
 def parse(text: str) -> list[Line]:
-    r"""The settings of a properties file, in its order; a key may come several times, and Java takes the last.
+    r"""Parse a properties file, in its order. A key may occur several times; Java takes the last.
 
     Raises:
-        ValueError: A ``\u`` without four hexadecimal digits; says on which line.
+        ValueError: A ``\u`` lacks four hexadecimal digits; the message names the line.
 
     >>> [line.value for line in parse("a = 1\\\n   2\n# not this\nb:\\u00fc")]
     ['12', 'ü']
@@ -35,12 +35,12 @@ def parse(text: str) -> list[Line]:
 
 
 def render(settings: Mapping[str, str]) -> str:
-    """Settings as a properties file that Java and `parse` read back: a ``key=value`` a line, ASCII alone."""
+    """Render settings as a properties file that Java and `parse` can read: one ``key=value`` per line, ASCII only."""
     return "".join(f"{_escape(key, ' =:#!')}={_escape(value)}\n" for key, value in settings.items())
 
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments, continued ones as one."""
+    """Lines without comments; continued lines are joined."""
     whole, begun = "", 0
     for number, natural in enumerate(_LINE_END.split(text), 1):
         line = natural.lstrip(_BLANK)

@@ -1,7 +1,7 @@
-"""A user's settings -> a `Connection`: a file, options beside it, secrets from the environment.
+"""Build a `Connection` from a user's settings: a file, options beside it, secrets from the environment.
 
-The names are Java's or librdkafka's. What nobody knows is refused with the nearest known name; what is another matter
-than the connection is noted in `Connection.ignored`.
+The names are Java's or librdkafka's. An unknown name is rejected with the nearest known one. A known setting that is
+not about the connection is listed in `Connection.ignored`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REFUSED = {
     "ssl.provider": "a class of Java's, which Python can't load",
     "bootstrap.controllers": "controllers hold no records; name brokers in bootstrap.servers",
 }
-# Every client here speaks TLS 1.2 and 1.3 alone, and these only tell Java how it does so.
+# Every client here supports only TLS 1.2 and 1.3, and these settings only tell Java how to do so.
 _NEEDLESS = {
     "ssl.protocol", "ssl.enabled.protocols", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm",
     "ssl.secure.random.implementation",
@@ -43,7 +43,7 @@ _NEEDLESS = {
 
 
 class _Given(NamedTuple):
-    """A setting's value, and where it was given, for messages."""
+    """A setting's value, and its origin for messages."""
 
     value: str
     where: str
@@ -55,17 +55,17 @@ def read_connection(
     settings: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Connection:
-    """What a command's ``--bootstrap``, ``--config`` and ``--set`` say together; the first that names a thing wins,
-    in the order ``--bootstrap``, ``--set``, ``--config``.
+    """Combine a command's ``--bootstrap``, ``--config`` and ``--set``. If several give the same setting, the order of
+    precedence is ``--bootstrap``, ``--set``, ``--config``.
 
     Args:
         bootstrap: ``host:port``, several with commas.
         config: A properties file.
-        settings: ``key=value`` each. A secret must be a reference here: everybody sees a command line.
-        environment: What ``${env:NAME}`` refers to; this process's by default.
+        settings: ``key=value`` each. A secret must be a reference here, because command lines are public.
+        environment: Variables for ``${env:NAME}``; by default this process's.
 
     Raises:
-        ConfigError: A setting that can't work; names it, its value unless it is secret, and what would work.
+        ConfigError: A setting is invalid. The message has its name, its value unless it is secret, and a valid value.
     """
     given = {} if config is None else _of_file(config)
     for each in settings:
@@ -86,7 +86,7 @@ def read_connection(
 
 
 def from_file(path: Path, bootstrap: str) -> Connection:
-    """The connection in a client's properties file, at these addresses; what isn't about it is left alone.
+    """The connection in a client's properties file, with the given addresses; other settings are ignored.
 
     Raises:
         ConfigError: As `read_connection`.
@@ -96,11 +96,11 @@ def from_file(path: Path, bootstrap: str) -> Connection:
 
 
 def from_settings(settings: Mapping[str, object], where: str = "configuration") -> Connection:
-    """The connection in a client's configuration: the settings of `settings` whose names the table knows.
+    """The connection in a client's configuration: those of `settings` whose names the table knows.
 
     Args:
-        settings: By librdkafka's or Java's names; others are left alone.
-        where: What to call it in errors.
+        settings: By librdkafka's or Java's names; others are ignored.
+        where: Name of the configuration for errors.
 
     Raises:
         ConfigError: As `read_connection`.
@@ -110,7 +110,7 @@ def from_settings(settings: Mapping[str, object], where: str = "configuration") 
 
 
 def concerns_connection(name: str) -> bool:
-    """Whether a setting of this name says how to reach the cluster, be it that we read it or refuse it."""
+    """Whether a setting of this name is about the connection, even one that we reject."""
     return name in _FIELD or name in ALSO_READ or name in _REFUSED or name.startswith(("sasl.", "ssl."))
 
 
@@ -129,7 +129,7 @@ def _of_file(path: Path) -> dict[str, _Given]:
         raise ConfigError(f"--config {path}: {error}") from None
     for line in found:
         if not f"{line.key}{line.value}".isascii() and not data.isascii():
-            # Java takes the bytes for ISO-8859-1, most editors write UTF-8; an escape means one thing to all
+            # Java decodes ISO-8859-1, most editors write UTF-8; only ASCII escapes mean the same to both
             _require_ascii(data, line, path)
     return {line.key: _Given(line.value, f"--config {path}, line {line.number}") for line in found}
 
@@ -173,7 +173,7 @@ def _unknown(name: str) -> str:
 
 
 def _provider(name: str, given: _Given) -> bool:
-    """Whether it is how Java is told of ``${env:…}``, which needs no telling here."""
+    """Whether the setting declares ``${env:…}`` to Java, which is not needed here."""
     if name == "config.providers":
         if given.value.strip() != "env":
             raise ConfigError(f"{given.where}: config.providers={given.value}: only env is known, as ${{env:NAME}}")
@@ -200,7 +200,7 @@ def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Give
 
 
 def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
-    """Field -> value, of settings that have a field of their own."""
+    """Field -> value, for settings that map to one field each."""
     held: dict[str, str] = {}
     told: dict[str, str] = {}
     for name, each in given.items():
@@ -223,7 +223,7 @@ def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
 
 
 def _security(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
-    """What is told by several settings together: who the user is, whom to trust, what to show."""
+    """Fields that depend on several settings: the user, the trusted certificates, the client's certificate."""
     protocol = held.get("protocol", "PLAINTEXT")
     if protocol not in PROTOCOLS:
         where = given["security.protocol"].where
@@ -326,7 +326,7 @@ def _shown(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, st
 
 
 def _check_type(given: Mapping[str, _Given], store: str) -> None:
-    """Refuse a kind of store that is none of ours; which one it is, its contents tell."""
+    """Reject an unsupported type of store; the contents decide which type it is."""
     each = given.get(f"ssl.{store}.type")
     if each is not None and each.value.strip().upper() not in ("PEM", "PKCS12", "JKS"):
         raise ConfigError(f"{each.where}: ssl.{store}.type={each.value} is not supported; give a PEM or PKCS12 store")
@@ -352,7 +352,7 @@ def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
 
 
 def _require_readable(connection: Connection) -> None:
-    """Refuse certificates and keys that OpenSSL can't read, before any client meets them."""
+    """Reject certificates and keys that OpenSSL cannot read, before any client uses them."""
     try:
         connection.ssl_context()
     except ssl.SSLError as error:

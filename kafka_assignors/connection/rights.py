@@ -1,4 +1,4 @@
-"""Rights of a user, as Kafka's ACLs name them, and the sentence for one that is missing."""
+"""Kafka ACL operations, and error messages for a missing one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..errors import AccessRefused
 from .settings import Connection
 
 _DENIED = {29: "Topic", 30: "Group", 31: "Cluster", 53: "TransactionalId"}
-"""Error codes that Kafka answers with when a right is missing -> the kind of thing it is missing for."""
+"""Kafka's authorization error codes -> the resource type that the permission is missing for."""
 
 
 class Right(NamedTuple):
-    """Something that a user may do.
+    """A permission of a user on a resource.
 
     Args:
         operation: ``Read``, ``Write``, ``Create``, ``Delete``, ``Alter``, ``Describe``, …
         kind: ``Topic``, ``Group``, ``Cluster`` or ``TransactionalId``.
-        name: Of the thing; ``kafka-cluster`` is the cluster's.
-        prefixed: Whether `name` is the begin of the names.
+        name: Name of the resource; ``kafka-cluster`` is the cluster's.
+        prefixed: Whether `name` is a prefix of the names.
     """
 
     operation: str
@@ -34,7 +34,7 @@ class Right(NamedTuple):
         return f"{self.operation} on {self.kind}{named}"
 
     def command(self, user: str, bootstrap: str) -> str:
-        """What an administrator types to give it."""
+        """The command with which an administrator grants it."""
         options = {"Topic": "topic", "Group": "group", "TransactionalId": "transactional-id"}
         thing = "--cluster" if self.kind == "Cluster" else f"--{options[self.kind]} {self.name}"
         thing += " --resource-pattern-type prefixed" if self.prefixed else ""
@@ -46,14 +46,14 @@ class Right(NamedTuple):
 
 @contextmanager
 def needing(connection: Connection, *rights: Right) -> Iterator[None]:
-    """Inside, a client's error about rights is told with the right that what is done here needs.
+    """Context manager that turns a client's authorization error into one that names the missing permission.
 
     Args:
-        connection: Whose user it is.
-        *rights: What is needed.
+        connection: The user's connection.
+        *rights: The permissions that the body needs.
 
     Raises:
-        AccessRefused: Kafka denies it.
+        AccessRefused: Kafka denies one.
     """
     try:
         yield
@@ -64,16 +64,16 @@ def needing(connection: Connection, *rights: Right) -> Iterator[None]:
 
 
 def denied(connection: Connection, error: BaseException, *rights: Right) -> AccessRefused | None:
-    """The sentence for an error about rights; None: it is about something else.
+    """The message for an authorization error; None for any other error.
 
     Args:
-        connection: Whose user it is.
-        error: kafka-python's by its ``errno``; librdkafka's and Java's by their words.
-        *rights: What is needed. Of several for a kind of thing, the error's words choose.
+        connection: The user's connection.
+        error: kafka-python's, identified by its ``errno``; librdkafka's or Java's, identified by its text.
+        *rights: The permissions needed. If several fit the resource type, the error's text decides.
     """
     said = str(error)
     words = re.search(r"(Topic|Group|Cluster|TransactionalId|Transactional_Id)[_ ]?Authorization", said, re.IGNORECASE)
-    # the system has numbers of its own: 30 is a file system that is read-only
+    # an OSError has errnos of the system: 30 is a read-only file system
     kind = None if isinstance(error, OSError) else _DENIED.get(getattr(error, "errno", None) or 0)
     if kind is None and words is not None:
         kind = next(each for each in _DENIED.values() if each.lower() == words[1].replace("_", "").lower())
@@ -82,7 +82,7 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
     user = connection.username or "ANONYMOUS"
     fitting = [right for right in rights if right.kind == kind]
     if kind == "Cluster" and not fitting:
-        # Who may write to no topic gets no producer id, and is told that it lacks a right on the cluster (KIP-679).
+        # A user without write permission on any topic gets no producer id, and a cluster authorization error (KIP-679).
         fitting = [right for right in rights if (right.operation, right.kind) == ("Write", "Topic")]
     for right in sorted(fitting, key=lambda right: right.name not in said):
         return AccessRefused(

@@ -1,4 +1,4 @@
-"""SCRAM, a client's side: a user proves to know a password without telling it, and so does the broker.
+"""SCRAM client: user and broker each prove that they know the password without sending it.
 
 Source: RFC 5802
 """
@@ -16,7 +16,7 @@ class Scram:
 
     Args:
         mechanism: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
-        user, password: Whose.
+        user, password: The credentials.
     """
 
     def __init__(self, mechanism: str, user: str, password: str) -> None:
@@ -28,14 +28,14 @@ class Scram:
         self._signature = b""
 
     def first(self) -> bytes:
-        """What is sent first."""
+        """The client-first message."""
         return f"n,,{self._bare}".encode()
 
     def final(self, answer: bytes) -> bytes:
-        """What is sent for the broker's answer to the first.
+        """The client-final message, given the broker's answer to the first.
 
         Raises:
-            ValueError: The answer is not SCRAM's, or to somebody else.
+            ValueError: The answer is not SCRAM's, or to another client.
         """
         said = answer.decode()
         told = dict(part.partition("=")[::2] for part in said.split(","))
@@ -51,7 +51,7 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def check(self, answer: bytes) -> None:
-        """Believe that it is the broker who knows the password.
+        """Verify that the broker knows the password.
 
         Raises:
             ValueError: It doesn't.

@@ -1,4 +1,4 @@
-"""What reaches a cluster, and the one table of the names that each client has for it."""
+"""The settings of a connection, and one table of each client's names for them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MECHANISMS = tuple(jaas.MODULES)
 
 
 class Name(NamedTuple):
-    """A setting's name in each client's words; None: the client has no name, and gets it in another form.
+    """A setting's name for each client. None: the client has no such setting, and gets the value in another form.
 
     Args:
-        java: Kafka's own, which Spark has behind ``kafka.``.
-        librdkafka: Its names, the one that is written first.
-        python: kafka-python's.
-        aiokafka: Its own.
-        secret: Whether its value must never be shown.
+        java: Kafka's own name; Spark prefixes it with ``kafka.``.
+        librdkafka: Its names, the one to write first.
+        python: kafka-python's name.
+        aiokafka: aiokafka's name.
+        secret: Whether the value must never be shown.
     """
 
     java: str | None
@@ -60,7 +60,7 @@ NAMES: Mapping[str, Name] = {
         "connections.max.idle.ms", ("connections.max.idle.ms",), "connections_max_idle_ms", "connections_max_idle_ms"
     ),
 }
-"""`Connection`'s fields -> their names. The one place that knows what a setting is called where."""
+"""`Connection`'s fields -> their names. The only place that knows the clients' names."""
 
 ALSO_READ = {
     "sasl.jaas.config": True, "ssl.truststore.location": False, "ssl.truststore.password": True,
@@ -68,7 +68,7 @@ ALSO_READ = {
     "ssl.keystore.type": False, "ssl.ca.location": False, "ssl.certificate.location": False,
     "ssl.key.location": False, "enable.ssl.certificate.verification": False,
 }  # fmt: skip
-"""Names that are read and become others -> whether the value is secret."""
+"""Names that are read and converted to other fields -> whether the value is secret."""
 
 NOT_OURS = frozenset({
     "acks", "allow.auto.create.topics", "auto.commit.interval.ms", "auto.offset.reset", "batch.size", "buffer.memory",
@@ -88,24 +88,24 @@ NOT_OURS = frozenset({
     "socket.connection.setup.timeout.ms", "transaction.timeout.ms", "transaction.two.phase.commit.enable",
     "transactional.id", "value.deserializer", "value.serializer",
 })  # fmt: skip
-"""Java's other client settings. They say how to consume or produce, which each command decides: noted, not applied."""
+"""Java's other client settings. Each command decides how to consume or produce, so these are listed as ignored."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach a cluster. `str` of it is its addresses; nothing that prints it shows a secret.
+    """The settings needed to reach a cluster. `str` shows only the addresses; no representation shows a secret.
 
     Args:
         bootstrap: ``host:port``, several with commas.
         protocol: One of `PROTOCOLS`.
-        mechanism: One of `MECHANISMS` when `protocol` has SASL, else None.
-        username, password: Of that mechanism.
-        ca: PEM of whom to trust; None: whom the machine trusts.
-        certificate, key, key_password: What the client shows of itself, PEM; None: nothing.
-        hostname_check: ``https``, or ``none``: the certificate need not name the host.
-        dns_lookup, request_timeout, reconnect_backoff, reconnect_backoff_max, idle: As Java has
-            them; milliseconds. None: each client's default.
-        ignored: Names of settings that were given and have no meaning for a connection.
+        mechanism: One of `MECHANISMS` if `protocol` has SASL, else None.
+        username, password: Credentials of the mechanism.
+        ca: Trusted certificates as PEM; None for the machine's.
+        certificate, key, key_password: The client's certificate and key as PEM; None for none.
+        hostname_check: ``https``; or ``none``: the certificate need not name the host.
+        dns_lookup, request_timeout, reconnect_backoff, reconnect_backoff_max, idle: As in Java, times in
+            milliseconds. None: each client's default.
+        ignored: Names of given settings that are not about the connection.
     """
 
     bootstrap: str
@@ -127,7 +127,7 @@ class Connection:
 
     @staticmethod
     def of(where: str | Connection) -> Connection:
-        """A connection; of ``host:port`` alone, one in plain text."""
+        """Convert to a connection; plain text for a bare ``host:port``."""
         return where if isinstance(where, Connection) else Connection(where)
 
     def __str__(self) -> str:
@@ -135,12 +135,12 @@ class Connection:
 
     @property
     def tls(self) -> bool:
-        """Whether it is encrypted."""
+        """Whether the connection is encrypted."""
         return self.protocol.endswith("SSL")
 
     @property
     def sasl(self) -> bool:
-        """Whether it has a user's name and password."""
+        """Whether the connection has a username and password."""
         return self.protocol.startswith("SASL")
 
     @property
@@ -154,19 +154,19 @@ class Connection:
         return replace(self, bootstrap=bootstrap)
 
     def kafka_python(self) -> dict[str, Any]:
-        """For kafka-python's clients."""
+        """Configuration for kafka-python's clients."""
         return self._python("python", self.bootstrap.split(","))
 
     def aiokafka(self) -> dict[str, Any]:
-        """For aiokafka's clients. It has no names for DNS look-up and back-off."""
+        """Configuration for aiokafka's clients, which have no settings for DNS lookup and backoff."""
         return self._python("aiokafka", self.bootstrap)
 
     def librdkafka(self) -> dict[str, str]:
-        """For confluent-kafka's clients."""
+        """Configuration for confluent-kafka's clients."""
         return {row.librdkafka[0]: self._held()[name] for name, row in NAMES.items() if name in self._held()}
 
     def java(self) -> dict[str, str]:
-        """For Java's clients; stores as PEM within the settings, so that no file must be where the client runs."""
+        """Configuration for Java's clients. Stores are inline PEM, so the client's host needs no files."""
         held = self._held()
         said = {row.java: held[name] for name, row in NAMES.items() if row.java is not None and name in held}
         if self.hostname_check == "none":
@@ -178,16 +178,16 @@ class Connection:
         return said
 
     def spark(self) -> dict[str, str]:
-        """For Spark's Kafka source and sink."""
+        """Options for Spark's Kafka source and sink."""
         return {f"kafka.{name}": value for name, value in self.java().items()}
 
     def properties(self) -> str:
-        """A ``client.properties`` that `read_connection` and Java read back, secrets included: keep it private."""
+        """A ``client.properties`` for `read_connection` and Java, including secrets: keep it private."""
         return render(self.java())
 
     @contextlib.contextmanager
     def file(self) -> Iterator[Path]:
-        """`properties` in a file that only this user can read, for a child process; removed at the end."""
+        """Write `properties` to a temporary file that only this user can read, for a child process."""
         with tempfile.TemporaryDirectory(prefix="kafka-client-") as folder:
             path = Path(folder, "client.properties")
             path.touch(mode=0o600)
@@ -198,7 +198,7 @@ class Connection:
         """Python's TLS settings.
 
         Raises:
-            ssl.SSLError: A certificate or key that OpenSSL can't read, or a wrong password of a key.
+            ssl.SSLError: OpenSSL cannot read a certificate or key, or the key's password is wrong.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -208,7 +208,7 @@ class Connection:
         else:
             context.load_verify_locations(cadata=self.ca)
         if self.key is not None:
-            # OpenSSL takes a key from a file alone: one that only this user can read, for the moment of reading
+            # OpenSSL loads a key only from a file: use one that only this user can read, only while loading
             with tempfile.NamedTemporaryFile("w", encoding="ascii") as kept:
                 kept.write(f"{self.certificate}{self.key}")
                 kept.flush()
@@ -216,7 +216,7 @@ class Connection:
         return context
 
     def _held(self) -> dict[str, str]:
-        """Field -> value, of what isn't the default of all clients."""
+        """Field -> value, for fields that differ from every client's default."""
         default = {f.name: f.default for f in fields(self)}
         return {n: str(v) for n in NAMES if (v := getattr(self, n)) is not None and v != default[n]}
 

@@ -1,6 +1,6 @@
-"""Key stores and trust stores -> PEM text, which every client reads: Java since Kafka 2.7, Python, librdkafka.
+"""Convert key stores and trust stores to PEM text, which every client reads (Java since Kafka 2.7).
 
-A store's kind is told by its first bytes: Java's default for an unnamed one is JKS, whatever it is.
+The first bytes decide a store's type, because Java's default for an unspecified one is JKS, whatever the file is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _JKS, _JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 
 
 class Identity(NamedTuple):
-    """What a client shows of itself, in PEM. `certificate`: its own first, then those that vouch for it."""
+    """The client's identity in PEM. `certificate` is the client's own, then its issuers."""
 
     certificate: str
     key: str
@@ -25,15 +25,15 @@ class Identity(NamedTuple):
 
 
 def pem(text: str, kind: str, where: str) -> str:
-    """The blocks of one kind in PEM text, each with its base64 in lines of 64.
+    """The blocks of one kind in PEM text, with base64 in lines of 64.
 
     Args:
-        text: Also with blanks where lines should end, as a properties file joins them.
-        kind: The end of the blocks' name: ``CERTIFICATE`` or ``PRIVATE KEY``.
-        where: Named in errors.
+        text: PEM; line breaks may be blanks, as in a properties file.
+        kind: The end of the blocks' label: ``CERTIFICATE`` or ``PRIVATE KEY``.
+        where: Name for errors.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such block.
     """
     blocks = [_normal(name, body) for name, body in _BLOCK.findall(text) if name.endswith(kind)]
     if not blocks:
@@ -45,7 +45,7 @@ def trusted(path: str, password: str | None, where: str) -> str:
     """The certificates of a trust store as PEM.
 
     Raises:
-        ConfigError: The file can't be read, or is of another kind than PEM and PKCS12.
+        ConfigError: The file cannot be read, or is neither PEM nor PKCS12.
     """
     data = _read(path, where)
     if _is_pem(data):
@@ -65,7 +65,7 @@ def identity(path: str, password: str | None, key_password: str | None, where: s
     """The certificate and private key of a key store as PEM.
 
     Raises:
-        ConfigError: The file can't be read, is of another kind than PEM and PKCS12, or holds no key.
+        ConfigError: The file cannot be read, is neither PEM nor PKCS12, or contains no key.
     """
     data = _read(path, where)
     if _is_pem(data):
@@ -87,10 +87,10 @@ def identity(path: str, password: str | None, key_password: str | None, where: s
 
 
 def read_text(path: str, where: str) -> str:
-    """A text file that a setting names.
+    """Read a text file that a setting names.
 
     Raises:
-        ConfigError: It can't be read.
+        ConfigError: The file cannot be read.
     """
     return _read(path, where).decode("utf-8", "replace")
 

@@ -1,1 +1,1 @@
-"""Events of a group, and the coordinator's log: bytes and JSON lines <-> values."""
+"""Codecs for events of a group and the coordinator's log: bytes and JSON lines <-> values."""

@@ -1,13 +1,13 @@
-"""The coordinator's own log, ``__consumer_offsets``: records -> what the coordinator decided. Bytes in, values out.
+"""Decode the coordinator's log, ``__consumer_offsets``, into its decisions. Bytes in, values out.
 
-Every generation that a group completed is a record here: the elected assignor, the leader, and each member's
-subscription and assignment bytes. It is written before any member learns its assignment, by the server, so it tells the
-truth about members of any client.
+It has a record of every completed generation of a group: the elected assignor, the leader, and each member's
+subscription and assignment bytes. The server writes it before any member learns its assignment, so it is authoritative
+for members of any client.
 
 Source: apache/kafka ``group-coordinator/src/main/resources/common/message/``: OffsetCommitKey/Value (key versions 0-1,
 value 0-4), GroupMetadataKey/Value (key version 2, value 0-4), ConsumerGroup*Key/Value (key versions 3-8, value 0,
-KIP-848). Records of share groups (KIP-932), of streams groups (KIP-1071) and of resolved regular expressions are known
-by name.
+KIP-848). Records of share groups (KIP-932), of streams groups (KIP-1071) and of resolved regular expressions are
+recognized by name only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEWEST_VALUE = 4
 
 @dataclass(frozen=True)
 class CommittedMember:
-    """One member of a committed generation; `subscription` and `assignment` are the bytes members exchange."""
+    """One member of a committed generation. `subscription` and `assignment` are the raw protocol bytes."""
 
     member_id: str
     instance_id: str | None
@@ -43,13 +43,13 @@ class CommittedMember:
 
 @dataclass(frozen=True)
 class GroupCommitted:
-    """A group's state as the coordinator keeps it.
+    """A group's state as stored by the coordinator.
 
     Args:
         protocol: The elected assignor; None for an empty group.
         leader: Member id; None for an empty group.
-        ts_ms: When the group entered this state, wall clock; -1 when the record doesn't say (value version below 2).
-        members: Of a rebalance that nobody has synced yet, assignments are empty.
+        ts_ms: Wall clock at which the group entered this state; -1 if the record lacks it (value version below 2).
+        members: Assignments are empty before the first SyncGroup of a rebalance.
     """
 
     group: str
@@ -63,7 +63,7 @@ class GroupCommitted:
 
 @dataclass(frozen=True)
 class OffsetCommitted:
-    """A committed offset: the next record that the group will read."""
+    """A committed offset: the next record that the group will consume."""
 
     group: str
     topic: str
@@ -84,13 +84,13 @@ class Tombstone:
 
 @dataclass(frozen=True)
 class BrokerAssigned:
-    """A record of a consumer group of KIP-848, whose assignments the broker computes.
+    """A record of a KIP-848 consumer group, whose assignments the broker computes.
 
     Args:
-        record: Kafka's name of it, such as ``ConsumerGroupMetadata``.
+        record: Kafka's name of the record, e.g. ``ConsumerGroupMetadata``.
         member: Member id; None for a record of the whole group.
-        fields: What it says, named as in Kafka's schema, topic ids as Kafka prints them; tagged fields are left out.
-            None: it was deleted.
+        fields: Its fields, named as in Kafka's schema, topic ids as Kafka prints them, without tagged fields. None for
+            a deletion.
     """
 
     record: str
@@ -101,11 +101,11 @@ class BrokerAssigned:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A record that this reader doesn't know.
+    """A record that this decoder does not know.
 
     Args:
         reason: Names the record, the version or the defect.
-        group: Whose record it is, where its key tells.
+        group: Its group, if the key has one.
     """
 
     reason: str
@@ -116,7 +116,7 @@ Decoded = GroupCommitted | OffsetCommitted | Tombstone | BrokerAssigned | Unknow
 
 
 def decode(key: bytes | None, value: bytes | None) -> Decoded:
-    """Read one record of ``__consumer_offsets``. Never raises: what it doesn't know is `Unknown`.
+    """Decode one record of ``__consumer_offsets``. Never raises: anything unknown becomes `Unknown`.
 
     Cost: O(bytes).
     """
@@ -129,10 +129,10 @@ def decode(key: bytes | None, value: bytes | None) -> Decoded:
 
 
 def assigned(member: CommittedMember) -> set[TopicPartition]:
-    """The topic-partitions of a committed member; none where its leader gave it no bytes.
+    """The topic-partitions of a committed member; empty if its leader sent no bytes.
 
     Raises:
-        WireError: Its assignment bytes aren't a consumer's.
+        WireError: Its assignment bytes are not the consumer protocol's.
     """
     if not member.assignment:
         return set()
@@ -163,7 +163,7 @@ class _Malformed(Exception):
 
 
 class _Reader:
-    """Kafka's primitive types, in order, from bytes; `flexible` switches strings and arrays to their compact forms."""
+    """Reads Kafka's primitive types from bytes in order; `flexible` selects the compact forms of strings and arrays."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -217,7 +217,7 @@ class _Reader:
 
     def count(self) -> int:
         n = self._length(short=False)
-        # An element is at least a byte, so a larger count is a lie that would only waste time.
+        # An element takes at least one byte, so a larger count is invalid; reject it early.
         if n > len(self._data):
             raise _Malformed(f"array of {n} elements in {len(self._data)} bytes")
         return max(0, n)

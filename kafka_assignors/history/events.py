@@ -1,8 +1,7 @@
-"""What happened to a group: values <-> JSON lines. The one format that members write, the checker and Spark read.
+"""Events of a group: values <-> JSON lines. The one format that members write, and the checker and Spark read.
 
-A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are put
-in order by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
-
+A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are
+ordered by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
 ============================ ======= =================================================================================
 kind                         src     fields of its own
 ============================ ======= =================================================================================
@@ -85,7 +84,7 @@ COMMON = (
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened.
+    """One event of a history.
 
     Args:
         kind: See the table above.
@@ -121,7 +120,7 @@ class Event:
 
     @classmethod
     def from_json(cls, line: str) -> Event:
-        """Read one line.
+        """Decode one line.
 
         Raises:
             ValueError: Not JSON, not an object, a missing common field, or an unknown version.
@@ -130,7 +129,7 @@ class Event:
 
     @classmethod
     def from_row(cls, row: Any) -> Event:
-        """Make one of a line's JSON object, whose fields go over to the event.
+        """Decode a line's JSON object; the event takes over its fields.
 
         Raises:
             ValueError: As `from_json`.
@@ -147,7 +146,7 @@ class Event:
 
 
 def file_stem(*names: object) -> str:
-    """A file's name, without its ending, of a group, a member, …: each as it is but for what a path can't hold."""
+    """A file name without extension, of a group, a member, …; characters that a path cannot contain are replaced."""
     return ".".join(quote(str(name), safe=" ") for name in names)
 
 
@@ -157,7 +156,7 @@ def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any
 
 
 def committed(said: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
-    """What the coordinator committed, as an event carries it: kind and fields. Bytes that don't decode stay as hex."""
+    """Kind and fields of the event for a coordinator record. Bytes that cannot be decoded stay as hex."""
     if isinstance(said, BrokerAssigned):
         told = {"record": said.record, "member_id": said.member, "fields": said.fields}
         return "broker_assigned", {name: value for name, value in told.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Writes events of one source to a history's file, as they happen."""
+"""Write the events of one source to a history's file as they happen."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .events import COMMON, Event
 
 
 class EventWriter:
-    """Append events of one source to a JSON lines file: one unbuffered write per line, so a killed process tears at
-    most its last line. `close` seals the file by a last event, ``end``, with the SHA-256 of all lines before it.
+    """Append events of one source to a JSON lines file. Each line is one unbuffered write, so a killed process tears at
+    most its last line. `close` seals the file with a last event, ``end``, with the SHA-256 of all lines before it.
 
     Args:
-        path: The file; made together with its folder, appended to when it exists.
+        path: The file; created with its folder, or appended to if it exists.
         run: Id of the run, on every line.
         src: Source, on every line.
-        common: group, member, incarnation, client, instance_id: fields of every line.
+        common: Fields of every line: group, member, incarnation, client, instance_id.
     """
 
     def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
@@ -30,7 +30,7 @@ class EventWriter:
         self._seq, self._digest = 0, hashlib.sha256()
 
     def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
-        """Write one event now and return it. group, member, incarnation, pid, … given here override the writer's."""
+        """Write one event now and return it. Arguments such as group, member or pid override the writer's own."""
         common = {**self._common, **{k: data.pop(k) for k in tuple(data) if k in COMMON}}
         event = Event(
             kind=kind, run=self._run, src=self._src, seq=self._seq, data=data,
@@ -50,7 +50,7 @@ class EventWriter:
             self._file.close()
 
     def abandon(self) -> None:
-        """Close the file without a seal: its writer knows that something is missing. May be called twice."""
+        """Close the file without a seal, because events are known to be missing. May be called twice."""
         self._file.close()
 
     def __enter__(self) -> EventWriter:

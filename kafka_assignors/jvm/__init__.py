@@ -1,9 +1,9 @@
-"""Java and the jars of Kafka and of Spark's connector, from the package registries alone.
+"""Java and the jars of Kafka and of Spark's connector, fetched only from package registries.
 
-For the harness and the pipeline; the assignors and partitioners never import it. What it fetches lives in one cache
+Used by the harness and the pipeline; the assignors and partitioners never import it. Downloads are kept in one cache
 folder: ``KAFKA_ASSIGNORS_CACHE``, else ``<venv>/cache`` inside a virtual environment, else the user's cache folder.
 
-``python -m kafka_assignors.jvm fetch`` gets everything ahead of time.
+``python -m kafka_assignors.jvm fetch`` fetches everything ahead of time.
 """
 
 from __future__ import annotations

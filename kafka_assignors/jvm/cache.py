@@ -1,4 +1,4 @@
-"""The cache folder, and how processes that share it stay out of each other's way."""
+"""The cache folder, and locks for processes that share it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ENV = "KAFKA_ASSIGNORS_CACHE"
 
 
 def cache_folder() -> Path:
-    """Where jars and the rest of what is fetched live; not made yet.
+    """The folder for jars and other downloads; may not exist yet.
 
-    `KAFKA_ASSIGNORS_CACHE` if set, else ``<sys.prefix>/cache`` inside a virtual environment (so that removing the
-    environment removes everything), else the user's cache folder.
+    `KAFKA_ASSIGNORS_CACHE` if set, else ``<sys.prefix>/cache`` inside a virtual environment (removed together with it),
+    else the user's cache folder.
     """
     if named := os.environ.get(ENV):
         return Path(named).expanduser().resolve()
@@ -32,7 +32,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path`; the system drops it when the holder dies, however it dies.
+    """Hold an exclusive lock on the file `path`. The system releases it when the holder dies in any way.
 
     Raises:
         JarError: Another process held the lock for `timeout_s` seconds.
@@ -59,7 +59,7 @@ def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a text file so that a reader sees the old one or the new one, never a part."""
+    """Write a text file atomically: a reader sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_text(text)

@@ -1,4 +1,4 @@
-"""Pinned jars: fetch what is missing, refuse what is not the pinned one."""
+"""Pinned jars: fetch missing ones, reject those with another checksum."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from .locks import Jar, kafka_lock, read_lock, spark_lock
 KAFKA_VERSION = "4.3.0"
 
 REPOSITORY_ENV = "KAFKA_ASSIGNORS_MAVEN"
-"""Names another Maven repository, e.g. a company's mirror; Maven Central if unset."""
+"""URL of another Maven repository, e.g. a company's mirror; Maven Central if unset."""
 
 _TRIES = 3
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_AT_ONCE = 6  # downloads; small files, so the round trips are what takes time
+_AT_ONCE = 6  # parallel downloads; files are small, so round trips dominate
 
 
 def kafka_jars(version: str = KAFKA_VERSION) -> list[Path]:
     """The class path of a Kafka broker with its tools and a logger, in order.
 
     Raises:
-        UnknownName: A version that is not pinned.
+        UnknownName: The version is not pinned.
         JarError: A jar cannot be fetched.
-        ChecksumMismatch: A jar is not the pinned one, also after a second fetch.
-        NotEnoughSpace: The cache folder has too little room.
+        ChecksumMismatch: A jar has the wrong checksum, even after a second fetch.
+        NotEnoughSpace: The cache folder has too little space.
 
-    Cost: the first call downloads 42 MB; later ones look at each file's size and times.
+    Cost: the first call downloads 42 MB; later ones check each file's size and times.
     """
     return locked_jars(kafka_lock(version))
 
 
 def spark_jars() -> list[Path]:
-    """The jars to pass as ``spark.jars`` for Spark's Kafka source (10 MB); raises as `kafka_jars`."""
+    """The jars for ``spark.jars`` that Spark's Kafka source needs (10 MB). Raises as `kafka_jars`."""
     return locked_jars(spark_lock())
 
 
 def locked_jars(lock: Path) -> list[Path]:
-    """The files of a lock file's jars, in its order; fetches what is missing. Raises as `kafka_jars`."""
+    """The jars of a lock file, in its order; fetches missing ones. Raises as `kafka_jars`."""
     pinned = read_lock(lock)
     folder = cache_folder() / "jars"
     stamps = _Stamps(cache_folder() / f"verified-{lock.stem}.json")
@@ -68,7 +68,7 @@ def locked_jars(lock: Path) -> list[Path]:
 
 
 def maven_context(repo_cache: Path, progress: Callable[..., Any] | None = None) -> Any:
-    """A MavenContext of jgo that keeps to `repo_cache`: jgo's own settings and folders at home stay untouched.
+    """A MavenContext of jgo that only uses `repo_cache`, and ignores jgo's settings and folders in the home directory.
 
     Raises:
         JarError: jgo is not installed.
@@ -91,10 +91,10 @@ def maven_context(repo_cache: Path, progress: Callable[..., Any] | None = None) 
 
 
 class _Stamps:
-    """Which files were hashed and found good: path -> size, times and digest of then.
+    """Files with a verified checksum: path -> size, times and digest at that moment.
 
-    Hashing 42 MB takes 0.1 s, more than starting a JVM should wait for. Any write changes ctime, which programs
-    cannot set, so a file that is touched after its check is hashed again.
+    Hashing 42 MB takes 0.1 s, too long before each JVM start. Any write changes ctime, which programs cannot set, so a
+    file modified after its check is hashed again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,14 +123,14 @@ class _Stamps:
 
     def save(self) -> None:
         if self._changed:
-            # a cache that cannot be written to is still a cache: the next run hashes again
+            # a read-only cache still works: the next run hashes again
             with contextlib.suppress(OSError):
                 write_atomically(self._path, json.dumps(self._rows))
 
 
 def _fetch(missing: Sequence[Jar], folder: Path, lock: Path) -> None:
     """Download `missing` into `folder`; the caller holds the folder's lock."""
-    for leftover in folder.glob(".part-*"):  # of a process that was killed: only the lock's holder makes these
+    for leftover in folder.glob(".part-*"):  # of a killed process: only the lock's holder writes these
         shutil.rmtree(leftover, ignore_errors=True)
     for jar in missing:
         if (folder / jar.place).exists():
@@ -166,14 +166,14 @@ def _fetch(missing: Sequence[Jar], folder: Path, lock: Path) -> None:
 
 
 def _fetch_one(jar: Jar, folder: Path, part: Path, advance: Callable[[int], None], lock: Path) -> None:
-    """Download one jar aside, check it, and only then move it to its place."""
+    """Download one jar to a temporary file, verify it, then move it to its place."""
     refused = False
     failure: Exception | None = None
     for attempt in range(_TRIES):
         try:
             file = _download(jar, part / f"{jar.filename}.{attempt}", advance)
         except (OSError, RuntimeError) as error:
-            # requests' errors are OSErrors too, but not with the disk's errno; jgo raises RuntimeError for a 404
+            # requests' errors are OSErrors too, but without a disk errno; jgo raises RuntimeError for a 404
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise
             failure = error
@@ -189,7 +189,7 @@ def _fetch_one(jar: Jar, folder: Path, part: Path, advance: Callable[[int], None
             f"({file.stat().st_size} bytes), fetched twice for {folder / jar.place}; pinned by {lock}. Something "
             "between here and the repository changes jars, or the lock file is wrong"
         )
-        if refused:  # the second time: a transfer may be damaged once
+        if refused:  # the second time: one transfer may be damaged
             raise failure
         refused = True
     raise JarError(
@@ -224,7 +224,7 @@ def _no_space(folder: Path, needed: int, free: int) -> NotEnoughSpace:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Say how a download goes, on stderr: a bar on a terminal, a line per quarter in a pipe."""
+    """Show a download's progress on stderr: a bar on a terminal, a line per quarter in a pipe."""
     megabytes = f"{total / 1e6:.1f} MB"
     if sys.stderr.isatty():
         from rich.console import Console

