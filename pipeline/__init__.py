@@ -1,7 +1,7 @@
-"""Load, skew and ownership from topics, histories and the coordinator's log, by Spark.
+"""Load, skew and ownership from topics, histories and the coordinator's log, computed by Spark.
 
 `analyze` returns the tables as lazy DataFrames, for notebooks; ``python -m kafka_assignors.pipeline run`` writes them.
-Importing this package needs no Spark: its names are imported when they are used.
+Importing this package does not import Spark: names are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m kafka_assignors.pipeline``; also what spark-submit is given, hence the absolute import."""
+"""``python -m kafka_assignors.pipeline``. spark-submit also runs this file, hence the absolute import."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Topics, histories and the coordinator's log -> tables. This file says what each table is computed from."""
+"""Compute the tables from topics, histories and the coordinator's log. This file defines each table's inputs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class AnalysisOptions:
     Args:
         history: Folder or URI of ``*.jsonl`` files; None: no history.
         groups: Groups to read from the coordinator's log.
-        window: Length of the windows of placement, as Spark writes it.
-        run_id: On every row; None: the history's id if it has one run, else the time.
-        reference: The preset that keys should follow; None: do not judge.
-        hot_key_share: A key with more of its topic's records is a finding; 0..1.
+        window: Length of the windows of placement, in Spark's syntax.
+        run_id: Id on every row; None: the history's id if it has one run, else the time.
+        reference: The preset that keys should follow; None: no comparison.
+        hot_key_share: A key with a larger share of its topic's records is a finding; 0..1.
         counts: Partition counts to try every rule with; none: no what-if of partitioners.
-        tasks: Least number of tasks that read the records; None: one a topic-partition.
+        tasks: Minimum number of tasks that read the records; None: one per topic-partition.
         target: The file, unit and lifetime of the weights.
     """
 
@@ -63,24 +63,24 @@ def analyze(
     weights_unit: str = "records_per_s",
     min_partitions: int | None = None,
 ) -> Tables:  # keyword options of a public function
-    """The tables about topics and groups, for notebooks.
+    """Compute the tables about topics and groups, for notebooks.
 
     Args:
-        spark: A session with Spark's Kafka connector, such as `session.session` starts.
-        source: What to read. The brokers are asked now, so that every table is of the same offsets.
-        window: Length of the windows of ``placement``, such as ``"10 seconds"``.
+        spark: A session with Spark's Kafka connector, e.g. from `session.session`.
+        source: What to read. The brokers are asked now, so that every table uses the same offsets.
+        window: Length of the windows of ``placement``, e.g. ``"10 seconds"``.
         run: Id on every row; None: the history's id if it has one run, else the time.
-        reference: The preset of `producers` that keys should follow; None: do not judge.
-        hot_key_share: A key with more of its topic's records is a finding; more than 0, at most 1.
+        reference: The preset of `producers` that keys should follow; None: no comparison.
+        hot_key_share: A key with a larger share of its topic's records is a finding; more than 0, at most 1.
         partition_counts: Partition counts to try every rule with, for ``partitioner_what_if``.
         weights_unit: ``"records_per_s"`` or ``"bytes_per_s"``, for ``partition_weights``.
-        min_partitions: Least number of tasks that read the records; None: one a topic-partition.
+        min_partitions: Minimum number of tasks that read the records; None: one per topic-partition.
 
     Returns:
         One DataFrame per table, computed when it is used. Nothing is written.
 
     Raises:
-        ConfigError: An option that cannot work, named as on the command line; no broker answers; a topic is absent or
+        ConfigError: An option is invalid (named as on the command line), no broker answers, or a topic is absent or
             empty.
 
     Cost: a few requests to the brokers; no Spark job.
@@ -101,7 +101,7 @@ def analyze(
 
 
 class Tables:
-    """The tables of one run: an attribute per name in `schema.TABLES`, a DataFrame of that schema.
+    """The tables of one run: one attribute per name in `schema.TABLES`, a DataFrame of that schema.
 
     Args:
         spark: A session with Spark's Kafka connector.
@@ -109,9 +109,8 @@ class Tables:
         snapshot: The topics as the brokers described them.
         options: Options of the tables.
 
-    The tables about records are lazy. Those about groups, and the findings, are decided on the driver: the first use of
-    such an attribute runs Spark jobs. What several tables share stays in Spark's storage (memory, then disk) until
-    `unpersist`.
+    Tables about records are lazy. Tables about groups and findings are computed on the driver: the first use of such an
+    attribute runs Spark jobs. Intermediate results stay in Spark's storage (memory, then disk) until `unpersist`.
 
     Raises:
         ConfigError: At first use: the history has no event, or several runs without a `run_id`; a group is not in the
@@ -128,12 +127,12 @@ class Tables:
         self._persisted: list[DataFrame] = []
 
     def unpersist(self) -> None:
-        """Free what the tables share. They can still be used, and are then computed from the sources again."""
+        """Free intermediate results. The tables remain usable, but are then recomputed from the sources."""
         for frame in self._persisted:
             frame.unpersist()
 
     def _keep(self, name: str, frame: DataFrame) -> DataFrame:
-        """The frame that stands for a table from now on: a subclass may write it, and read what it wrote."""
+        """Hook: the frame to use as a table; a subclass may write it and return what it wrote."""
         del name
         return frame
 
@@ -144,7 +143,7 @@ class Tables:
         self._persisted.append(frame.persist())
         return frame
 
-    # --- what was read -----------------------------------------------------------------------------------------------
+    # --- inputs ------------------------------------------------------------------------------------------------------
 
     @cached_property
     def run(self) -> str:
@@ -195,7 +194,7 @@ class Tables:
 
     @cached_property
     def _totals(self) -> list[Row]:
-        """Per topic-partition its records, and those that say where they belong in their sender's order."""
+        """Per topic-partition its number of records, and of those with a sequence number of their sender."""
         rows: list[Row] = (
             keys.windows(self._counts)
             .groupBy("topic", "partition")
@@ -206,16 +205,16 @@ class Tables:
 
     @cached_property
     def records(self) -> dict[TopicPartition, int]:
-        """Records that were read, per topic-partition that has any. Runs the first read of the records."""
+        """Number of records read per topic-partition that has any. Triggers the first read of the records."""
         return {TopicPartition(row["topic"], row["partition"]): row["records"] for row in self._totals}
 
     @cached_property
     def _disorder(self) -> DataFrame | None:
-        """The result of `keys.disorder`; None: no record says where it belongs."""
+        """The result of `keys.disorder`; None if no record has a sequence number."""
         numbered = {row["topic"] for row in self._totals if row["numbered"]}
         if not numbered:
             return None
-        # Order needs each record, and so a second read: of the topics alone whose records say where they belong.
+        # Order needs each record, so a second read, but only of topics whose records have sequence numbers.
         some = replace(self._topics, chosen={tp: r for tp, r in self._topics.ranges.items() if tp.topic in numbered})
         again = read.records(self.spark, self._bootstrap, some, self.run, self._options.tasks)
         return self._shared(keys.disorder(again, self._options.window))
@@ -230,17 +229,17 @@ class Tables:
 
     @cached_property
     def topic_load(self) -> DataFrame:
-        """`schema.TOPIC_LOAD`: how even each topic's bytes lie over its partitions."""
+        """`schema.TOPIC_LOAD`: how evenly each topic's bytes are spread over its partitions."""
         return self._keep("topic_load", balance.topic_load(self.placement, self._topics.partitions))
 
     @cached_property
     def partition_keys(self) -> DataFrame:
-        """`schema.PARTITION_KEYS`: the keys of each topic-partition as numbers."""
+        """`schema.PARTITION_KEYS`: figures about the keys of each topic-partition."""
         return self._keep("partition_keys", keys.per_partition(keys.distinct(self._counts)))
 
     @cached_property
     def hot_keys(self) -> DataFrame:
-        """`schema.HOT_KEYS`: the keys with most records, exact."""
+        """`schema.HOT_KEYS`: the keys with the most records, exact."""
         return self._keep("hot_keys", keys.hot(keys.distinct(self._counts)))
 
     @cached_property
@@ -277,14 +276,14 @@ class Tables:
 
     @cached_property
     def group_timeline(self) -> DataFrame:
-        """`schema.GROUP_TIMELINE`: who owned which topic-partition from when to when."""
+        """`schema.GROUP_TIMELINE`: the owner of each topic-partition over time."""
         triggers = self.spark.createDataFrame(rebalances.triggers(self._decided.rebalances), timeline.TRIGGERS)
         committed = self._rows("group_timeline", self._decided.intervals)
         return self._keep("group_timeline", timeline.group_timeline(self.events, triggers, committed))
 
     @cached_property
     def rebalances(self) -> DataFrame:
-        """`schema.REBALANCES`: each rebalance, its trigger and what it moved."""
+        """`schema.REBALANCES`: each rebalance, its trigger and its moves."""
         begun = rebalances.begun(self.group_timeline)
         return self._keep(
             "rebalances", self._rows("rebalances", rebalances.per_rebalance(self._decided.rebalances, begun))
@@ -292,15 +291,15 @@ class Tables:
 
     @cached_property
     def assignor_what_if(self) -> DataFrame:
-        """`schema.ASSIGNOR_WHAT_IF`: what every assignor would have done at each rebalance."""
+        """`schema.ASSIGNOR_WHAT_IF`: the result of every assignor at each rebalance."""
         replayed = rebalances.what_if(self._decided.rebalances, self.measured.loads, STRATEGIES)
         return self._keep("assignor_what_if", self._rows("assignor_what_if", replayed))
 
-    # --- what is wrong -----------------------------------------------------------------------------------------------
+    # --- findings ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def findings(self) -> DataFrame:
-        """`schema.FINDINGS`: what is wrong, a sentence each."""
+        """`schema.FINDINGS`: one sentence per fault."""
         wanted, distinct = self._options, keys.distinct(self._counts)
         found = [
             *findings.hot_keys(self.hot_keys, self._topics.partitions, wanted.hot_key_share),
@@ -319,5 +318,5 @@ class Tables:
         unread = read.unread(self._topics, self.records, aborted, self.run)
         hidden = self._rows("rejected", [*unread, *self._decided.left_out])
         both = read.rejected(self._read_events[0], self.run).unionByName(hidden)
-        # A union forgets what is never null.
+        # A union loses NOT NULL.
         return self._keep("rejected", schema.conform(both, schema.REJECTED))

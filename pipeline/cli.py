@@ -1,4 +1,4 @@
-"""The command line: ``python -m kafka_assignors.pipeline``, or what ``spark-submit`` is given."""
+"""The command line: ``python -m kafka_assignors.pipeline``, or the file for ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 @app.callback()
 def _main() -> None:
-    """Load, skew and ownership from records and rebalances, by Spark."""
+    """Load, skew and ownership from records and rebalances, computed by Spark."""
 
 
 @app.command()
@@ -106,7 +106,7 @@ def run(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Read topics, and what is known of groups; write tables of load, findings and ownership as Parquet; print them."""
+    """Read topics and groups; write tables of load, findings and ownership as Parquet; print a summary."""
     with _reported() as progress:
         connection = options.connection(bootstrap, config, settings)
         names, names_of_groups = options.topic_names(topics), options.group_names(groups)
@@ -156,7 +156,7 @@ def stream_(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Add what came since the last time to the tables of load, in batches; a restart loses and doubles nothing."""
+    """Add new records to the tables of load, in batches; a restart neither loses nor duplicates records."""
     with _reported() as progress:
         connection = options.connection(bootstrap, config, settings)
         names = options.topic_names(topics)
@@ -184,7 +184,7 @@ def report_(
     format_: Format = "parquet",
     json_: Json = False,
 ) -> None:
-    """Turn what a run wrote into one HTML page that needs no network, and print it."""
+    """Render the tables of a run as one HTML page that needs no network, and print a summary."""
     with _reported() as progress:
         out = folder if format_ == "iceberg" else options.absolute(folder)
         page_file = options.page_file(html, out)
@@ -208,7 +208,7 @@ def report_(
 
 @contextlib.contextmanager
 def _reported() -> Iterator[Progress]:
-    """Errors of ours become one line and exit code 3; a signal ends Spark too."""
+    """Turn our errors into one line and exit code 3; a signal also ends Spark."""
 
     def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(128 + signal.SIGTERM)

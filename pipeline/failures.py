@@ -1,4 +1,4 @@
-"""Failures of Spark -> one sentence, and where an option explains them, an error that names it."""
+"""Convert failures of Spark to one sentence, or to an error that names the option that explains them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_assignors.errors import ConfigError
 _GONE = re.compile(r"KAFKA_DATA_LOSS|data may have been (lost|missed)|OffsetOutOfRangeException")
 _DENIED = re.compile(r"Not authorized to access topics: ?(.*)")
 _SILENT = re.compile(
-    # Spark's own words for a poll that gave nothing, and the client's for one that was not answered
+    # Spark's message for an empty poll, and the client's for an unanswered one
     r"Cannot fetch record for offset|kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable)\w*"
 )
 
@@ -25,15 +25,15 @@ _BEYOND = re.compile(r"ArithmeticException: long overflow")
 
 @contextmanager
 def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str) -> Iterator[None]:
-    """Inside, what fails because of the brokers or the topics is told as that.
+    """Context manager that turns failures caused by brokers or topics into a `ConfigError`.
 
     Args:
         bootstrap: As in ``--bootstrap``.
-        topics: What is read.
-        remedy: What helps if records are gone that were to be read.
+        topics: The topics that are read.
+        remedy: Advice if records were deleted before they were read.
 
     Raises:
-        ConfigError: Records are gone, or the brokers answer no more. All else stays as it is.
+        ConfigError: Records are gone, or the brokers no longer answer. Other errors pass unchanged.
     """
     try:
         yield
@@ -62,12 +62,12 @@ def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str)
 
 
 def cause(error: BaseException) -> str:
-    """The first cause, in a line; asks the JVM, so call it while there is one."""
-    if isinstance(error, PythonException):  # our own code in a worker: its traceback's last line
+    """The root cause in one line. It asks the JVM, so call it while the JVM runs."""
+    if isinstance(error, PythonException):  # our own code in a worker: the last line of its traceback
         lines = str(error).partition("Traceback (most recent")[2].splitlines()[1:]
         return next((line for line in lines if line[:1].strip()), str(error).splitlines()[0])[:500]
     said = ""
-    with suppress(Py4JError, OSError):  # it may be ending
+    with suppress(Py4JError, OSError):  # the JVM may be ending
         first = origin(error)
         while first is not None and first.getCause() is not None:
             first = first.getCause()
@@ -76,12 +76,12 @@ def cause(error: BaseException) -> str:
 
 
 def origin(error: BaseException) -> Any:
-    """The Java exception behind one of py4j or of pyspark; None if the JVM threw nothing."""
+    """The Java exception behind an error of py4j or pyspark; None if the JVM threw nothing."""
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 def _chain(error: BaseException) -> Iterator[str]:
-    with suppress(Exception):  # there may be no JVM any more to ask
+    with suppress(Exception):  # the JVM may be gone
         yield str(error)
         found = origin(error)
         while found is not None:

@@ -1,6 +1,6 @@
-"""Findings: faults in the data, a sentence each. Rows for `schema.FINDINGS`, made on the driver.
+"""Findings: one sentence per fault in the data. Rows for `schema.FINDINGS`, built on the driver.
 
-A run without a fault has none. What that means depends on what was read: `judged` says it.
+A run without faults has no findings. What was checked depends on the sources; `judged` lists it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .load.keys import sample
 from .load.timestamps import impossible
 
 CAP = 100
-"""Findings of a kind that are listed."""
+"""Maximum findings listed per kind."""
 
 OTHER_RULE = 0.2
-"""Share of keyed records beyond which it is not records that are misplaced, but the reference rule that is not used."""
+"""Share of misplaced keyed records above which the producers do not use the reference rule at all."""
 
 CLOCK_S = 1.0
-"""A wall clock that is off by more against the monotonic one has jumped."""
+"""Deviation of a wall clock from the monotonic one that counts as a jump."""
 
 
 def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
-    """One row of `schema.FINDINGS`; fields that are not given are null."""
+    """One row of `schema.FINDINGS`; fields not given are null."""
     said = {**fields, "run": run, "kind": kind, "text": text}
     return tuple(said.get(name) for name in schema.FINDINGS.names)
 
 
 def judged(said: Mapping[str, Any]) -> list[str]:
-    """The meaning of "no finding": a sentence for everything that was checked, as far as the sources show it.
+    """The checks behind "no finding": one sentence per check that the sources permit.
 
     Args:
         said: The result of `summary`.
@@ -64,7 +64,7 @@ def judged(said: Mapping[str, Any]) -> list[str]:
 
 
 def printable(key: bytes | None) -> str:
-    """A key as people read it: its text if it is one, else hex; cut at 40 characters.
+    """A key for people: its text if it is valid text, else hex; cut at 40 characters.
 
     >>> printable(b"customer-7"), printable(bytes([0, 255]))
     ("'customer-7'", '0x00ff')
@@ -79,7 +79,7 @@ def printable(key: bytes | None) -> str:
 
 
 def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Iterator[tuple[Any, ...]]:
-    """Keys that have more than `limit` of their topic's records.
+    """Keys that have a larger share of their topic's records than `limit`.
 
     Args:
         hot: `schema.HOT_KEYS`.
@@ -100,7 +100,7 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
 
 
 def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...]]:
-    """Keys with records that the reference rule puts on another partition; per topic one row when most are.
+    """Keys whose records the reference rule puts on another partition; one row for the topic if most are.
 
     Args:
         keys: The result of `keys.distinct`.
@@ -139,7 +139,7 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
 
 
 def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Keys with records on more than one partition: their order is lost between them.
+    """Keys with records on more than one partition, between which their order is lost.
 
     Args:
         keys: The result of `keys.distinct`.
@@ -167,7 +167,7 @@ def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
     """Records out of their sender's order.
 
     Args:
-        disorder: What `keys.disorder` returns.
+        disorder: The result of `keys.disorder`.
 
     Cost: one job over it.
     """
@@ -183,7 +183,7 @@ def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Topic-partitions with two owners at a time, members that were killed, and those that may have crashed.
+    """Topic-partitions with two owners at a time, members that were killed, and members that may have crashed.
 
     Args:
         timeline: `schema.GROUP_TIMELINE`.
@@ -252,17 +252,17 @@ def _departure(gone: Row) -> str:
 
 
 def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Wall clocks that jumped against the monotonic one, and records dated into the future or without a time.
+    """Wall clocks that jumped against the monotonic one, and records dated in the future or without a time.
 
     Args:
         events: `schema.EVENTS`.
-        windows: What `keys.windows` returns.
+        windows: The result of `keys.windows`.
 
     Cost: two jobs.
     """
     off = sf.col("ts_ns") - sf.col("mono_ns")
     jumped = (
-        # what the coordinator's log tells has no monotonic clock of its own
+        # events from the coordinator's log have no monotonic clock of their own
         events.where("src <> 'coordlog'")
         .groupBy("run", "src", "group", "member", "incarnation")
         .agg(((sf.max(off) - sf.min(off)) / 1e9).alias("seconds"))
@@ -312,7 +312,7 @@ def _date(seconds: int) -> str:
 
 
 def _listed(found: DataFrame, kind: str, order: list[Any], say: Callable[[Row], str]) -> Iterator[tuple[Any, ...]]:
-    """The first `CAP` rows as findings; one more row counts the others."""
+    """The first `CAP` rows as findings; one more row counts the rest."""
     columns = set(found.columns)
     if "key" in columns:
         found = found.withColumn("key_sample", sample("key"))

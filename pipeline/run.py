@@ -1,4 +1,4 @@
-"""One run: the tables of an analysis, written, with the weights file and the summary."""
+"""One run: write the tables of an analysis, the weights file and the summary."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ STEPS = {
     "rebalances": ("rebalances", "assignor_what_if"),
     "findings": ("findings", "rejected"),
 }
-"""step -> tables that it writes, in this order: later tables are computed from earlier ones as they were written."""
+"""step -> the tables it writes, in this order: later tables are computed from earlier ones as written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(AnalysisOptions):
-    """Options of a run: of its analysis, and of its output.
+    """Options of a run: those of its analysis, and of its output.
 
     Args:
         out: Folder or URI of the tables.
@@ -44,7 +44,7 @@ class RunOptions(AnalysisOptions):
 
 
 class _WrittenTables(Tables):
-    """Tables that are written as soon as they are computed: what follows from one is read from what was written."""
+    """Tables that are written as soon as they are computed; later tables read the written ones."""
 
     def __init__(
         self, spark: SparkSession, bootstrap: str | Connection, snapshot: Snapshot, options: RunOptions
@@ -64,7 +64,7 @@ class _WrittenTables(Tables):
 def write_run(
     spark: SparkSession, bootstrap: str | Connection, snapshot: Snapshot, options: RunOptions, progress: Progress
 ) -> dict[str, Any]:
-    """Write all tables. Returns what ``--json`` prints, without the seconds.
+    """Write all tables. Returns the value that ``--json`` prints, without the seconds.
 
     Args:
         spark: A session with Spark's Kafka connector.
@@ -74,8 +74,8 @@ def write_run(
         progress: Measures each step.
 
     Raises:
-        ConfigError: The history has no event, or several runs where `run_id` is None; the weights file is another kind
-            of file; a group is not in the coordinator's log; records or brokers went away while they were read.
+        ConfigError: The history has no event, or several runs although `run_id` is None; the weights file is another
+            kind of file; a group is not in the coordinator's log; records or brokers disappeared during the read.
         MachineError: The weights file cannot be written.
     """
     with failures.explained(bootstrap, snapshot.topics.partitions, "Run it again: it begins with what is there now"):
@@ -97,7 +97,7 @@ def _write_run(tables: _WrittenTables, snapshot: Snapshot, options: RunOptions, 
     with progress("summary"):
         settled, changes = tables.settled_weights
         tables.stored.commit(TABLES, snapshot.topics.cluster)
-        if options.target.path is not None:  # after the tables, which say what it stands on: no run, no file
+        if options.target.path is not None:  # after the tables that explain it: no run, no file
             weights.write(options.target.path, settled)
         said = summary({name: written(spark, options.out, name, tables.run, options.format) for name in TABLES})
     said["rows"] = {"records": record_count, "events": event_count, **said["rows"]}
@@ -108,7 +108,7 @@ def _write_run(tables: _WrittenTables, snapshot: Snapshot, options: RunOptions, 
 
 
 def written(spark: SparkSession, out: str, table: str, run: str | None = None, format_: str = "parquet") -> DataFrame:
-    """A table as it was written; `run`: of one run."""
+    """A written table; with `run`, only the rows of that run."""
     return storage.written(spark, out, table, TABLES[table], run, format_)
 
 

@@ -1,7 +1,7 @@
 """The Spark session: the only file that starts Spark.
 
-A session started here runs Spark on this machine. Under ``spark-submit`` it takes the master, the jars and the
-resources that it is given.
+A session started here runs Spark on this machine. Under ``spark-submit`` it uses the master, jars and resources given
+there.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from kafka_assignors.jvm import spark_jars, spark_java_home
 from .failures import cause, origin
 from .progress import Progress
 
-# Names of options whose values UI, plans and event logs must not show; the first ones are Spark's own default.
+# Options whose values must not appear in the UI, plans and event logs; the first names are Spark's own default.
 _HIDDEN = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 SQL_SETTINGS = {
     "spark.redaction.regex": _HIDDEN,
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.sql.session.timeZone": "UTC",
-    # What the tables say; the default is a 96-bit type that nobody else writes any more.
+    # The default is an obsolete 96-bit type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # NumPy's cost per call is spread over more keys than the default's 10,000; keys of 1 kB make batches of 32 MB.
+    # Spreads NumPy's cost per call over more keys than the default of 10,000; keys of 1 kB make batches of 32 MB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
-    # Without any limit Spark does not measure each batch anew with each row, a third of the cost of handing it over.
+    # Without a limit, Spark does not measure each batch again for each row, a third of the transfer cost.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
-# The second compiler takes half of a short job's CPU; a job that is worth it is one for spark-submit. Alone the first
-# has room for 48 MB of code; a session of many queries fills it, and tasks then fail with a VirtualMachineError.
+# The second compiler (C2) takes half of a short job's CPU; long jobs should use spark-submit. C1 alone has 48 MB for
+# code by default; a session of many queries fills that, and tasks then fail with a VirtualMachineError.
 _FIRST_COMPILER = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 @contextlib.contextmanager
 def session(progress: Progress | None = None, *, long: bool = False) -> Iterator[SparkSession]:
-    """A Spark session: that of spark-submit, else one of this process alone, which ends with its JVM.
+    """Start or reuse a Spark session: that of spark-submit, else a local one, which ends with its JVM.
 
     Args:
         progress: Measures how long the start took.
-        long: The JVM of this process alone compiles twice, as spark-submit's does.
+        long: Enable both compilers in a local JVM, as under spark-submit.
 
     Raises:
         JavaNotFound, JarError: As `kafka_assignors.jvm` says.
-        MachineError: Spark does not start, or fails at work; says why and where the log is.
+        MachineError: Spark does not start, or fails later; the message has the reason and the path of the log.
     """
-    # It would print the JVM's whole stack trace beside our one line.
+    # It would print the JVM's stack trace beside our one line.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
@@ -80,16 +80,16 @@ def session(progress: Progress | None = None, *, long: bool = False) -> Iterator
                 with _plain_errors(log, gateway.proc):
                     yield spark
             finally:
-                with contextlib.suppress(Exception):  # it may be what failed
+                with contextlib.suppress(Exception):  # it may have failed itself
                     spark.stop()
                 _end(gateway)
 
 
 def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, SparkSession]:
     os.environ["JAVA_HOME"] = str(spark_java_home())
-    # Another Spark on this machine is not the one that this pyspark speaks to.
+    # Another Spark on this machine does not match this pyspark.
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    # Workers are started by this name, whatever the setting says; another python3 has no pyarrow.
+    # Workers are started by this name regardless of the setting; another python3 has no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = SparkConf(loadDefaults=False).setAll(_local_settings(work, long))
     with _plain_errors(log):
@@ -100,7 +100,7 @@ def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, Spar
         try:
             return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException as error:
-            said = cause(error)  # while there is a JVM to ask
+            said = cause(error)  # while the JVM still runs
             _end(gateway)
             raise MachineError(f"Spark did not start: {said}") from error
 
@@ -112,9 +112,9 @@ def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:
         ("spark.jars", ",".join(map(str, spark_jars()))),
         ("spark.driver.host", "127.0.0.1"),
         ("spark.driver.bindAddress", "127.0.0.1"),
-        ("spark.driver.memory", "2g"),  # it is the workers' too
+        ("spark.driver.memory", "2g"),  # shared with the workers
         ("spark.ui.enabled", "false"),
-        # Kept for a page that nobody sees.
+        # Only used by a page that nobody sees.
         ("spark.ui.retainedJobs", "10"),
         ("spark.ui.retainedStages", "10"),
         ("spark.sql.ui.retainedExecutions", "10"),
@@ -129,24 +129,24 @@ def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:
 
 
 def _end(gateway: Any) -> None:
-    """End the JVM and wait for it: a command that has ended leaves nothing behind."""
+    """End the JVM and wait for it, so that no process is left behind."""
     process: subprocess.Popen[bytes] = gateway.proc
     with contextlib.suppress(Exception):
         gateway.shutdown()
     if process.stdin:
-        process.stdin.close()  # the JVM ends when its input does
+        process.stdin.close()  # the JVM ends at the end of its input
     try:
         process.wait(timeout=15)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    # pyspark keeps the gateway for the next context of this process, which would talk to nobody.
+    # pyspark would keep the gateway to the ended JVM for this process's next context.
     SparkContext._gateway = SparkContext._jvm = None
 
 
 @contextlib.contextmanager
 def _plain_errors(log: Path | None = None, jvm: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
-    """Turn an error of the JVM into its first cause, while there is a JVM to ask, and keep the log."""
+    """Turn an error of the JVM into its root cause while the JVM still runs, and keep the log."""
     try:
         yield
     except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:  # the last two: no JVM
@@ -165,7 +165,7 @@ def _plain_errors(log: Path | None = None, jvm: subprocess.Popen[bytes] | None =
 
 
 def _last_error(log: Path, ran: bool) -> str:
-    """The last line that names an error; of a JVM that never ran the last line of all."""
+    """The last line that names an error; if the JVM never ran, the last line."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     named = [line for line in lines if re.search(r"(Error|Exception)\b", line) and not line.startswith("at ")]
     return "".join(named[-1:] or ([] if ran else lines[-1:]))[:500]

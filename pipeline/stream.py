@@ -1,9 +1,9 @@
-"""Records as they come, by Structured Streaming: each batch's load, so that any restart loses and doubles nothing.
+"""Structured Streaming: the load of each batch of new records. No restart loses or duplicates records.
 
-A batch has a number, and its offsets stand in the checkpoint before it is read. Its load is written to a folder of its
-number, which a repetition replaces. So no state is kept between batches, whatever came late counts, and what is held
-in memory is one batch: `max_records` at most. Folders of many batches are summed up in one: ``upto=N`` stands for all
-batches up to N once it has its _SUCCESS, and theirs are deleted after that.
+A batch has a number, and its offsets are in the checkpoint before it is read. Its load is written to a folder named by
+that number, which a repetition replaces. So batches share no state, late records count, and memory holds one batch of
+at most `max_records`. When there are many folders, they are compacted into one: ``upto=N`` replaces all batches up to N
+once it has its _SUCCESS; they are deleted after that.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .sources.brokers import Topics
 from .storage.files import Files
 
 BATCH_KEYS = 100
-"""Keys of a topic-partition that a batch keeps; a key that is hot over all batches is among those of many."""
+"""Maximum keys per topic-partition and batch; a key that is hot overall is among the top keys of many batches."""
 
 KEPT_KEYS = 1000
-"""Keys of a topic-partition that a sum of batches keeps."""
+"""Maximum keys per topic-partition in a sum of batches."""
 
 MOST_BATCHES = 50
-"""Folders of batches from which on they are summed up."""
+"""Number of batch folders at which they are compacted."""
 
 TABLES = ("loads", "batch_keys")
 
@@ -46,10 +46,10 @@ class Streamed:
         out: Folder or URI of the tables.
         checkpoint: Folder or URI of the offsets read so far. Delete both or neither: without the checkpoint records are
             counted twice, without `out` they are lost.
-        window: Length of the windows, as Spark writes it.
-        max_records: Of one batch.
+        window: Length of the windows, in Spark's syntax.
+        max_records: Maximum records per batch.
         run: Id on every row.
-        allow_loss: Go on behind records that are gone before they were read.
+        allow_loss: Continue if records were deleted before they were read.
     """
 
     out: str
@@ -61,24 +61,24 @@ class Streamed:
 
 
 def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to: Streamed) -> None:
-    """Read all that came since the checkpoint, from the first record on if there is none, and return.
+    """Read all new records since the checkpoint, or from the first record if there is none, then return.
 
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
-        topics: What `brokers.topics` found. Partitions that a topic gets later are read from their first record.
-        to: Where to.
+        topics: The result of `brokers.topics`. Partitions added later are read from their first record.
+        to: The output.
 
     Raises:
-        ConfigError: Records are gone that were not read yet, and that is not allowed; the brokers answer no more.
-        StreamingQueryException: There is no place to write.
+        ConfigError: Unread records were deleted, and `allow_loss` is not set; or the brokers no longer answer.
+        StreamingQueryException: The output cannot be written.
 
     Cost: one job of a few shuffles per `max_records` records; memory of one batch.
     """
 
     def take(rows: DataFrame, batch: int) -> None:
         records = read.from_kafka(rows, to.run, topics.cluster)
-        # Spark tells the number of the batch before; a batch that is done again finds its own folder.
+        # Spark passes the number of the batch, and the same number if it is repeated.
         counts = keys.counted(records, to.window).persist()
         loads(keys.windows(counts)).write.mode("overwrite").parquet(f"{to.out}/loads/batch={batch}")
         top_keys(keys.distinct(counts)).write.mode("overwrite").parquet(f"{to.out}/batch_keys/batch={batch}")
@@ -88,7 +88,7 @@ def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to:
         spark.readStream.format("kafka")
         .options(**read.connection(bootstrap, topics.isolation))
         .option("subscribe", ",".join(topics.partitions))
-        .option("startingOffsets", "earliest")  # of a new stream, and of new partitions
+        .option("startingOffsets", "earliest")  # for a new stream, and for new partitions
         .option("maxOffsetsPerTrigger", str(to.max_records))
         .option("failOnDataLoss", str(not to.allow_loss).lower())
         .load()
@@ -110,10 +110,10 @@ def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to:
 
 
 def remembered(spark: SparkSession, out: str, window: str | None) -> str:
-    """The window of the batches that are there; without any, the one that is asked for, else a minute.
+    """The window of the existing batches; if there are none, the requested one, else a minute.
 
     Raises:
-        ConfigError: Another one is asked for: their rows would not add up.
+        ConfigError: A different one is requested: the rows would not add up.
     """
     there = Batches.of(spark, out, "loads")
     micros = sf.unix_micros("window_end") - sf.unix_micros("window_start")
@@ -131,12 +131,12 @@ def remembered(spark: SparkSession, out: str, window: str | None) -> str:
 
 @dataclass(frozen=True)
 class Batches:
-    """The folders of a table.
+    """The batch folders of a table.
 
     Args:
-        folder: Where they are.
-        upto: The last batch of the sum; -1: there is no sum.
-        later: The batches behind it, ascending.
+        folder: Their parent folder.
+        upto: The last batch in the sum; -1 if there is no sum.
+        later: Later batches, ascending.
     """
 
     folder: str
@@ -145,7 +145,7 @@ class Batches:
 
     @classmethod
     def of(cls, spark: SparkSession, out: str, table: str) -> Batches:
-        """Those that count."""
+        """The valid batches of a table."""
         folder, files = f"{out}/{table}", Files(spark)
         names = [name.partition("=") for name in files.children(folder)]
         sums = [int(n) for kind, _, n in names if kind == "upto" and files.exists(f"{folder}/upto={n}/_SUCCESS")]
@@ -158,7 +158,7 @@ class Batches:
         return self.upto + 1 + len(self.later)
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Their rows without the batch; there must be one."""
+        """Their rows without the batch number; there must be a batch."""
         columns = schema.without(_SCHEMAS[self.folder.rpartition("/")[2]], "batch")
         paths = [f"{self.folder}/batch={n}" for n in self.later]
         paths += [f"{self.folder}/upto={self.upto}"] if self.upto >= 0 else []
@@ -169,7 +169,7 @@ _SCHEMAS = {"loads": schema.LOADS, "batch_keys": schema.BATCH_KEYS}
 
 
 def compact(spark: SparkSession, out: str, table: str) -> None:
-    """Sum up the batches of a table if they are many. A kill at any time loses and doubles nothing.
+    """Compact the batches of a table if there are many. A kill at any time neither loses nor duplicates records.
 
     Cost: one job over what the table holds, every `MOST_BATCHES` batches.
     """
@@ -204,12 +204,12 @@ def _summed_keys(rows: DataFrame) -> DataFrame:
 
 
 def loads(windows: DataFrame) -> DataFrame:
-    """The result of `keys.windows` -> `schema.LOADS` without its batch. Lazy."""
+    """Convert the result of `keys.windows` to `schema.LOADS` without its batch. Lazy."""
     return schema.conform(windows, schema.without(schema.LOADS, "batch"), strict=False)
 
 
 def top_keys(distinct: DataFrame) -> DataFrame:
-    """The result of `keys.distinct` -> the first keys of each topic-partition: `schema.BATCH_KEYS` without batch."""
+    """Convert the result of `keys.distinct` to top keys per topic-partition: `schema.BATCH_KEYS` without its batch."""
     place = Window.partitionBy("run", "topic", "partition").orderBy(sf.desc("records"), "key_hash")
     rows = (
         distinct.where("key_hash is not null")
@@ -221,19 +221,19 @@ def top_keys(distinct: DataFrame) -> DataFrame:
 
 
 def summary(spark: SparkSession, out: str) -> dict[str, Any]:
-    """All batches together.
+    """Summarize all batches.
 
     Returns:
-        ``batches``: how many. ``topics``: per topic ``records``, ``bytes``, ``windows``; ``loads``: per partition its
-        ``records``, ``bytes``, ``first_offset``, ``last_offset`` and ``missing``, the offsets between them that had no
-        record (compacted, or a transaction's); ``hot_keys``: the ten with most records, as far as the batches kept
-        them: a count that is never too high.
+        ``batches``: their number. ``topics``: per topic ``records``, ``bytes``, ``windows``; ``loads``: per partition
+        its ``records``, ``bytes``, ``first_offset``, ``last_offset`` and ``missing``, the offsets between them without
+        a record (compacted, or a transaction's); ``hot_keys``: the ten keys with the most records among those that the
+        batches kept; a count is never too high.
 
     Cost: three small jobs; driver memory of O(partitions).
     """
     there = Batches.of(spark, out, "loads")
     if not there.number:
-        return {"batches": 0, "windows": 0, "topics": []}  # nothing came yet
+        return {"batches": 0, "windows": 0, "topics": []}  # no records yet
     written = there.read(spark)
     per_partition = written.groupBy("topic", "partition").agg(
         *(sf.sum(name).alias(name) for name in ("records", "bytes")),

@@ -63,7 +63,7 @@ class BridgedConsumer:
         divided = planes(config, control or {})
         self._auto_commit, self._commit_every_s = divided.auto_commit, divided.commit_every_s
         self.consumer: Any = confluent_kafka.Consumer(divided.data)
-        """The data plane, for calls outside the group: ``pause``, ``seek``, ``position``, watermarks; None once closed."""
+        """The data plane, for use outside the group: ``pause``, ``seek``, ``position``, watermarks; None if closed."""
         strategy = {"partition_assignment_strategy": list(assignors), "enable_auto_commit": False}
         with ExitStack() as undo:
             undo.callback(self.consumer.close)

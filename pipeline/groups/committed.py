@@ -1,7 +1,7 @@
-"""The coordinator's committed generations -> the owner of each topic-partition over time, and the time without one.
+"""Owners of each topic-partition over time, and times without an owner, from the coordinator's committed generations.
 
-Plain functions over values, but for `commits`. A group's records are in one partition of the log, so their order is
-known. A commit belongs to the generation before it, because the coordinator refuses those of an older one.
+Plain functions over values, except `commits`. A group's records are in one partition of the log, so they are ordered. A
+commit belongs to the generation before it, because the coordinator rejects commits of an older one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Commits(NamedTuple):
     """The commits of a topic-partition in one generation.
 
     Args:
-        first_ns: The first one, mono_ns.
-        last_ns: The last one, mono_ns.
-        last_ms: The last one, wall clock.
+        first_ns: First commit, mono_ns.
+        last_ns: Last commit, mono_ns.
+        last_ms: Last commit, wall clock.
     """
 
     first_ns: int
@@ -37,14 +37,14 @@ class Committed:
     """One record of a generation.
 
     Args:
-        generation: Its number. A generation is written again for a static member that comes back.
-        begin_ns: When it was written, mono_ns.
-        ts_ns: The same by the wall clock.
-        joined_ms: When the join completed, wall clock; None: the record doesn't say.
+        generation: Its number. A generation is written again when a static member rejoins.
+        begin_ns: Time of the record, mono_ns.
+        ts_ns: Time of the record, wall clock.
+        joined_ms: Wall clock at which the join completed; None if the record lacks it.
         members: holder -> member id; a holder is an instance id, else a member id.
-        timeouts: holder -> the shorter one of its session and rebalance timeouts, ms, if told.
-        held: What each holder was given.
-        commits: Those that were made in it.
+        timeouts: holder -> the shorter of its session and rebalance timeouts, ms, if known.
+        held: The assignment of each holder.
+        commits: Commits made in this generation.
     """
 
     generation: int
@@ -58,17 +58,17 @@ class Committed:
 
     @property
     def join_ms(self) -> float:
-        """From the completed join to this record: nobody has the partitions that it gives to somebody else."""
+        """Time from the completed join to this record, in which partitions that move have no owner."""
         return max(0.0, self.ts_ns / 1e6 - self.joined_ms) if self.joined_ms else 0.0
 
     def last_seen_ms(self, holder: str) -> int | None:
-        """When a member is last known to have been in the group: at the join, or when it last committed."""
+        """Time at which a member is last known to have been in the group: the join, or its last commit."""
         times = [self.commits[tp].last_ms for tp in self.held.get(holder, ()) if tp in self.commits]
         return max([*times, *filter(None, [self.joined_ms])], default=None)
 
 
 def record(row: Any, commits: Mapping[TopicPartition, Commits]) -> Committed:
-    """From a row of ``generation_committed``: ``generation, mono_ns, ts_ns, ts_ms, members`` (the last two as text)."""
+    """Convert a row of ``generation_committed``: ``generation, mono_ns, ts_ns, ts_ms, members`` (last two as text)."""
     members, timeouts, held = {}, {}, {}
     for member in json.loads(row["members"] or "[]"):
         holder = member.get("instance_id") or member["member_id"]
@@ -86,7 +86,7 @@ def record(row: Any, commits: Mapping[TopicPartition, Commits]) -> Committed:
 
 @dataclass
 class Interval:
-    """One topic-partition at one holder; see `schema.GROUP_TIMELINE`. Times in ns of the monotonic clock, or ms."""
+    """One ownership interval of a topic-partition; see `schema.GROUP_TIMELINE`. Times in ns (monotonic) or ms."""
 
     tp: TopicPartition
     holder: str
@@ -108,15 +108,15 @@ class Interval:
 
 
 def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -> list[Interval]:
-    """Ownership intervals by the generations of a group, ordered by start.
+    """Ownership intervals from the generations of a group, ordered by start.
 
-    An interval begins when a generation gives a topic-partition to a member that had it not in the one before, and ends
-    when one no longer does. A static member stays the same when it comes back. When a member stopped to consume isn't
-    in the log: its commits bound that.
+    An interval begins when a generation assigns a topic-partition to a member that did not have it in the generation
+    before, and ends when a generation no longer does. A static member that rejoins stays the same holder. The log does
+    not show when a member stopped consuming; its commits bound that time.
 
     Args:
         log: The group's generations, in order.
-        causes: (generation, holder) -> why the holder isn't in it.
+        causes: (generation, holder) -> why the holder is not in it.
 
     Cost: O(generations x topic-partitions).
     """
@@ -154,11 +154,11 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
 
 
 def _bound(intervals: Sequence[Interval]) -> None:
-    """Sets the bounds of the time without an owner before each interval of a topic-partition.
+    """Set the bounds of the time without an owner before each interval of a topic-partition.
 
-    At least: from the completed join, in which the one before was gone or had given it up, to the record that gave it
-    to the next one; all of the time since the one before was gone. At most: between the commits on both sides, as who
-    commits consumes.
+    Lower bound: from the completed join, by which the previous owner was gone or had revoked it, to the record that
+    assigned it to the next; the whole time since the previous owner was gone. Upper bound: between the commits on both
+    sides, because a member that commits consumes.
     """
     after: list[int | None] = []
     commit: int | None = None
@@ -181,7 +181,7 @@ def _bound(intervals: Sequence[Interval]) -> None:
 
 
 def commits(events: DataFrame) -> dict[tuple[str, str], dict[int, dict[TopicPartition, Commits]]]:
-    """The commits of each (run, group) by the place of their generation's record in the log, from 1.
+    """The commits of each (run, group), by the ordinal of their generation's record in the log, from 1.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.

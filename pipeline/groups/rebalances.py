@@ -1,7 +1,7 @@
 """The effect of each rebalance, and of every other assignor in its place.
 
-Plain Python on the driver, by the strategies' own code: a run has thousands of generations at most, and each needs the
-one before it. Only what the events say comes in; the tables' rows go out.
+Plain Python on the driver, using the strategies' own code: a run has at most thousands of generations, and each needs
+the one before it. Input are events; output are rows of the tables.
 """
 
 from __future__ import annotations
@@ -28,37 +28,36 @@ from .. import schema
 from . import committed, departures
 
 Owners = Mapping[TopicPartition, str]
-"""topic-partition -> holder: the instance id of a static member, whose member id changes when it comes back, else the
-member id."""
+"""topic-partition -> holder: the instance id of a static member, which survives restarts, else the member id."""
 
 _TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "stop", "step", "admin_change")
 
 MOST_GENERATIONS = 2_000
-"""Generations of a group that are looked at, the last ones: each needs the one before it, so one machine does it."""
+"""Maximum generations per group, the last ones. Each needs the one before it, so a single machine processes them."""
 
 _ROUNDS = 3
-"""A cooperative group needs two rounds: what is withheld in the first is free in the second."""
+"""A cooperative group needs two rounds: partitions withheld in the first are free in the second."""
 
 
 @dataclass(frozen=True)
 class Rebalance:
-    """Committed generations of the same members with the same subscriptions and partitions: one rebalance's rounds.
+    """One rebalance: the committed generations (rounds) with the same members, subscriptions and partitions.
 
     Args:
-        number: Its place among the group's, from 0.
-        trigger: What differs from the rebalance before; see `schema.REBALANCES`.
-        begin_ns: When its first generation was committed; monotonic, ns.
+        number: Its number within the group, from 0.
+        trigger: The difference from the rebalance before; see `schema.REBALANCES`.
+        begin_ns: Time at which its first generation was committed; monotonic, ns.
         rounds: Its generations, in order.
         protocol: The elected assignor.
-        members: (member id, holder, subscription); None where a member's bytes are no subscription.
-        names: holder -> client id, which a run's events call it by.
-        partitions: topic -> partition count as the leader saw it; None: nobody's events tell.
-        racks: topic -> per partition its replicas' racks as the leader saw them; empty: nobody tells.
+        members: (member id, holder, subscription); the subscription is None if its bytes are invalid.
+        names: holder -> client id, the member's name in a run's events.
+        partitions: topic -> partition count as the leader saw it; None if no event has it.
+        racks: topic -> per partition its replicas' racks as the leader saw them; empty if unknown.
         leaders: topic -> per partition its leader's rack, likewise.
-        owners: Who got what in the last generation.
-        assign_us: Longest time the leader took to assign, µs; None: its leader tells nothing.
-        gone: holder -> why it isn't in the generation after, as in `schema.REBALANCES`.
-        gone_in: That generation; None: there is none.
+        owners: The assignment of the last generation.
+        assign_us: Longest time that the leader took to assign, µs; None if its leader does not report it.
+        gone: holder -> why it is not in the next generation, as in `schema.REBALANCES`.
+        gone_in: That generation; None if there is none.
     """
 
     run: str
@@ -80,7 +79,7 @@ class Rebalance:
 
     @property
     def generation(self) -> int:
-        """The last one."""
+        """The last generation."""
         return self.rounds[-1]
 
     @property
@@ -90,7 +89,7 @@ class Rebalance:
 
     @property
     def known(self) -> bool:
-        """It can be computed again."""
+        """Whether all inputs for a replay are known."""
         return self.partitions is not None and all(subscription is not None for _, _, subscription in self.members)
 
 
@@ -101,7 +100,7 @@ class Decided:
     Args:
         rebalances: Each group's, in order.
         intervals: Rows of `schema.GROUP_TIMELINE`.
-        left_out: Rows of `schema.REJECTED`: generations of groups that have too many.
+        left_out: Rows of `schema.REJECTED`: generations beyond the limit per group.
     """
 
     rebalances: list[Rebalance]
@@ -110,12 +109,12 @@ class Decided:
 
 
 def collect(events: DataFrame) -> Decided:
-    """The rebalances and what they gave to whom.
+    """The rebalances and ownership intervals of all groups.
 
     Args:
         events: `schema.EVENTS`.
 
-    Cost: three jobs; driver memory of O(generations x (members + partitions)), of `MOST_GENERATIONS` a group.
+    Cost: three jobs; driver memory of O(generations x (members + partitions)), at most `MOST_GENERATIONS` per group.
     """
     detail = sf.col("detail")
     events, left_out = _lately(events)
@@ -158,7 +157,7 @@ def collect(events: DataFrame) -> Decided:
 
 
 def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
-    """Events without those before a group's last `MOST_GENERATIONS` generations, and rows that tell of those."""
+    """Events without those before a group's last `MOST_GENERATIONS` generations, and rows that report the omission."""
     place = Window.partitionBy("run", "group")
     committed = events.where((sf.col("kind") == "generation_committed") & sf.col("group").isNotNull())
     first = (
@@ -182,7 +181,7 @@ def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
 
 
 def _causes(found: Iterable[Rebalance]) -> dict[tuple[int, str], str]:
-    """(generation, holder) -> why it isn't in it; a fault that the harness made is `left or expired` to the log."""
+    """(generation, holder) -> why it is not in it. The log shows a fault of the harness as `left or expired`."""
     return {(r.gone_in, holder): cause if cause == departures.LEFT else departures.UNPROVEN
             for r in found if r.gone_in is not None for holder, cause in r.gone.items()}  # fmt: skip
 
@@ -213,7 +212,7 @@ def _generation(
         holder = member.get("instance_id") or member["member_id"]
         try:
             said = decode_subscription(bytes.fromhex(member["subscription"]))
-            # Claims differ from round to round; what makes two rounds one rebalance does not.
+            # Claims differ between rounds of one rebalance, so compare without them.
             subscription = Subscription(tuple(sorted(set(said.topics))), rack=said.rack)
         except WireError:
             subscription = None
@@ -222,7 +221,7 @@ def _generation(
         owners.update({TopicPartition(tp["topic"], tp["partition"]): holder for tp in member["assigned"]})
     if view := views.get(leader):
         partitions, racks, leaders = (json.loads(view[name] or "{}") for name in ("topics", "racks", "leaders"))
-    else:  # a leader that is not ours: what the harness knew by then, or knew first
+    else:  # foreign leader: the harness's latest knowledge by then, else its first
         known = [topics for ns, topics in counts if ns <= row["mono_ns"]][-1:] or [topics for _, topics in counts]
         partitions, racks, leaders = known[0] if known else None, {}, {}
     return Rebalance(
@@ -240,7 +239,7 @@ def _whole(
     for _, same in groupby(log, key=lambda g: (sorted(g[0].members, key=lambda m: m[0]), g[0].partitions)):
         rounds, told = map(list, zip(*same, strict=True))
         first, times = rounds[0], [g.assign_us for g in rounds if g.assign_us is not None]
-        if found and found[-1].gone_in is None:  # the first that follows, which may have no member at all
+        if found and found[-1].gone_in is None:  # the next generation, possibly without members
             found[-1] = replace(found[-1], gone=_gone(found[-1], last, told[0], ends), gone_in=first.generation)
         last = told
         if first.members:
@@ -263,13 +262,13 @@ def _gone(
     after: committed.Committed,
     ends: Iterable[tuple[int, str, str]],
 ) -> dict[str, str]:
-    """Why each holder that is gone after is gone; `rounds` are those of the rebalance before."""
+    """Why each holder missing in `after` is gone; `rounds` are those of the rebalance before."""
     lately = {member: how for ns, member, how in ends if before.begin_ns < ns <= after.begin_ns}
     found = {}
     for holder in before.holders - after.members.keys():
         how = lately.get(before.names[holder])
         if how is None or how == "stop":
-            # A dynamic member asks to leave when it is closed; a static one is left to expire.
+            # A dynamic member sends LeaveGroup when it is closed; a static one expires.
             closed = how == "stop" and holder in rounds[-1].members.values()
             seen = max((ms for g in rounds if (ms := g.last_seen_ms(holder)) is not None), default=None)
             timeout = rounds[-1].timeouts.get(holder)
@@ -295,7 +294,7 @@ def _trigger(before: Rebalance | None, after: Rebalance) -> str:
 
 def triggers(found: Iterable[Rebalance]) -> list[tuple[str, str, int, str]]:
     """The trigger of each generation, as `timeline.TRIGGERS`."""
-    # A generation may be written again for a static member that came back: what began it is what was written first.
+    # A generation may be written again when a static member rejoins: its first record has the trigger.
     first: dict[tuple[str, str, int], str] = {}
     for rebalance in found:
         for generation in rebalance.rounds:
@@ -304,15 +303,15 @@ def triggers(found: Iterable[Rebalance]) -> list[tuple[str, str, int, str]]:
 
 
 def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int) -> Owners:
-    """The owners after a rebalance if this assignor had been elected.
+    """The owners after a rebalance if the given assignor had been elected.
 
     Args:
         protocol: One of `strategies.STRATEGIES`.
         rebalance: A `known` one.
-        before: Who owned what; holders that are gone claim nothing.
-        generation: In which they got it; `NO_GENERATION` if they had none.
+        before: The owners before; holders that are gone claim nothing.
+        generation: The generation that assigned these; `NO_GENERATION` if none.
 
-    Cost: that of the strategy, twice where it needs a second round.
+    Cost: that of the strategy, twice if it needs a second round.
     """
     assert rebalance.partitions is not None
     for _ in range(_ROUNDS):
@@ -338,7 +337,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
         again = protocol == "cooperative-sticky" and any(tp not in after for tp in before if _exists(tp, rebalance))
         if not again:
             break
-        # A member that gave a partition up joins again with what it has now.
+        # A member that revoked a partition rejoins with what it has now.
         before, generation = after, generation + 1
     return after
 
@@ -350,16 +349,16 @@ def _exists(tp: TopicPartition, rebalance: Rebalance) -> bool:
 
 @dataclass(frozen=True)
 class Begun:
-    """The intervals of a group that begin at one instant; times in ms, None as in `schema.GROUP_TIMELINE`.
+    """The intervals of a group that begin at the same instant; times in ms, None as in `schema.GROUP_TIMELINE`.
 
     Args:
         source: callback or coordlog.
         stop_ms: The longest gap.
-        at_least_ms: The longest proven one.
-        at_most_ms: The longest possible one.
-        unbounded: One of them is bounded by no commit.
+        at_least_ms: The longest lower bound of a gap.
+        at_most_ms: The longest upper bound of a gap.
+        unbounded: Whether a gap has no upper bound.
         downtime_ms: Sum of the gaps.
-        needless: How many were given back.
+        needless: Number of partitions returned to the same process.
     """
 
     start_ns: int
@@ -373,7 +372,7 @@ class Begun:
 
 
 def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:
-    """The intervals of `schema.GROUP_TIMELINE` by (run, group), those that begin together as one.
+    """The intervals of `schema.GROUP_TIMELINE` by (run, group), grouped by start.
 
     Cost: one job; driver memory of O(callbacks that gave something).
     """
@@ -398,8 +397,8 @@ def per_rebalance(
     """Rows of `schema.REBALANCES`.
 
     Args:
-        found: What `collect` returns.
-        begun: What `begun` returns. An interval belongs to the rebalance that began it: the last one committed by then.
+        found: The result of `collect`.
+        begun: The result of `begun`. An interval belongs to the last rebalance committed by its start.
     """
     for (run, group), log in groupby(found, key=lambda r: (r.run, r.group)):
         before: Owners = {}
@@ -428,11 +427,11 @@ def per_rebalance(
 def what_if(
     found: Iterable[Rebalance], loads: Mapping[TopicPartition, float], assignors: Iterable[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances again, under each assignor from the first on.
+    """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances, replayed under each assignor from the first on.
 
     Args:
-        found: What `collect` returns. A group's rebalances are left out from the first that is not `known` on.
-        loads: Measured load per topic-partition; one that is missing counts as 0.
+        found: The result of `collect`. A group's replay ends before its first rebalance that is not `known`.
+        loads: Measured load per topic-partition; an absent one counts as 0.
         assignors: Names of `strategies.STRATEGIES`.
     """
     names = list(assignors)

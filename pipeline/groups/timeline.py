@@ -1,4 +1,4 @@
-"""Events -> ownership intervals, in Spark's built-in functions alone: who held what from when to when."""
+"""Ownership intervals from events, with only Spark's built-in functions: who owned what from when to when."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TRIGGERS = "run string, group string, generation int, trigger string"
 
 
 def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame) -> DataFrame:
-    """The members' own callbacks where a group's events have them, else what the coordinator committed.
+    """Ownership intervals: from the members' callbacks if a group's events have them, else from the coordinator's log.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.
-        triggers: `TRIGGERS`: what made the group begin each generation, as `rebalances.triggers` tells it.
-        committed: `schema.GROUP_TIMELINE` of all groups by the coordinator's log, as `rebalances.collect` tells it.
+        triggers: `TRIGGERS`: the trigger of each generation, from `rebalances.triggers`.
+        committed: `schema.GROUP_TIMELINE` of all groups by the coordinator's log, from `rebalances.collect`.
 
     Returns:
         `schema.GROUP_TIMELINE`.
@@ -31,21 +31,21 @@ def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame)
     silent = committed.join(sf.broadcast(told), ["run", "group"], "left_anti")
     of_start = triggers.withColumnRenamed("generation", "generation_start")
     known = from_callbacks(events).join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
-    # A union forgets what is never null.
+    # A union loses NOT NULL.
     return schema.conform(known.unionByName(silent), schema.GROUP_TIMELINE, strict=False)
 
 
 _STARTS = {"assigned_begin": "assigned"}
-_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # of the topic-partitions that they list
-_PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # of all that the process holds
+_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # for the topic-partitions listed
+_PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # for all topic-partitions of the process
 
 
 def from_callbacks(events: DataFrame) -> DataFrame:
     """The owner of each topic-partition over time, from the members' own callbacks.
 
     For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
-    `assigned_begin` opens an interval unless one is open. The first of these ends it: `revoke_end` or `lost_begin` that
-    list the topic-partition, the process's `fault_begin` of kind kill, its `stop`, its `exit`. Without any it is open,
+    `assigned_begin` opens an interval unless one is open. It ends at the first of: a `revoke_end` or `lost_begin` that
+    lists the topic-partition, or the process's `fault_begin` of kind kill, `stop` or `exit`. Otherwise it stays open,
     and ends with the group's last event.
 
     Args:
@@ -54,9 +54,8 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     Returns:
         `schema.GROUP_TIMELINE` without its trigger.
 
-    Cost: lazy; five shuffles of (callback, topic-partition) rows, of which a run has no more than partitions x
-    generations.
-    Source: the rule of `integration.checker.timeline`, in windows instead of a loop; tests compare the two.
+    Cost: lazy; five shuffles of (callback, topic-partition) rows, at most partitions x generations per run.
+    Source: the rule of `integration.checker.timeline`, with windows instead of a loop; tests compare the two.
     """
     process = list(PROCESS)
     holding = [*process, "topic", "partition"]
@@ -79,7 +78,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
     last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
     begun = sf.filter("zombies", lambda z: (z["begin_ns"] >= sf.col("start_ns")) & (z["begin_ns"] < sf.col("end_ns")))
-    zombie = sf.get(sf.reverse(begun), sf.lit(0))  # what was lost ended the interval, so the last one counts
+    zombie = sf.get(sf.reverse(begun), sf.lit(0))  # a loss ends the interval, so the last one counts
     return _placed(
         rows.withColumns(
             {
@@ -107,7 +106,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
 
 
 def _placed(intervals: DataFrame) -> DataFrame:
-    """Intervals beside the ones before them: gaps, overlaps, moves, what was taken and given back."""
+    """Compare each interval with those before it: gaps, overlaps, moves, needless revocations."""
     order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
     until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
     owner = sf.struct("member", "incarnation")
@@ -116,7 +115,7 @@ def _placed(intervals: DataFrame) -> DataFrame:
     placed = intervals.withColumns(
         {
             "dt": schema.utc_day("ts"),
-            # greatest() passes over nulls, and the first row has no gap, rather than one of 0
+            # greatest() ignores nulls, but the first row must have no gap, not a gap of 0
             "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
             "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
             "moved": sf.coalesce(before != owner, sf.lit(False)),

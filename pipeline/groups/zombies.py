@@ -1,6 +1,6 @@
-"""When a process could not know what it had lost: it stood still, was fenced, or was cut off. Spark's functions alone.
+"""Times in which a process could not know what it had lost: paused, fenced or cut off. Only Spark's functions.
 
-The rules are those of the harness's checker (`integration/checker/zombies.py`), in windows instead of a loop.
+The rules are those of the harness's checker (`integration/checker/zombies.py`), with windows instead of a loop.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 STANDS_STILL = ("pause", "stall", "assign_stall")
-"""Faults of a process that can't know what it loses meanwhile."""
+"""Faults during which a process cannot learn what it loses."""
 
 ZOMBIE_MS = 5000
-"""A process that goes on again, or is reached again, must notice within this time what it has lost."""
+"""Time within which a process that resumes, or is reachable again, must notice its losses."""
 
 FENCED_MS = 1000
-"""Beside two heartbeats: how long a static member may not know that another has its instance id."""
+"""Time beyond two heartbeats in which a static member may not know that another has its instance id."""
 
 PROCESS = ("run", "group", "member", "incarnation")
-_TOLD = ("revoke_end", "lost_begin", "assigned_begin")  # what tells a process what it has
+_TOLD = ("revoke_end", "lost_begin", "assigned_begin")  # events that tell a process what it owns
 _NEVER = 2**63 - 1
 _MS = 1_000_000
 
 
 def zombies(events: DataFrame) -> DataFrame:
-    """When each process could not know what it had lost.
+    """Times in which each process could not know what it had lost.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.
 
     Returns:
-        `PROCESS`, and ``zombies``: an array of (begin_ns, end_ns) in time. A process that always knew has no row.
+        `PROCESS`, and ``zombies``: a sorted array of (begin_ns, end_ns). A process without such times has no row.
 
-    Cost: lazy; a few shuffles of callbacks, faults, starts and generations, none of them per topic-partition.
+    Cost: lazy; a few shuffles of callbacks, faults, starts and generations, not per topic-partition.
     """
     of_group = events.where(sf.col("group").isNotNull()).withColumn("at", sf.struct("mono_ns", "src", "seq"))
     of_process = of_group.where(sf.col("member").isNotNull())
@@ -45,10 +45,10 @@ def zombies(events: DataFrame) -> DataFrame:
 
 
 def _noticed_late(of_process: DataFrame) -> DataFrame:
-    """From the begin of a fault of `STANDS_STILL`, or from when it was fenced, to the first callback after that.
+    """From the start of a fault of `STANDS_STILL`, or from when it was fenced, to the first callback after the fault.
 
-    After the end of the fault, that is, and `ZOMBIE_MS` later at most. Where a process goes on, or is fenced, and again
-    so without a callback in between, the later one counts.
+    At most `ZOMBIE_MS` after the end of the fault. If a process resumes or is fenced several times without a callback
+    in between, the last time counts.
     """
     faults = _is("fault_begin", "fault_end") & sf.col("fault").isin(*STANDS_STILL)
     rows = (
@@ -86,7 +86,7 @@ def _noticed_late(of_process: DataFrame) -> DataFrame:
 def _fenced(of_process: DataFrame) -> DataFrame:
     """`PROCESS`, ``at``, ``kind`` = fenced, ``grace_ns``: when a younger process first had a generation under its id.
 
-    What it tells from then on, it may still have to hear: for two heartbeats and `FENCED_MS`.
+    The process may learn that only later: after up to two heartbeats and `FENCED_MS`.
     """
     static = of_process.where(sf.col("instance_id").isNotNull())
     beat_ms = sf.get_json_object(sf.col("detail")["config"], "$.heartbeat_interval_ms").cast("long")
@@ -113,9 +113,10 @@ def _fenced(of_process: DataFrame) -> DataFrame:
 
 
 def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
-    """From a proxy's first fault, or the last callback in it, to the next callback, if it was evicted in that time.
+    """From a proxy's first fault, or the last callback during it, to the next callback, if the process was evicted
+    then.
 
-    That is, if the coordinator committed a generation without it. At the latest `ZOMBIE_MS` after the last fault's end.
+    Evicted means that the coordinator committed a generation without it. Ends at most `ZOMBIE_MS` after the last fault.
     """
     told, proxied = _is(*_TOLD), _is("fault_begin", "fault_end") & (sf.col("src") == "proxy")
     begins = proxied & _is("fault_begin")
@@ -123,12 +124,12 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*PROCESS).orderBy("at")
     until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     step = sf.when(begins, 1).when(proxied, -1).otherwise(0)
-    # A callback begins a part of a process's time, and ends the part before it.
+    # A callback ends one part of a process's time and begins the next.
     parts = (
         of_process.where(told | proxied)
         .join(sf.broadcast(hit), list(PROCESS), "left_semi")
         .withColumns({"steps": sf.sum(step).over(until_now), "part": sf.count_if(told).over(until_now)})
-        # An end without a begin ends nothing.
+        # An end without a begin has no effect.
         .withColumn("faults", sf.col("steps") - sf.least(sf.lit(0), sf.min("steps").over(until_now)))
         .withColumn("acts", begins | (proxied & (sf.lag("faults").over(in_order) > 0)))
         .groupBy(*PROCESS, "part")

@@ -1,4 +1,4 @@
-"""The balance of load: of a topic-partition per window, and over a topic's partitions."""
+"""The balance of load: per topic-partition and window, and over a topic's partitions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataF
     """Load of each topic-partition per window.
 
     Args:
-        windows: What `keys.windows` returns.
+        windows: The result of `keys.windows`.
         partitions: topic -> partition count, for the mean over all partitions.
-        disorder: What `keys.disorder` returns; None: no record has an order to keep.
+        disorder: The result of `keys.disorder`; None: no record has an order to keep.
 
     Returns:
         `schema.PLACEMENT`.
@@ -79,7 +79,7 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
         sf.array_sort(sf.collect_list("bytes")).alias("loads"),
     )
     n, empty, mean = sf.col("n"), sf.col("n") - sf.size("loads"), sf.col("bytes") / sf.col("n")
-    # Empty partitions are not in `loads`; they come first in ascending order, and add nothing to the sum.
+    # `loads` lacks empty partitions. They come first in ascending order and add nothing to the sum.
     ranked = sf.transform("loads", lambda load, i: load * (2 * (empty + i + 1) - n - 1))
     squares = sf.transform("loads", lambda load: (load - mean) * (load - mean))
 
@@ -107,6 +107,6 @@ def _ratio(part: Column, whole: Column) -> Column:
 
 
 def with_counts(rows: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
-    """Rows with ``n``, the partition count of their topic; those of other topics are dropped."""
+    """Add ``n``, the partition count of the row's topic; rows of other topics are dropped."""
     counts = rows.sparkSession.createDataFrame(list(partitions.items()), "topic string, n int")
     return rows.join(sf.broadcast(counts), "topic")

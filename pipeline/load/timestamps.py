@@ -1,4 +1,4 @@
-"""Timestamps of records that cannot be true."""
+"""Detect impossible timestamps of records."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 FUTURE = "1 hour"
-"""Records dated later than this after they were read have a wrong timestamp."""
+"""A record dated later than this after it was read has a wrong timestamp."""
 
 _YEAR_1971 = 365 * 86400
 
 
 def impossible() -> Column:
-    """Whether rows with ``first_ts`` and ``last_ts`` hold a record that is dated into the future or before 1971."""
+    """Whether rows with ``first_ts`` and ``last_ts`` contain a record dated in the future or before 1971."""
     future = sf.current_timestamp() + sf.expr(f"interval {FUTURE}")
     return (sf.col("last_ts") > future) | (sf.unix_seconds("first_ts") < _YEAR_1971)

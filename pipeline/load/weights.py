@@ -1,7 +1,7 @@
-"""Measured load -> the weights of the next assignment.
+"""Convert measured load to the weights of the next assignment.
 
-A weight that follows every measurement would move partitions at every rebalance. So a weight has two significant
-digits and stays as it is until the load has changed by more than a fifth, and the version stays until a weight changes.
+A weight that followed every measurement would move partitions at every rebalance. So a weight has two significant
+digits and changes only if the load has changed by more than a fifth; the version changes only if a weight does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .. import schema
 from .timestamps import impossible
 
 COUNTED = {"records_per_s": "records", "bytes_per_s": "bytes"}
-"""unit -> the column of `schema.PLACEMENT` that it counts."""
+"""unit -> the column of `schema.PLACEMENT` that it is computed from."""
 
 HYSTERESIS = 0.2
 
@@ -38,9 +38,9 @@ class Target:
     """The file, unit and lifetime of the weights.
 
     Args:
-        path: The weights file; None: the table alone.
+        path: The weights file; None: only the table.
         unit: One of `COUNTED`.
-        minutes: How long the weights may be used.
+        minutes: Lifetime of the weights.
     """
 
     path: Path | None = None
@@ -50,13 +50,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Measured:
-    """The load of some topics over one time.
+    """The load of some topics over one period.
 
     Args:
         unit: One of `COUNTED`.
-        observed_from: Time of the first record; None: there is none.
+        observed_from: Time of the first record; None if there is none.
         observed_to: Time of the last record, likewise.
-        rates: topic -> rate per partition (index = partition); 0 where nothing came.
+        rates: topic -> rate per partition (index = partition); 0 without records.
         samples: topic -> records per partition.
     """
 
@@ -77,14 +77,14 @@ def measure(
 ) -> Measured:
     """Load per second and topic-partition, from the first record of all topics to the last.
 
-    One time for all topics makes their weights comparable. A time below one second counts as one: a burst is no rate.
-    Windows with records that were not made then are left out: one would make the time millennia long.
+    One period for all topics makes their weights comparable. A period below one second counts as one, because a burst
+    is not a rate. Windows with impossible timestamps are left out: one would make the period millennia long.
 
     Args:
         placement: `schema.PLACEMENT` of one run.
         partitions: topic -> partition count, as for `balance.placement`.
         unit: One of `COUNTED`.
-        sample: Share of the records that `placement` is of.
+        sample: Share of all records that `placement` counts.
 
     Cost: one small job; driver memory of O(partitions).
     """
@@ -94,7 +94,7 @@ def measure(
         .agg(
             sf.sum("records").alias("samples"),
             sf.sum(COUNTED[unit]).alias("load"),
-            # as numbers: Python would get timestamps in its own time zone, whose hours are not all as long
+            # as numbers: Python would get timestamps in its local time zone, whose hours differ in length
             sf.min(sf.unix_micros("first_ts")).alias("first_us"),
             sf.max(sf.unix_micros("last_ts")).alias("last_us"),
         )
@@ -120,15 +120,15 @@ def settle(measured: Measured, previous: Weights | None, now_ms: int, expires_ms
     """The weights to use from now on.
 
     Args:
-        measured: What `measure` found.
-        previous: The weights used so far; expired ones count too. None: there are none.
-        now_ms: Wall clock, milliseconds since the epoch: the version of changed weights, so that versions grow even
-            when a file was lost. A clock that went back makes it the previous version + 1.
-        expires_ms: When the weights end.
+        measured: The result of `measure`.
+        previous: The previous weights, even if expired; None if there are none.
+        now_ms: Wall clock, milliseconds since the epoch: the version of changed weights, so that versions grow even if
+            a file was lost. If the clock went back, the version is the previous one + 1.
+        expires_ms: When the weights expire.
 
     Returns:
-        Weights of two significant digits. One within `HYSTERESIS` of its previous value keeps that. The version stays
-        when nothing changed, which only renews the expiry. Topics that were not measured now are left out.
+        Weights of two significant digits. A weight within `HYSTERESIS` of its previous value keeps that. The version
+        stays if no weight changed; then only the expiry is renewed. Topics without a measurement are left out.
     """
     before = previous.topics if previous and previous.unit == measured.unit else {}
     topics = {
@@ -163,10 +163,10 @@ def table(spark: SparkSession, run: str, measured: Measured, weights: Weights) -
 
 
 def previous(path: Path) -> tuple[Weights | None, str | None]:
-    """The weights in a file that is to be replaced, expired or not, and what is odd about it if anything is.
+    """The weights in a file that will be replaced, even if expired, and a note if the file has a defect.
 
     Raises:
-        ConfigError: The file cannot be read, or is no weights file: it may be somebody's, and would be overwritten.
+        ConfigError: The file cannot be read, or is not a weights file and must not be overwritten.
     """
     try:
         data = path.read_bytes()
@@ -186,8 +186,8 @@ def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]
     """Settle measured weights against those in the target's file.
 
     Returns:
-        The weights, and what to tell about them: ``file`` (null: none), ``version``, ``unit``, ``expires_ms``,
-        ``partitions``, ``changed`` (of them) and ``note`` (what was odd about the file so far, else null).
+        The weights, and a report: ``file`` (null: none), ``version``, ``unit``, ``expires_ms``, ``partitions``,
+        ``changed`` (number of partitions) and ``note`` (a defect of the previous file, else null).
 
     Raises:
         ConfigError: As `previous`.
@@ -213,7 +213,7 @@ def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]
 
 
 def write(path: Path, weights: Weights) -> None:
-    """Replace a weights file at once: a reader sees the old file or the new one, whenever the writer is killed.
+    """Replace a weights file atomically: a reader sees the old file or the new one, even if the writer is killed.
 
     Raises:
         MachineError: The file cannot be written.
@@ -223,10 +223,10 @@ def write(path: Path, weights: Weights) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                os.fchmod(handle, 0o644)  # mkstemp's file is its owner's alone; consumers run as others
+                os.fchmod(handle, 0o644)  # mkstemp's file is private; consumers may run as other users
                 file.write(weights.to_json())
                 file.flush()
-                os.fsync(handle)  # else a power cut can leave the new name with no content
+                os.fsync(handle)  # else a power failure can leave an empty file under the new name
             Path(name).replace(path)
         except BaseException:
             with suppress(OSError):

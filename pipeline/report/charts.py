@@ -1,4 +1,4 @@
-"""The page's drawings as PNG files, for chats, slides and CI."""
+"""The page's charts as PNG files, for chats, slides and CI."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from . import svg
 from .page import Details, records_per_partition
 
 ROWS = 400
-"""Topic-partitions that a timeline draws; the first ones."""
+"""Maximum topic-partitions per timeline; the first ones."""
 
 
 def write(said: Mapping[str, Any], more: Details, folder: Path) -> list[Path]:
-    """Draw ``load.png``, and ``timeline-GROUP.png`` and ``what-if.png`` where there is anything to draw.
+    """Draw ``load.png``, and ``timeline-GROUP.png`` and ``what-if.png`` if there is data.
 
     Args:
         said: The result of `summary`.
-        more: What `page.details` returns.
-        folder: Made if it is not there.
+        more: The result of `page.details`.
+        folder: Created if absent.
 
     Returns:
         The files.
@@ -120,4 +120,4 @@ def _hex(css: str) -> Any:
 
 
 def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # else matplotlib takes it for mathematics
+    return text.replace("$", r"\$")  # else matplotlib parses it as mathematics

@@ -1,4 +1,4 @@
-"""The written tables -> one page that needs no network and no script; and its drawings as PNG files."""
+"""Render the written tables as one page without network access or scripts, and its charts as PNG files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..findings import judged
 from . import svg, text
 
 MOST_INTERVALS = 20_000
-"""Ownership intervals of a group that are drawn; the first ones."""
+"""Maximum ownership intervals drawn per group; the first ones."""
 
 MOST_GROUPS = 20
-"""Groups whose ownership is drawn: those with most intervals."""
+"""Maximum groups whose ownership is drawn: those with the most intervals."""
 
 MOST_WINDOWS = 480
-"""Steps of a load over time; more windows are added up."""
+"""Maximum steps of a load over time; more windows are summed."""
 
 KINDS = {
     "hot-key": "Hot keys",
@@ -40,12 +40,12 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Details:
-    """The data that the page draws beside the summary.
+    """The data that the page draws in addition to the summary.
 
     Args:
         windows: topic -> (window start, records), in time.
         intervals: group -> its ownership intervals.
-        left_out: group -> how many more there are.
+        left_out: group -> number of intervals not drawn.
     """
 
     windows: Mapping[str, Sequence[tuple[datetime, int]]] = field(default_factory=dict)
@@ -88,11 +88,11 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
 
 
 def render(said: Mapping[str, Any], more: Details) -> str:
-    """The page.
+    """Render the page.
 
     Args:
         said: The result of `summary`, with or without ``run``, ``cluster`` and ``seconds``.
-        more: What `details` returns.
+        more: The result of `details`.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(size=size, short=svg.short, percent=percent)
@@ -128,12 +128,12 @@ def _time(at: datetime) -> str:
 
 
 def topic_view(topic: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
-    """One topic as the template takes it."""
+    """Template values of one topic."""
     name = topic["topic"]
     hot = [key for key in said["hot_keys"] if key["topic"] == name]
     hottest: dict[int, float] = {}
     for key in hot:
-        if key["partitions"] == 1:  # else its records are not all there
+        if key["partitions"] == 1:  # else only a part of its records is there
             hottest[key["partition"]] = max(hottest.get(key["partition"], 0), key["records"])
     records = records_per_partition(topic)
     times, values = _binned(more.windows.get(name, ()))
@@ -150,7 +150,7 @@ def topic_view(topic: Mapping[str, Any], said: Mapping[str, Any], more: Details)
 
 
 def records_per_partition(topic: Mapping[str, Any]) -> list[int]:
-    """Records of every partition (index = partition) of a topic of the summary."""
+    """Records per partition (index = partition) of a topic of the summary."""
     records = [0] * topic["partitions"]
     for load in topic["loads"]:
         records[load["partition"]] = load["records"]
@@ -159,7 +159,7 @@ def records_per_partition(topic: Mapping[str, Any]) -> list[int]:
 
 def _cell(tried: Sequence[Mapping[str, Any]], rule: str, n: int) -> dict[str, Any]:
     row = next(row for row in tried if row["rule"] == rule and row["partitions"] == n)
-    # 1: even, no colour; 3 and more: full
+    # 1 (even): no colour; 3 and above: full colour
     return {**row, "heat": min(1.0, max(0.0, (row["max_over_mean"] - 1) / 2))}
 
 
@@ -172,7 +172,7 @@ def _binned(windows: Sequence[tuple[datetime, int]]) -> tuple[list[datetime], li
 
 
 def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
-    """One group as the template takes it."""
+    """Template values of one group."""
     name = group["group"]
     intervals = more.intervals.get(name, ())
     rebalances = [row for row in said["rebalances"] if row["group"] == name]

@@ -1,4 +1,4 @@
-"""The written tables -> one summary."""
+"""Summarize the written tables."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pyspark.sql import functions as sf
 from ..findings import printable
 
 SHOWN_KEYS = 10
-"""Hot keys of a topic that are shown; the table has more."""
+"""Maximum hot keys shown per topic; the table has more."""
 
 
 def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
-    """The figures that a reader looks at first, from the tables of `schema.TABLES`.
+    """The most important figures of the tables of `schema.TABLES`.
 
     Returns:
-        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads``, the records, bytes
-        and share of each partition that has any, ``judged_records`` (compared with the reference rule) and
+        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads`` (records, bytes and
+        share of each partition that has any), ``judged_records`` (compared with the reference rule) and
         ``numbered_records`` (compared with their sender's order). ``groups``: per group its intervals, members, moves,
-        ``source`` (callback or coordlog), longest gap (null: no callbacks tell), its bounds and overlap (ms).
-        ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its
-        moves over all rebalances, and the worst of its loads. ``partitioners``: per topic, rule and partition count its
-        `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic,
-        as `schema.HOT_KEYS`. ``findings``: what is wrong, a sentence each. ``rejected``: reason ->
-        lines or offsets. All sorted, all plain JSON values.
+        ``source`` (callback or coordlog), longest gap (null without callbacks), its bounds, and overlap (ms).
+        ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its moves over all
+        rebalances, and its worst load. ``partitioners``: per topic, rule and partition count its
+        `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic, as
+        `schema.HOT_KEYS`. ``findings``: one sentence per fault. ``rejected``: reason -> lines or offsets. All sorted,
+        all plain JSON values.
 
     Cost: twelve small jobs; driver memory of O(partitions + rebalances).
     """

@@ -1,4 +1,4 @@
-"""Drawings of the page: numbers -> SVG, without a script and without anything from elsewhere."""
+"""The page's drawings as SVG, without scripts and external resources."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..groups.departures import UNPROVEN
 
 WIDTH = 980
 LABEL = 190  # px for the names left of a timeline
-EACH = 80  # up to so many partitions each has a shape of its own, with a tooltip; more are drawn as one
+EACH = 80  # up to this many partitions get a shape with a tooltip each; more are drawn as one
 COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e8b82e", "#72b7b2", "#9d755d", "#d67195", "#8c8cc9", "#7f8a99")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """One topic-partition at one member, as `schema.GROUP_TIMELINE` has it; times in ns."""
+    """One ownership interval of a topic-partition, as in `schema.GROUP_TIMELINE`; times in ns."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class Interval:
 
     @property
     def shown(self) -> tuple[int, int] | None:
-        """From when to when its member is known to have consumed; None: not at all."""
+        """The time in which its member is known to have consumed; None if unknown."""
         if self.source == "callback":
             return self.start_ns, self.end_ns
         if self.first_commit_ns is None or self.last_commit_ns is None:
@@ -41,7 +41,7 @@ class Interval:
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour per name: those of `COLOURS`, then hues that are far from each other."""
+    """A colour per name: those of `COLOURS`, then clearly distinct hues."""
     found = {}
     for i, name in enumerate(sorted(set(names))):
         found[name] = COLOURS[i] if i < len(COLOURS) else f"hsl({i * 137.5 % 360:.0f} 45% {45 + 12 * (i % 3)}%)"
@@ -49,7 +49,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def short(name: str, limit: int = 26) -> str:
-    """A name that fits: its middle is left out, as the ends tell names apart.
+    """Shorten a name in its middle, because the ends distinguish names.
 
     >>> short("a-very-long-topic-name-indeed-with-a-suffix", 15)
     'a-very-…-suffix'
@@ -61,7 +61,7 @@ def short(name: str, limit: int = 26) -> str:
 
 
 def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: int = 150) -> Markup:
-    """Load per partition (index = partition), the part of its hottest key darker, a dashed line at the mean."""
+    """Load per partition (index = partition), the hottest key's part darker, a dashed line at the mean."""
     top, bottom, left = 18, 18, 4
     most, mean = max(loads, default=0), sum(loads) / max(1, len(loads))
     scale = (height - top - bottom) / most if most else 0
@@ -123,7 +123,7 @@ def over_time(values: Sequence[float], labels: Sequence[str], what: str, height:
 
 
 def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
-    """Ownership: a row per topic-partition, a bar per interval, two owners framed, lines at `marks` (ns, text)."""
+    """Ownership: a row per topic-partition, a bar per interval, double owners framed, lines at `marks` (ns, text)."""
     rows = {tp: i for i, tp in enumerate(sorted({(iv.topic, iv.partition) for iv in intervals}))}
     each = len(rows) <= EACH
     pitch = 15.0 if each else max(1.0, 900 / len(rows))

@@ -1,4 +1,4 @@
-"""A summary -> text on stdout."""
+"""Print a summary as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .. import findings
 
 SHOWN_LOADS = 24
-"""Partitions of a topic whose records are printed; the JSON has them all."""
+"""Maximum partitions printed per topic; the JSON has all."""
 
 
 def show(said: dict[str, Any]) -> None:
@@ -122,7 +122,7 @@ def _show_partitioners(partitioners: list[dict[str, Any]]) -> None:
 
 
 def span(exact: float | None, at_least: float, at_most: float | None, unit: str = "") -> str:
-    """A time in ms, or what is known of it; a dash where nothing got another member.
+    """A time in ms or its bounds; a dash if nothing moved to another member.
 
     >>> span(305.04, 0, 0), span(None, 10, 16_000, " ms"), span(None, 10, None), span(None, 0, 0)
     ('305.0', '10 to 16,000 ms', 'at least 10', '–')
@@ -145,7 +145,7 @@ def _loads(topic: dict[str, Any]) -> str:
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print one table: drawn on a terminal, in aligned columns in a pipe."""
+    """Print one table: with borders on a terminal, as aligned columns in a pipe."""
     cells = [head, *([str(cell) for cell in row] for row in rows)]
     if sys.stdout.isatty():
         from rich.console import Console

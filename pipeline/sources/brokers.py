@@ -1,4 +1,4 @@
-"""The topics to read, as the brokers describe them. They are asked before Spark is, whose errors are stack traces."""
+"""Describe the topics to read. The brokers are asked before Spark starts, because Spark's errors are stack traces."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC
 
 TIMEOUT_MS = 15_000
-"""The time limit for a broker's answer, here and in Spark's consumers."""
+"""Timeout of a broker's answer, here and in Spark's consumers."""
 
 
 ISOLATION = ("read_committed", "read_uncommitted")
-"""Whether records of aborted transactions are read; the names are those of Kafka's ``isolation.level``."""
+"""Whether records of aborted transactions are read; the values of Kafka's ``isolation.level``."""
 
 BLOCKS = 16
-"""A sample is so many blocks of offsets of a topic-partition, evenly spread."""
+"""Number of evenly spread blocks of offsets in a sample of a topic-partition."""
 
 Range = tuple[int, int]
-"""The first offset, and the one after the last."""
+"""The first offset, and the offset after the last."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Part:
     """Bounds on the records to read; by default all are read.
 
     Args:
-        since_ms: From the first record on that is dated so or later, in each topic-partition; wall clock.
-        until_ms: Up to the first record that is dated so or later, likewise.
-        offsets: Topic-partition -> first and last offset (inclusive; None: from the begin, to the end).
+        since_ms: Start at the first record of each topic-partition with this or a later timestamp; wall clock.
+        until_ms: Stop before the first record with this or a later timestamp, likewise.
+        offsets: Topic-partition -> first and last offset (inclusive; None: no bound).
         sample: Share of the offsets, above 0, at most 1.
         isolation: One of `ISOLATION`.
     """
@@ -53,19 +53,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Topics:
-    """Topics as they were at one moment.
+    """A snapshot of topics.
 
     Args:
         cluster: Cluster id.
         partitions: topic -> partition count.
-        first: Topic-partition -> the first offset that is still there.
-        end: Topic-partition -> the offset that the next record will have; with read_committed that of the first record
-            whose transaction is still open, if there is one.
-        everywhere: topic -> partition count of every topic of the cluster, Kafka's own left out.
-        open: Topic-partition -> offsets from `end` on, which an open transaction holds back; only those with any.
-        chosen: Topic-partition -> what of it is to be read, in order; None: all.
+        first: Topic-partition -> the first existing offset.
+        end: Topic-partition -> the offset of the next record; with read_committed, that of the first record of an open
+            transaction, if there is one.
+        everywhere: topic -> partition count of every topic of the cluster except Kafka's own.
+        open: Topic-partition -> number of offsets from `end` on that an open transaction holds back, if any.
+        chosen: Topic-partition -> the ranges to read, in order; None: all.
         isolation: One of `ISOLATION`.
-        sample: Share of the wanted offsets that is to be read.
+        sample: Share of the wanted offsets to read.
     """
 
     cluster: str
@@ -80,7 +80,7 @@ class Topics:
 
     @property
     def ranges(self) -> dict[TopicPartition, tuple[Range, ...]]:
-        """The offset ranges to read of each topic-partition that has any."""
+        """The offset ranges to read, per topic-partition that has any."""
         if self.chosen is not None:
             return {tp: ranges for tp, ranges in self.chosen.items() if ranges}
         return {tp: ((self.first[tp], end),) for tp, end in self.end.items() if end > self.first[tp]}
@@ -90,14 +90,14 @@ def choose(first: int, end: int, bounds: Iterable[tuple[int | None, int | None]]
     """The offset ranges to read of one topic-partition.
 
     Args:
-        first: The first offset that is there.
-        end: The one after the last.
-        bounds: First and last offsets (inclusive; None: none), all of which count.
-        sample: Share of the offsets that are left; above 0, at most 1.
+        first: The first existing offset.
+        end: The offset after the last.
+        bounds: First and last offsets (inclusive; None: no bound); all of them apply.
+        sample: Share of the remaining offsets; above 0, at most 1.
 
     Returns:
-        Ranges in order, none of them empty. A sample begins and ends with what it is of, in at most `BLOCKS` blocks of
-        at least 1,000 offsets.
+        Non-empty ranges in order. A sample includes the first and the last offset, in at most `BLOCKS` blocks of at
+        least 1,000 offsets.
 
     >>> choose(10, 100, [(20, None), (None, 59)], 1)
     ((20, 60),)
@@ -133,15 +133,15 @@ def topics(
     Args:
         bootstrap: ``host:port[,host:port]``.
         names: Topics.
-        may_be_empty: A topic without a record is fine.
-        option: The option that named them, for the errors.
-        part: Which of their records are wanted.
+        may_be_empty: Accept a topic without records.
+        option: The option that named them, for errors.
+        part: The records to read.
 
     Raises:
-        ConfigError: No broker answers; `part` names a topic-partition that is not there; a topic is absent, has a
-            partition without leader, or, unless it `may_be_empty`, holds no record.
+        ConfigError: No broker answers; `part` names a nonexistent topic-partition; a topic is absent, has a partition
+            without leader, or, unless `may_be_empty`, has no record.
 
-    Cost: one connection, at most seven requests; at most `TIMEOUT_MS` when nobody answers.
+    Cost: one connection, at most seven requests; at most `TIMEOUT_MS` if nobody answers.
     """
     with _asking(bootstrap) as client:
         found = {t["name"]: t for t in client.describe_topics(list(names))}
@@ -185,7 +185,7 @@ def topics(
 def _bounds(
     tp: KafkaTopicPartition, part: Part, dated: Mapping[int | None, Mapping[KafkaTopicPartition, Any]]
 ) -> list[tuple[int | None, int | None]]:
-    """First and last offsets. A broker says -1 where no record is dated so late."""
+    """First and last offsets. A broker answers -1 if no record has the timestamp or a later one."""
     found = [part.offsets.get(TopicPartition(*tp), (None, None))]
     if part.since_ms is not None:
         at = dated[part.since_ms][tp].offset
@@ -197,16 +197,16 @@ def _bounds(
 
 _NEVER = 2**63 - 1
 GROUP_PREFIX = "kafka-assignors"
-"""Of the groups that Spark's consumers name. Nobody joins them, and they commit nothing; yet who reads by Spark's older
-way of asking for offsets looks for commits, and must have the right to."""
+"""Group id prefix of Spark's consumers. They never join or commit; but Spark's older way to fetch offsets looks up
+commits, and needs the permission to do so."""
 
 
 def coordinator_log(bootstrap: str | Connection) -> Topics:
-    """The topic that tells what groups did.
+    """Describe ``__consumer_offsets``.
 
     Raises:
-        ConfigError: No broker answers; no group has ever been here.
-        AccessRefused: Its topic may not be read, or Spark may not look for commits of the group that it reads as.
+        ConfigError: No broker answers; the cluster never had a group.
+        AccessRefused: The topic may not be read, or Spark may not look up commits of the group that it reads as.
     """
     found = topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
     reading_as = Right("Describe", "Group", f"{GROUP_PREFIX}-", prefixed=True)

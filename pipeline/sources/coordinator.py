@@ -1,7 +1,7 @@
-"""``__consumer_offsets`` -> lines of a history, so that a live group is read as a kept run is.
+"""Convert ``__consumer_offsets`` to lines of a history, so that a live group is analyzed like a recorded run.
 
-The coordinator writes every completed generation there, whatever client its members are of. What it does not know stays
-unknown: callbacks, and on which monotonic clock; its records' wall clock takes that place.
+The coordinator records every completed generation, whatever client its members use. It does not record callbacks and
+has no monotonic clock; the records' wall clock replaces it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ LINES = "file string, line string"
 
 
 def lines(rows: DataFrame, groups: Collection[str], partitions: Mapping[str, int], run: str) -> DataFrame:
-    """Records of the coordinator's log -> ``file, line``, as `read.parse` takes them.
+    """Convert records of the coordinator's log to ``file, line`` for `read.parse`.
 
     Args:
-        rows: As Spark's Kafka source gives them: ``key, value, topic, partition, offset, timestamp``.
+        rows: Rows of Spark's Kafka source: ``key, value, topic, partition, offset, timestamp``.
         groups: The groups to keep.
-        partitions: topic -> partition count, told as an event of its own: what the group's leader saw, near enough.
+        partitions: topic -> partition count, written as an event; an approximation of what the group's leader saw.
         run: Id on every line.
 
     Returns:
-        A ``generation_committed`` or ``offset_committed`` line per record of these groups. A record that cannot be
-        read is a line that is no event: its reason.
+        One ``generation_committed`` or ``offset_committed`` line per record of these groups. For a record that cannot
+        be decoded, the line is the reason, which is not a valid event.
 
     Cost: lazy; every record goes through Python, in Arrow batches.
     """
@@ -60,7 +60,7 @@ def _decoding(groups: Collection[str], run: str) -> Callable[[Iterable[pa.Record
 def _line(row: Mapping[str, Any], groups: Collection[str], run: str) -> str | None:
     said = decode(row["key"], row["value"])
     if isinstance(said, Unknown):
-        # Other groups write here too; of a key that says nothing nobody knows whose it is.
+        # Other groups write here too; the group of an unreadable key is unknown.
         foreign = said.reason.startswith("key version") if said.group is None else said.group not in groups
         return None if foreign else f"offset {row['offset']}: {said.reason}"
     if isinstance(said, BrokerAssigned):

@@ -1,7 +1,7 @@
-"""Topics and kept histories -> DataFrames. Nothing here decides anything about what it reads.
+"""Topics and recorded histories as DataFrames, without any analysis.
 
-Spark reads with consumers of its own, commits nothing and never joins a group under study. Per-partition order of rows
-is not promised: whoever needs it sorts by offset.
+Spark reads with its own consumers, commits nothing and never joins a group under study. The order of rows of a
+partition is not guaranteed; sort by offset if it matters.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .brokers import Topics
 def records(
     spark: SparkSession, bootstrap: str | Connection, topics: Topics, run: str, tasks: int | None = None
 ) -> DataFrame:
-    """The records that the topics held when `brokers.topics` asked -> `schema.RECORDS`.
+    """The records that the topics held when `brokers.topics` asked, as `schema.RECORDS`.
 
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
         topics: The result of `brokers.topics`.
-        run: Id to put on every row.
+        run: Id on every row.
         tasks: As for `source`.
 
-    Cost: lazy; one task per topic-partition, or `tasks`. Every action reads the same offsets again, whatever came in
-    between.
+    Cost: lazy; one task per topic-partition, or `tasks`. Every action reads the same offsets again, regardless of newer
+    records.
     """
     return from_kafka(source(spark, bootstrap, topics, tasks), run, topics.cluster)
 
 
 def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tasks: int | None = None) -> DataFrame:
-    """The records to read as Spark's Kafka source gives them. Lazy.
+    """The records to read, in the columns of Spark's Kafka source. Lazy.
 
     Args:
         spark: A session with Spark's Kafka connector.
@@ -54,13 +54,13 @@ def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tas
     """
     ranges = topics.ranges
     frames = []
-    # One read has one range of a topic-partition.
+    # One read takes one range per topic-partition.
     for n in range(max(map(len, ranges.values()), default=1)):
         here = {tp: blocks[n] for tp, blocks in ranges.items() if n < len(blocks)}
         found = (
             spark.read.format("kafka")
             .options(**connection(bootstrap, topics.isolation))
-            # Named one by one: a partition that is added in between would make Spark refuse the offsets.
+            # Listed one by one: Spark rejects the offsets if a partition is added in between.
             .option("assign", json.dumps(_by_topic((tp, tp.partition) for tp in here or topics.first)))
             .option("startingOffsets", _offsets({tp: first for tp, (first, _) in here.items()} or topics.first))
             .option("endingOffsets", _offsets({tp: end for tp, (_, end) in here.items()} or topics.first))
@@ -72,15 +72,15 @@ def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tas
 def aborted(
     spark: SparkSession, bootstrap: str | Connection, topics: Topics, read: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Records of aborted transactions in what was read, per topic-partition that has any.
+    """Records of aborted transactions among the offsets read, per topic-partition that has any.
 
     Args:
         spark: A session with Spark's Kafka connector.
         bootstrap: ``host:port[,host:port]``.
         topics: The result of `brokers.topics`.
-        read: Records that were read, per topic-partition.
+        read: Number of records read per topic-partition.
 
-    Cost: a second read of the topic-partitions that have an offset without a record; nothing where there is none.
+    Cost: a second read of the topic-partitions that have an offset without a record; nothing if there are none.
     """
     holes = {tp: ranges for tp, ranges in topics.ranges.items() if _size(ranges) > read.get(tp, 0)}
     if topics.isolation != brokers.ISOLATION[0] or not holes:
@@ -97,10 +97,10 @@ def _size(ranges: Iterable[brokers.Range]) -> int:
 
 @contextmanager
 def internal_topics(spark: SparkSession) -> Iterator[None]:
-    """Inside, Spark reads Kafka's own topics too; what is read must be computed and kept before the end.
+    """Context manager in which Spark also reads Kafka's internal topics; compute and persist the result inside.
 
-    Spark asks for offsets by Kafka's admin client, and leaves internal topics out of the answer. Its older way, by a
-    consumer, knows them.
+    Spark fetches offsets with Kafka's admin client, and drops internal topics from the answer. Its older way, with a
+    consumer, keeps them.
     """
     name = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
     before = spark.conf.get(name, "false")
@@ -112,19 +112,19 @@ def internal_topics(spark: SparkSession) -> Iterator[None]:
 
 
 def connection(bootstrap: str | Connection, isolation: str) -> dict[str, str]:
-    """The options of every read from Kafka, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
+    """Options of every read from Kafka, batch or stream; `isolation` is one of `brokers.ISOLATION`."""
     return {
         **Connection.of(bootstrap).spark(),
         "kafka.isolation.level": isolation,
         "includeHeaders": "true",
         "groupIdPrefix": brokers.GROUP_PREFIX,
-        # A fetch at a partition's end waits this long for records that a batch has no use for (default 0.5 s each).
+        # A fetch at a partition's end waits this long for records that a batch does not need (default 0.5 s each).
         "kafka.fetch.max.wait.ms": "10",
-        # A broker that goes away during the job is an error soon, not after the client's minutes.
+        # If a broker disappears during the job, fail soon and not after the client's minutes.
         "kafka.request.timeout.ms": str(brokers.TIMEOUT_MS),
         "kafka.default.api.timeout.ms": str(2 * brokers.TIMEOUT_MS),
         "kafkaConsumer.pollTimeoutMs": str(2 * brokers.TIMEOUT_MS),
-        "fetchOffset.numRetries": "1",  # the client has tried for that long already
+        "fetchOffset.numRetries": "1",  # the client has retried for that long already
     }
 
 
@@ -143,7 +143,7 @@ def _offsets(of: Mapping[TopicPartition, int]) -> str:
 
 
 def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
-    """Rows as Spark's Kafka source gives them -> `schema.RECORDS`."""
+    """Convert rows of Spark's Kafka source to `schema.RECORDS`."""
     headers = _headers()
 
     def header(name: str) -> Column:
@@ -158,13 +158,13 @@ def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
             "offset",
             sf.least("timestamp", sf.lit(schema.LAST)).alias("ts"),
             sf.col("timestampType").alias("ts_type"),
-            # xxhash64 of null is its seed, which would be a key like any other
+            # xxhash64 of null is its seed, which would look like a key
             sf.when(sf.col("key").isNotNull(), sf.xxhash64("key")).alias("key_hash"),
             "key",
             sf.octet_length("key").alias("key_bytes"),
             sf.octet_length("value").alias("value_bytes"),
             _header_bytes().alias("header_bytes"),
-            # integration/records/sender.py puts the header and a JSON value with an id; other values are not looked at
+            # integration/records/sender.py writes the header and a JSON value with an id; other values are ignored
             sf.when(
                 header("partitioner").isNotNull(), sf.get_json_object(sf.col("value").cast("string"), "$.id")
             ).alias("value_id"),
@@ -198,9 +198,9 @@ def lines(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def published(spark: SparkSession, bootstrap: str | Connection, topic: Topics) -> DataFrame:
-    """The lines that were published to a topic, one a record -> ``file string, line string``, each once. Lazy.
+    """The distinct lines published to a topic, one per record -> ``file string, line string``. Lazy.
 
-    Producers repeat what was not acknowledged in time, so a line may be there twice; no two events have the same line.
+    Producers resend unacknowledged records, so a line may occur twice; no two events have the same line.
     """
     lines = source(spark, bootstrap, topic).select(
         sf.format_string("kafka:%s-%d", "topic", "partition").alias("file"),
@@ -209,7 +209,7 @@ def published(spark: SparkSession, bootstrap: str | Connection, topic: Topics) -
     return lines.dropDuplicates(["line"])
 
 
-# What an event holds in columns of its own: the fields of schema.EVENTS as they are named in JSON.
+# Columns of an event that come straight from JSON: the fields of schema.EVENTS under their JSON names.
 _COMPUTED = {"ts", "detail"}
 _TYPED = StructType([StructField(f.name, f.dataType) for f in schema.EVENTS.fields if f.name not in _COMPUTED])
 _BAD = "_bad"
@@ -217,13 +217,13 @@ _REQUIRED = ("kind", "run", "src", "seq", "ts_ns", "mono_ns")  # as Event.from_j
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """Lines -> ``file, line, reason, event, fields``; `reason` says why a line is no event, and is null if it is one.
+    """Parse lines -> ``file, line, reason, event, fields``; `reason` is why a line is not an event, else null.
 
-    The same lines pass as in `history.events.Event.from_json`, and two lines run together do not: a killed
-    writer can leave a line without its end, and Spark's reader would take the first event and drop the second.
+    Accepts the same lines as `history.events.Event.from_json`, and rejects two lines run together: a killed writer can
+    leave a line without its end, and Spark's reader would take the first event and drop the second.
 
-    Cost: lazy; persist it, and each line is parsed twice, once for the columns and once for the fields that have none.
-    Otherwise a filter of `events` has Spark parse it anew for each column that the filter reads.
+    Cost: lazy; persist it, and each line is parsed twice, once for the columns and once for the other fields. Otherwise
+    a filter of `events` makes Spark parse it again for each column that the filter reads.
     """
     typed = StructType([*_TYPED.fields, StructField("v", schema.INT), StructField(_BAD, schema.STRING)])
     event, fields = sf.col("event"), sf.col("fields")
@@ -248,7 +248,7 @@ def parse(lines: DataFrame) -> DataFrame:
 def events(parsed: DataFrame) -> DataFrame:
     """Parsed lines -> `schema.EVENTS`. Lazy."""
     event = sf.col("event")
-    # A commit's offsets have another shape than those of consume, which have the column: they stay whole in `detail`.
+    # A commit's offsets have another shape than the column, which is that of consume: they stay whole in `detail`.
     detail = sf.map_filter(
         "fields",
         lambda name, _: ~name.isin(*_TYPED.names, "v") | ((name == "offsets") & (event["kind"] != "consume")),
@@ -259,13 +259,13 @@ def events(parsed: DataFrame) -> DataFrame:
         "detail": detail,
     }
     columns = (computed.get(name, event[name]).alias(name) for name in schema.EVENTS.names)
-    # An ``end`` is its file's, and nothing that happened; `integration.history` leaves it out as well.
+    # An ``end`` seals its file and is not an event of the run; `integration.history` also leaves it out.
     told = parsed.where(sf.col("reason").isNull() & (event["kind"] != "end"))
     return schema.conform(told.select(*columns), schema.EVENTS, strict=False)
 
 
 def rejected(parsed: DataFrame, run: str) -> DataFrame:
-    """Parsed lines that are no events -> `schema.REJECTED`. Lazy."""
+    """Parsed lines that are not events, as `schema.REJECTED`. Lazy."""
     return schema.conform(
         parsed.where(sf.col("reason").isNotNull()).select(
             sf.lit(run).alias("run"), "file", "reason", sf.substring("line", 1, 2000).alias("line"),
@@ -278,13 +278,13 @@ def rejected(parsed: DataFrame, run: str) -> DataFrame:
 def unread(
     topics: Topics, read: Mapping[TopicPartition, int], aborted: Mapping[TopicPartition, int], run: str
 ) -> list[tuple[str, str, str, str, int]]:
-    """Offsets of the topics that gave no record -> rows of `schema.REJECTED`.
+    """Offsets without a record, as rows of `schema.REJECTED`.
 
     Args:
         topics: The result of `brokers.topics`.
-        read: Records that were read, per topic-partition.
-        aborted: What `aborted` returns.
-        run: Id to put on every row.
+        read: Number of records read per topic-partition.
+        aborted: The result of `aborted`.
+        run: Id on every row.
     """
     rows = []
     for tp, end in topics.end.items():

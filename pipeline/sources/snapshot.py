@@ -1,4 +1,4 @@
-"""The sources of an analysis, and their state before Spark reads anything."""
+"""The sources of an analysis, and their state before Spark reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Source:
         topics: Names of the topics with the records.
         groups: Consumer groups to read from ``__consumer_offsets``.
         history: Folder or URI of a run's ``*.jsonl`` files, at any depth; None: no history.
-        events_topic: Topic that a run's events were published to, a line of JSON a record; None: there is none.
+        events_topic: Topic with a run's events, one line of JSON per record; None: there is none.
         part: Which of the topics' records to read; by default all.
     """
 
@@ -48,12 +48,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The topics as the brokers described them at one moment: every read of an analysis reads these offsets.
+    """The topics as the brokers described them at one moment. Every read of an analysis uses these offsets.
 
     Args:
         topics: The topics with the records.
         log: The coordinator's log, if groups are to be read from it.
-        events: The topic that a run's events were published to, a line a record; None: there is none.
+        events: The topic with a run's events, one line per record; None: there is none.
     """
 
     topics: Topics

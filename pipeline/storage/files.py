@@ -1,4 +1,4 @@
-"""Files and folders wherever Spark can write, by Hadoop's own file systems."""
+"""Files and folders on every file system that Spark can write to, by Hadoop's API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 
 class Files:
-    """Paths and URIs are as Spark takes them.
+    """File operations on paths and URIs in Spark's syntax.
 
     Args:
-        spark: A session with a JVM in reach.
+        spark: A session with a JVM.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -23,24 +23,24 @@ class Files:
         return path.getFileSystem(self._conf), path
 
     def exists(self, where: str) -> bool:
-        """There is a file or a folder."""
+        """Whether a file or folder exists."""
         system, path = self._at(where)
         return bool(system.exists(path))
 
     def children(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none where there is no folder."""
+        """Names in a folder, sorted; empty if there is no folder."""
         system, path = self._at(folder)
         if not system.exists(path):
             return []
         return sorted(status.getPath().getName() for status in system.listStatus(path))
 
     def make(self, folder: str) -> None:
-        """Make a folder, and those above it."""
+        """Create a folder and its parents."""
         system, path = self._at(folder)
         system.mkdirs(path)
 
     def delete(self, where: str) -> None:
-        """Remove a file or a folder with all in it, if it is there."""
+        """Delete a file or a folder with its content, if it exists."""
         system, path = self._at(where)
         system.delete(path, True)
 
@@ -48,14 +48,14 @@ class Files:
         """Rename within one file system.
 
         Raises:
-            OSError: It refused.
+            OSError: The file system rejects it.
         """
         system, path = self._at(source)
         if not system.rename(path, self._at(target)[1]):
             raise OSError(f"{source} cannot be moved to {target}")
 
     def read(self, file: str) -> str | None:
-        """A small text; None: there is none."""
+        """Read a small text file; None if it does not exist."""
         system, path = self._at(file)
         if not system.exists(path):
             return None
@@ -66,7 +66,7 @@ class Files:
             stream.close()
 
     def write(self, file: str, text: str) -> None:
-        """Replace a small text."""
+        """Replace a small text file."""
         system, path = self._at(file)
         stream = system.create(path, True)
         try:

@@ -1,8 +1,8 @@
-"""Where the tables of runs are: staged while a run writes them, there as a whole when it has ended.
+"""Storage of the tables of runs: staged while a run writes them, published as a whole when it ends.
 
-A run's tables are written beside those of other runs, in folders of their own: TABLE/run=ID. They are staged first, and
-moved when all are there; the table ``runs`` names a run last. A run that was killed leaves a staging folder, which
-nobody reads and its repetition replaces. Readers take the runs that ``runs`` names.
+Each run has its own folder per table: TABLE/run=ID. Tables are staged first, and moved when all are complete; the table
+``runs`` lists a run last. A killed run leaves a staging folder, which readers ignore and its repetition replaces.
+Readers only use runs listed in ``runs``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ FORMATS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg": "org.apache.iceberg.spark.SparkCatalog",
 }
-"""format -> a class that Spark must have for it."""
+"""format -> a class that it requires in Spark."""
 
-STAGING = "_staging"  # Spark doesn't read what begins with _
+STAGING = "_staging"  # Spark ignores names that begin with _
 
 
 def require(spark: SparkSession, format_: str) -> None:
-    """Refuse a format whose classes Spark does not have.
+    """Reject a format whose classes Spark does not have.
 
     Raises:
-        ConfigError: They are absent; says what to give to spark-submit.
+        ConfigError: They are absent; the message says what to pass to spark-submit.
     """
     needed = FORMATS[format_]
     if needed is None:
@@ -69,29 +69,29 @@ class Tables:
         self._staging = f"{out}/{STAGING}/{_folder(run)}"
 
     def begin(self) -> None:
-        """Forget what a run of this id that was killed has left."""
+        """Delete the leftovers of a killed run with this id."""
         if self._format == "parquet":
             Files(self._spark).delete(self._staging)
         else:
             self._replace(self._spark.createDataFrame([], schema.RUNS), "runs")
 
     def write(self, frame: DataFrame, table: str) -> None:
-        """Keep one table, a frame of its schema."""
+        """Stage one table, a frame of its schema."""
         if self._format == "parquet":
             frame.write.mode("overwrite").partitionBy(*_folders(frame)).parquet(f"{self._staging}/{table}")
         else:
             self._replace(frame, table)
 
     def read(self, table: str, columns: StructType) -> DataFrame:
-        """What `write` kept."""
+        """Read a staged table."""
         if self._format == "parquet":
             return self._spark.read.schema(columns).parquet(f"{self._staging}/{table}")
         return written(self._spark, self._out, table, columns, self._run, self._format)
 
     def commit(self, tables: Iterable[str], cluster: str) -> None:
-        """Put the tables in the place of those of an earlier run of this id, and name the run.
+        """Publish the tables in place of those of an earlier run with this id, and list the run.
 
-        A kill in the middle of it leaves the run unnamed: it must be done again, and nobody takes it for whole.
+        If it is killed halfway, the run is not listed: readers ignore it, and it must be repeated.
         """
         row = [(self._run, datetime.now(timezone.utc), cluster)]
         self.write(self._spark.createDataFrame(row, schema.RUNS), "runs")
@@ -123,7 +123,7 @@ class Tables:
 def written(
     spark: SparkSession, out: str, table: str, columns: StructType, run: str | None, format_: str = "parquet"
 ) -> DataFrame:
-    """A table of runs that were committed; `run`: of one."""
+    """A table of committed runs; with `run`, only the rows of that run."""
     if format_ == "parquet":
         rows = spark.read.schema(columns).parquet(f"{out}/{table}")
     else:
@@ -134,10 +134,10 @@ def written(
 
 
 def chosen(spark: SparkSession, out: str, run: str | None, format_: str = "parquet") -> str:
-    """The run to tell about: the one that was asked for, else the one that ended last.
+    """The id of the requested run, else of the one that ended last.
 
     Raises:
-        ConfigError: No run is whole, or not that one.
+        ConfigError: No run is complete, or not the requested one.
     """
     try:
         rows = written(spark, out, "runs", schema.RUNS, None, format_).orderBy(sf.desc("finished"), "run").collect()
@@ -160,7 +160,7 @@ def _folders(frame: DataFrame) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    r"""A text in Spark's SQL, which escapes by a backslash: it reads a doubled quote as two literals, side by side.
+    r"""A string literal of Spark's SQL, with backslash escapes: Spark reads a doubled quote as two adjacent literals.
 
     >>> print(_literal("it's"))
     'it\'s'
@@ -169,7 +169,7 @@ def _literal(text: str) -> str:
 
 
 def _folder(run: str) -> str:
-    """A run's id in a path, as Spark writes it: Hive's escapes.
+    """A run's id as a folder name, with Hive's escapes as Spark writes them.
 
     >>> _folder("2026-01-02T03:04")
     '2026-01-02T03%3A04'
