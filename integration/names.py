@@ -1,6 +1,6 @@
 """Names of assignors and partitioners: ours, kafka-python's own (``kafka-python:NAME``), or any (``module:Class``).
 
-Our assignors accept options, as JSON behind the name: ``consistent-hash{"epsilon": 0.1}``.
+Our assignors accept options, as JSON after the name: ``consistent-hash{"epsilon": 0.1}``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def options_of(name: str) -> tuple[str, dict[str, Any]]:
     """Split one of our assignors' names into the bare name and its options.
 
     Raises:
-        ConfigError: The text behind the name is not a JSON object.
+        ConfigError: The text after the name is not a JSON object.
     """
     bare, brace, rest = name.partition("{")
     if not brace:

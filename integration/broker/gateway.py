@@ -29,7 +29,7 @@ _GREETING = "greeting"
 
 
 class Gateway:
-    """A JVM with Kafka's jars and py4j's server. Except for JVM `flags`, everything is as for `LiveJava`."""
+    """A JVM with Kafka's jars and py4j's server, started with JVM options `flags`. See `LiveJava` for the rest."""
 
     def __init__(self, version: str, flags: Sequence[str], timeout_s: float) -> None:
         jar = find_jar_path()

@@ -28,7 +28,7 @@ def await_ready(
     Raises:
         ConfigError: An address is not ``host:port``.
         AccessRefused: The broker doesn't let this user in.
-        BrokerUnreachable: No such answer in time; the message says how the last try failed.
+        BrokerUnreachable: Not enough brokers in time; the message says how the last try failed.
     """
     connection = Connection.of(where)
     addresses(connection.bootstrap)  # fail at once on a malformed address

@@ -93,7 +93,7 @@ def _console() -> Console:
 
 @contextmanager
 def _clear_errors() -> Iterator[None]:
-    """Expected failures become one sentence on stderr and exit code 3. Ctrl-C and SIGTERM close what was started."""
+    """Expected failures become one sentence on stderr and exit code 3. Ctrl-C and SIGTERM close everything."""
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt(signal.Signals(number).name)

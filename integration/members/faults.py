@@ -27,7 +27,7 @@ class MemberFaults(ABC):
         """End a member with SIGKILL. The coordinator notices when the session ends.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
         """
         process = self._running(name)
         self._count_from_here()
@@ -40,7 +40,7 @@ class MemberFaults(ABC):
         """Send a bridged member SIGINT. If its application ends by it, `wait_end` waits for that.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
             NotSupported: Its client isn't ``bridge``.
         """
         process = self._running(name)
@@ -53,7 +53,7 @@ class MemberFaults(ABC):
         """Freeze a member (SIGSTOP). The coordinator evicts it when its session ends, unless it is resumed before.
 
         Raises:
-            ConfigError: No such member is running, or it is paused already.
+            ConfigError: No running member has this name, or it is paused already.
         """
         process = self._running(name)
         if process.paused:
@@ -100,7 +100,7 @@ class MemberFaults(ABC):
         is found at work until its commit is accepted or refused.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
             NotStable: The member was never at work, or its commit wasn't answered, before the deadline.
             MemberDied: A member ended unasked.
         """
@@ -125,7 +125,7 @@ class MemberFaults(ABC):
         It stops between two polls, which needs records; a member that was just started stops before its first poll.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
             NotSupported: Its client doesn't take this command.
             NotStable: It still polls after `timeout_s`.
             MemberDied: The member ended unasked.
@@ -146,7 +146,7 @@ class MemberFaults(ABC):
         `wait_stalled` waits for the stall, `kill` ends the member in it, `resume` ends the stall.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
             NotSupported: Its client doesn't take this command.
         """
         process = self._running(name)
@@ -157,7 +157,7 @@ class MemberFaults(ABC):
         """Wait until a member stalls in its assign.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
             NotStable: It didn't by the deadline: it may not be the leader, or there was no rebalance.
             MemberDied: A member ended unasked.
         """
@@ -172,7 +172,7 @@ class MemberFaults(ABC):
         """Let a paused (SIGCONT) or stalled member continue.
 
         Raises:
-            ConfigError: No such member is running, or it is neither paused nor stalled.
+            ConfigError: No running member has this name, or it is neither paused nor stalled.
         """
         process = self._running(name)
         if not (process.paused or process.stalled):
@@ -188,7 +188,7 @@ class MemberFaults(ABC):
         """Change a member's subscription in place. It takes effect between two polls, which needs records.
 
         Raises:
-            ConfigError: No such member is running, or not exactly one of `topics` and `pattern` is given.
+            ConfigError: No running member has this name, or not exactly one of `topics` and `pattern` is given.
             NotSupported: Its client doesn't take this command.
         """
         process = self._running(name)
@@ -208,7 +208,7 @@ class MemberFaults(ABC):
             How it ended, and its last output.
 
         Raises:
-            ConfigError: No such member is running.
+            ConfigError: No running member has this name.
             NotStable: It still runs after `timeout_s`.
             MemberDied: Another member ended unasked.
         """
@@ -279,7 +279,7 @@ class MemberFaults(ABC):
     def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
         """Wait for the end of a process, kill it at the deadline, write its ``exit`` event.
 
-        `asked` tells whether it was told to end or its end was awaited.
+        `asked`: whether it was told to end, or its end was awaited.
         """
 
     @abstractmethod

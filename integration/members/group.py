@@ -121,7 +121,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         """Write an event of the harness into the group's history."""
         return self._writer.write(kind, **data)
 
-    def start(  # what a member may be, given by name
+    def start(  # options of a member, given by name
         self,
         name: str,
         topics: Collection[str],
@@ -205,7 +205,7 @@ class MemberGroup(MemberFaults, TopicChanges):
         """Ask a member to leave the group and wait for the end of its process.
 
         Raises:
-            ConfigError: No such member is running, or it is paused or cut off.
+            ConfigError: No running member has this name, or it is paused or cut off.
             MemberDied: It didn't end within `timeout_s` and was killed, or didn't end cleanly.
         """
         process = self._running(name)

@@ -27,7 +27,7 @@ class MemberProcess(ABC):
     Args:
         config: Its configuration.
         topics, pattern: Its subscription, one of the two.
-        output: The file with what it prints.
+        output: The file of its output.
         member_id: Its id in the group, as last reported.
         held: Partitions that it owns by its callbacks: removed as a revoke begins, added as an assigned callback ends.
         assigned_in: The generation of its last assigned callback.

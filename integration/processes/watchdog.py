@@ -80,7 +80,7 @@ def _tell(line: str) -> None:
     try:
         print(line, flush=True)
     except BrokenPipeError:  # the parent is gone, which stdin reports as well
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - else the exit would complain about what is unsaid
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - else the exit would report the unsent line as an error
 
 
 def _code(program: subprocess.Popen[bytes]) -> int:

@@ -123,10 +123,10 @@ _ROLLED = ("m1", "m2", "m3")
 
 
 def _rolling(to: str, client: str = "kafka-python") -> tuple[Step, ...]:
-    """Move from range to another assignor in two bounces: members restart with both, then with the new one alone.
+    """Steps from range to another assignor in two bounces: members restart with both, then with the new one alone.
 
     Args:
-        to: Its protocol name.
+        to: Protocol name of the new assignor.
         client: The members' client at first; after a restart it is kafka-python.
     """
     join = Step("three members join with range", tuple(Join(m, ("range",), client=client) for m in _ROLLED))

@@ -19,7 +19,7 @@ class Outages:
     """Faults of a cluster's nodes. The group's history records each before it acts, and again when the node is back.
 
     Args:
-        cluster: The cluster of the nodes.
+        cluster: The cluster whose nodes fail.
         members: The group that keeps the history; `COORDINATOR` means this group's coordinator.
     """
 

@@ -7,7 +7,7 @@ with ``_`` for ``.``. The application's own settings are:
 =================  ==================================================================================================
 ``app_batch``      number of messages per call; 1: `poll`, more: `consume` (default 20)
 ``app_work_ms``    processing time of a message (default 0)
-``app_commits``    ``auto``; ``batch``: `commit()` behind each batch; ``message``: `commit(message)` behind each
+``app_commits``    ``auto``; ``batch``: `commit()` after each batch; ``message``: `commit(message)` after each
 ``app_interrupt``  effect of SIGINT as KeyboardInterrupt. ``ends``: it arrives during `consume` or work, and ends the
                    process through ``with``. ``goes-on``: it arrives during `consume`, which is called again
 ``app_fails_at``   processing of this message, counted from 1, raises and ends the process (default 0: none)

@@ -29,7 +29,7 @@ def keep_requests(client: Any) -> None:
     False instead, the request is sent to the coordinator that is found, as Java does.
 
     Args:
-        client: Of the producer's sender. Private: no public setting tells the two apart.
+        client: Client of the producer's sender. It is private; no public setting distinguishes the two cases.
     """
     await_ready = client.await_ready
 
@@ -53,7 +53,7 @@ class TransformingMember(Member):
         self._producer: Any = None
 
     def run(self) -> None:
-        """As `Member`; its producer is there before it joins."""
+        """Run as `Member`, with a producer that starts before it joins."""
         try:
             self._begin()
             super().run()
@@ -62,10 +62,10 @@ class TransformingMember(Member):
                 self._producer.close(timeout=5)
 
     def _begin(self) -> None:
-        """Take a new producer.
+        """Start a new producer, at first and after an abort.
 
-        After an abort, too: kafka-python 3.0.12 keeps the offsets of a transaction whose commit was refused
-        (``_pending_txn_offset_commits``), and commits them with the next one, though others have gone on since.
+        kafka-python 3.0.12 keeps the offsets of a transaction whose commit was refused (``_pending_txn_offset_commits``) and
+        commits them with the next one, although other members have continued from there.
         """
         if self._producer is not None:
             self._producer.close(timeout=5)
@@ -81,7 +81,7 @@ class TransformingMember(Member):
         self._producer.init_transactions()
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Transform records and commit outputs and offsets together; what is aborted is read again."""
+        """Transform records and commit outputs and offsets together. Records of an aborted batch are read again."""
         membership = self._consumer.group_metadata()
         self.consumed(polled)
         number = next(self._numbers)
@@ -97,7 +97,7 @@ class TransformingMember(Member):
             self._producer.send_offsets_to_transaction(offsets, membership)
             self._producer.commit_transaction()
         except KafkaError as error:
-            # Not fatal: the generation is over, or a coordinator away.
+            # Not fatal: the generation is over, or a coordinator is away.
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}", transaction=number)
             self._producer.abort_transaction()
             self._begin()
