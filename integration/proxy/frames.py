@@ -1,7 +1,8 @@
 """The parts of Kafka's framing that a proxy needs: bytes -> whole frames, and a request's header. Pure.
 
 A frame is a size (int32, big-endian) and that many bytes. A request starts with api key and api version (int16 each),
-correlation id (int32) and client id (int16 length, -1: none; then UTF-8). A flexible header (v2) adds tagged fields after the client id, which kept its old form, so all versions are read alike. An answer starts with the correlation id
+correlation id (int32) and client id (int16 length, -1: none; then UTF-8). A flexible header (v2) adds tagged fields
+after the client id, which kept its old form, so all versions are read alike. An answer starts with the correlation id
 of its request. Answers come in the order of their requests.
 
 Source: https://kafka.apache.org/protocol, "Request Header v1" and "v2"; KIP-482 on why the client id isn't compact.

@@ -1,6 +1,7 @@
 """Members that consume, transform and produce exactly once: a batch's outputs and offsets are one transaction.
 
-An output has the key and value of its input, by which law X1 identifies it, and a header, `AUTHOR`, for law X2. Each client has its own transforming member. All of them take this setting beside their client's own:
+An output has the key and value of its input, by which law X1 identifies it, and a header, `AUTHOR`, for law X2. Each
+client has its own transforming member. All of them take this setting beside their client's own:
 
 ===============  =====================================================================================================
 ``app_work_ms``  how long a member works on a batch, between its outputs and its commit (default 0)

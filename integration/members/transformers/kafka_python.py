@@ -64,8 +64,9 @@ class TransformingMember(Member):
     def _begin(self) -> None:
         """Start a new producer, at first and after an abort.
 
-        kafka-python 3.0.12 keeps the offsets of a transaction whose commit was refused (``_pending_txn_offset_commits``) and
-        commits them with the next one, although other members have continued from there.
+        kafka-python 3.0.12 keeps the offsets of a transaction whose commit was refused
+        (``_pending_txn_offset_commits``) and commits them with the next one, although other members have continued from
+        there.
         """
         if self._producer is not None:
             self._producer.close(timeout=5)
