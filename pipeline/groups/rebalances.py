@@ -334,8 +334,10 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
             for topic, partitions in topics.items()
             for partition in partitions
         }
-        again = protocol == "cooperative-sticky" and any(tp not in after for tp in before if _exists(tp, rebalance))
-        if not again:
+        withheld = strategies.strategy(protocol).rounds > 1 and any(
+            tp not in after for tp in before if _exists(tp, rebalance)
+        )
+        if not withheld:
             break
         # A member that revoked a partition rejoins with what it has now.
         before, generation = after, generation + 1

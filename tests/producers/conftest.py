@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import pytest
+
+from kafka_assignors.integration.broker.cluster import Cluster
 
 
 @pytest.fixture
@@ -14,3 +17,10 @@ def eager_switching():
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
+    """The session's cluster, whole again afterwards."""
+    yield kafka_cluster
+    kafka_cluster.restore()

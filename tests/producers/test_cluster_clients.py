@@ -11,10 +11,9 @@ import pytest
 
 from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.producers import CheckedPartitioner, GeographicPartitioner, UniformPartitioner, aiokafka, confluent
-from tests.support.producers.shares import DEADLINE_S, cluster, lie, share
+from tests.support.producers.shares import DEADLINE_S, lie, share
 from tests.support.waiting import until
 
-__all__ = ["cluster"]  # a fixture, found by its name here
 pytestmark = pytest.mark.broker
 
 

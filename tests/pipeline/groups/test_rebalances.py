@@ -17,7 +17,7 @@ from kafka_assignors.integration.checker.timeline import intervals
 from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.groups import rebalances, timeline
 from kafka_assignors.pipeline.sources import read
-from tests.support.histories.story import Story, churn
+from tests.support.histories.story import COOPERATIVE, Story, churn
 
 pytestmark = pytest.mark.spark
 
@@ -77,7 +77,7 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
             "leave",
             "kill" + "+subscription" * (name == "damaged"),
         ]
-        if name == "cooperative-sticky":
+        if name in COOPERATIVE:
             assert [row["needless"] for row in recorded] == [0] * 4
         else:  # what its member keeps, an eager assignor takes and gives back
             kept = [len(a.items() & b.items()) for a, b in itertools.pairwise(owners)]

@@ -19,6 +19,8 @@ from kafka_assignors.integration.history import History
 MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS, POLL_MS = 1000, 100, 3000
 Tps = Iterable[tuple[str, int]]
+COOPERATIVE = ("cooperative-sticky", "weighted")
+"""Protocols whose members of a story rebalance incrementally."""
 
 
 def seal(path: Path) -> None:
@@ -153,7 +155,7 @@ class Story:
 
     def round(self, stable: bool = True) -> Story:
         """One rebalance of the members that run; cooperative groups take as many rounds as they need."""
-        cooperative = self.protocol == "cooperative-sticky"
+        cooperative = self.protocol in COOPERATIVE
         members = sorted(self.held)
         if not cooperative:
             for name in members:  # before it joins, so still in the generation before
@@ -298,9 +300,12 @@ class Story:
 
     def _subscription(self, name: str) -> bytes:
         owned, generation = self._claims.get(name, (set(), -1))
-        if self.protocol == "cooperative-sticky":
-            owned = self.held[name]
-            return encode_subscription(Subscription(tuple(self.topics), None, tuple(sorted(owned)), generation))
+        if self.protocol in COOPERATIVE:
+            owned = tuple(sorted(self.held[name]))
+            said = (
+                None if self.protocol == "cooperative-sticky" else strategies.claiming(self.protocol, owned, generation)
+            )
+            return encode_subscription(Subscription(tuple(self.topics), said, owned, generation))
         data = strategies.claiming(self.protocol, tuple(sorted(owned)), generation)
         return encode_subscription(Subscription(tuple(self.topics), data))
 

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from kafka_assignors.integration.broker.cluster import Cluster
 from tests.support.producers.reading import read_back
 
 DEADLINE_S = 60
-
-
-@pytest.fixture
-def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
-    """The session's cluster, whole again afterwards."""
-    yield kafka_cluster
-    kafka_cluster.restore()
 
 
 def lie(cluster: Cluster, topic: str, placed: list[int]) -> bool:
