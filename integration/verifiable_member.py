@@ -189,7 +189,7 @@ def _value(place: str, key: str, value: str) -> Any:
 
 
 def configuration(given: argparse.Namespace) -> MemberConfig:
-    """Make a configuration from the options and their file.
+    """Make a member's configuration from the command-line options and their file.
 
     Raises:
         OSError, ConfigError: As `properties`.
@@ -198,7 +198,7 @@ def configuration(given: argparse.Namespace) -> MemberConfig:
     instance_id = given.group_instance_id or settings.pop("group_instance_id", None)
     heartbeat_ms = min(_HEARTBEAT_MS, given.session_timeout // 3)
     own = {
-        "member": settings.pop("client_id", f"consumer-{given.group_id}-{instance_id or 1}"),  # as Java's
+        "member": settings.pop("client_id", f"consumer-{given.group_id}-{instance_id or 1}"),  # like Java's
         "heartbeat_interval_ms": settings.pop("heartbeat_interval_ms", heartbeat_ms),
         "rack": settings.pop("client_rack", None),
     }

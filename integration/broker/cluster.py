@@ -241,7 +241,7 @@ class Cluster:
         ports = free_ports(5 * count)
         self._secured_ports = ports[4 * count :]
         controllers = ports[count : 2 * count]
-        self._held = hold(ports[2 * count : 3 * count])  # a proxy's
+        self._held = hold(ports[2 * count : 3 * count])  # reserved for a proxy
         for i, place in enumerate(self._places(count)):
             route = Route(ports[2 * count + i], ports[3 * count + i])
             self.nodes.append(Node(i + 1, racks[i], f"127.0.0.1:{ports[i]}", route, place, self))

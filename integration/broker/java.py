@@ -57,7 +57,7 @@ class LiveJava:
 
         Args:
             bootstrap: ``host:port``, several with commas.
-            settings: Its configuration, ``_`` for ``.``: ``linger_ms=5``.
+            settings: Its configuration, with ``_`` for ``.``: ``linger_ms=5``.
         """
         serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
         properties = self.classes.java.util.Properties()

@@ -33,7 +33,7 @@ class Route(NamedTuple):
     behind: int
 
 
-def broker_settings(  # each is a property of its own in the file that this makes
+def broker_settings(  # each becomes a property
     *,
     port: int,
     controller_port: int,

@@ -97,7 +97,7 @@ class MemberProcess(ABC):
         """Send SIGINT.
 
         Raises:
-            NotSupported: Its program has no work that could be interrupted.
+            NotSupported: The member isn't bridged, so it has no work that could be interrupted.
         """
         raise NotSupported(
             f"member {self.config.member!r}, client {self.config.client!r}: only bridged members are interrupted"

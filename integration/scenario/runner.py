@@ -50,7 +50,7 @@ class ScenarioRun:
     gave_up: str = ""
 
 
-def run_scenario(  # each option is one that a command line or a test gives by name
+def run_scenario(  # options of one run, given by name
     scenario: Scenario,
     broker: Broker | Cluster,
     folder: Path,
@@ -169,7 +169,7 @@ class _Stage:
         return step.name, stable
 
     def join(self, action: do.Join) -> None:
-        """As `MemberGroup.start`."""
+        """Start a member; see `MemberGroup.start`."""
         topics = action.topics or (() if action.pattern else tuple(self.scenario.topics))
         self.members.start(
             action.member,
@@ -184,18 +184,18 @@ class _Stage:
         )
 
     def hit(self, action: do.NetworkFault) -> None:
-        """As `FaultProxy.apply`."""
+        """Put a network fault in force. If it ends on its own, the step waits for its end."""
         assert self.proxy is not None
         applied = self.proxy.apply(action)
         self.passing += [applied] if action.ends else []
 
     def heal(self, action: do.Heal) -> None:
-        """As `FaultProxy.heal`, for one member."""
+        """Heal the network faults of one member."""
         assert self.proxy is not None
         self.proxy.heal(each for each in self.proxy.in_force if each.fault.member == action.member)
 
     def elect_unclean(self, action: do.UncleanElection) -> None:
-        """As `Outages.elect_unclean`."""
+        """See `Outages.elect_unclean`."""
         if self.sender is None:
             raise ConfigError(f"scenario {self.scenario.name!r} loses records; let rate_per_s be above 0")
         self.nodes.elect_unclean(TopicPartition(action.topic, action.partition), self.sender, self.timeout_s)
