@@ -1,7 +1,7 @@
-"""Which partition gets a record: Java's placement, and others', for Python producers.
+"""Partitioners for Python producers: Java's placement of records, and that of other clients.
 
-The partitioners are for kafka-python as they stand (``KafkaProducer(partitioner=...)``); the modules `confluent`,
-`aiokafka` and `spark` take them, or their rules, to other clients. Each client is an extra.
+The partitioners work directly with kafka-python (``KafkaProducer(partitioner=...)``). The modules `confluent`,
+`aiokafka` and `spark` adapt them, or their rules, to other clients. Each client is an extra.
 
 >>> from kafka_assignors.producers import partition_for_key
 >>> partition_for_key(b"kafka", 12)

@@ -1,4 +1,4 @@
-"""``python -m kafka_assignors.producers``: which hash placed a topic's keys, and what more partitions would move."""
+"""``python -m kafka_assignors.producers``: the hash that placed a topic's keys, and the effect of more partitions."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[P
     from kafka import TopicPartition
 
     with needing(connection, Right("Read", "Topic", topic)), closing(_consumer(connection)) as consumer:
-        # Of all topics, as asking for one by its name makes it on a broker that makes topics unasked.
+        # List all topics: asking for one by name creates it if the broker auto-creates topics.
         if topic not in consumer.topics() or not (ids := consumer.partitions_for_topic(topic)):
             _require_visible(connection, topic)
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")

@@ -1,7 +1,7 @@
 """The partitioners for aiokafka.
 
-`KeyPartitioner` goes into ``AIOKafkaProducer(partitioner=...)``. aiokafka tells such a function neither the topic nor
-the value, so for all other partitioners there is `PartitioningProducer`.
+Pass `KeyPartitioner` to ``AIOKafkaProducer(partitioner=...)``. aiokafka passes such a function neither the topic nor
+the value, so all other partitioners need `PartitioningProducer`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class KeyPartitioner:
     Raises:
         ConfigError: An unknown preset, or both `rng` and `seed`.
 
-    aiokafka's own sorts nothing, so that keys move where sets have another order (aiokafka#1127). Cost: O(n log n), as
-    aiokafka makes new lists for each record.
+    aiokafka's own partitioner does not sort partitions, so keys move if sets iterate in another order (aiokafka#1127).
+    Cost: O(n log n), because aiokafka builds new lists for each record.
     """
 
     def __init__(self, preset: str = "java", *, rng: random.Random | None = None, seed: int | None = None) -> None:
@@ -63,21 +63,21 @@ class KeyPartitioner:
 
 
 class PartitioningProducer(AIOKafkaProducer):
-    """An ``AIOKafkaProducer`` whose records a partitioner of this package places; all else is untouched.
+    """An ``AIOKafkaProducer`` whose records are placed by a partitioner of this package.
 
     Args:
         partitioner: `DefaultPartitioner` by default: Java's placement.
         options: As for ``AIOKafkaProducer``.
 
-    A partition named in ``send`` is checked (aiokafka asserts it, so not at all under ``python -O``). An adaptive
-    `UniformPartitioner` counts backlog by itself. `ExplicitPartitioner` with ``policy="refresh"`` waits without
-    stopping the event loop.
+    A partition named in ``send`` is validated (aiokafka only asserts it, so not under ``python -O``). An adaptive
+    `UniformPartitioner` counts backlog without `attach`. `ExplicitPartitioner` with ``policy="refresh"`` waits without
+    blocking the event loop.
 
     Raises:
-        ConfigError: No partitioner of this package.
+        ConfigError: `partitioner` is not a partitioner of this package.
         InvalidPartition, NoPartitions, UnknownPartition: From ``send``, see `CheckedPartitioner`.
 
-    Cost: about 5 µs a record beside the partitioner.
+    Cost: about 5 µs per record in addition to the partitioner.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class PartitioningProducer(AIOKafkaProducer):
         self.partitioner = DefaultPartitioner() if partitioner is None else partitioner
         if not is_partitioner(self.partitioner):
             raise ConfigError(f"partitioner must be a partitioner of this package, not {partitioner!r}")
-        # Serialized here, as a partitioner sees both forms, and once only: the client gets bytes.
+        # Serialize here, because a partitioner sees both forms, and only once: the client gets bytes.
         self._key_bytes, self._value_bytes = key_serializer or _same, value_serializer or _same
         self._uniform = counting_backlog(self.partitioner)
         super().__init__(**options)
@@ -115,7 +115,7 @@ class PartitioningProducer(AIOKafkaProducer):
         if partition is None:
             record = Record(topic, key, key_bytes, value, value_bytes, self.client.cluster)
             partition = await self._choose(record)
-            undo = undo_by(self.partitioner, record, partition)  # now: while `send` waits, other tasks place theirs
+            undo = undo_by(self.partitioner, record, partition)  # now: while `send` waits, other tasks place records
         elif type(partition) is not int or partition not in known:
             partition = TopicView(topic, known, known).check("send(partition=...)", partition)
         done = None
@@ -123,7 +123,7 @@ class PartitioningProducer(AIOKafkaProducer):
             done = self._uniform.sent(topic, partition, len(key_bytes or b"") + len(value_bytes or b""))
         try:
             future = await super().send(topic, value_bytes, key_bytes, partition, timestamp_ms, headers)
-        except BaseException:  # the task is cancelled, too
+        except BaseException:  # including cancellation of the task
             undo()
             if done is not None:
                 done()
@@ -143,7 +143,7 @@ class PartitioningProducer(AIOKafkaProducer):
                     deadline = now + max(getattr(p, "refresh_timeout_s", 0.0) for p in with_fallbacks(self.partitioner))
                 if now >= deadline:
                     raise
-                # A broker answers at once, so that asking again without a pause would be all that this process does.
+                # A broker answers at once, so without a pause this loop would occupy the process.
                 await asyncio.wait({self.client.force_metadata_update()}, timeout=deadline - now)
                 await asyncio.sleep(min(_REFRESH_PAUSE_S, max(deadline - time.monotonic(), 0)))
 

@@ -1,4 +1,4 @@
-"""Many keys at once: Arrow, NumPy, pandas or plain sequences -> hashes and partitions."""
+"""Hashes and partitions of many keys at once, from Arrow, NumPy, pandas or plain sequences."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ def murmur2_batch(keys: Any) -> NDArray[np.int32]:
     """`murmur2` of many keys.
 
     Args:
-        keys: A pyarrow ``Array`` or ``ChunkedArray`` (binary, string, their large forms, fixed-size binary), read in
-            place; a NumPy ``uint8`` array of two dimensions, one key a row; or any sequence of bytes and None.
+        keys: A pyarrow ``Array`` or ``ChunkedArray`` (binary, string, their large forms, fixed-size binary), read
+            without copying; a two-dimensional NumPy ``uint8`` array, one key per row; or any sequence of bytes and
+            None.
 
     Returns:
-        int32[keys], signed as Java's; 0 for None (`partitions_for_keys` tells it apart).
+        int32[keys], signed as in Java; 0 for None (`partitions_for_keys` distinguishes it).
 
     Raises:
-        TypeError: Keys of another kind.
+        TypeError: Keys of another type.
 
-    Cost: about 90 ns a key of 54 bytes out of Arrow; sequences are joined first.
+    Cost: about 90 ns per key of 54 bytes from Arrow; sequences are joined first.
     """
     data, offsets, nulls = columns(keys)
     hashes = murmur2_column(data, offsets).view(np.int32)
@@ -46,11 +47,11 @@ def partitions_for_keys(keys: Any, n: int, preset: str = "java") -> NDArray[np.i
         preset: One of `PRESETS`.
 
     Returns:
-        int32[keys]; -1 for None, and for an empty key where the preset takes that for no key (``"librdkafka"``).
+        int32[keys]; -1 for None, and for an empty key if the preset treats it as no key (``"librdkafka"``).
 
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.
-        TypeError: Keys of another kind.
+        TypeError: Keys of another type.
 
     >>> partitions_for_keys([b"kafka", None, b""], 12).tolist()
     [4, -1, 9]

@@ -1,4 +1,4 @@
-"""The partitioners for confluent-kafka, whose own are C functions to be named, and never Python.
+"""The partitioners for confluent-kafka, whose own partitioners are C functions selected by name.
 
 >>> from kafka_assignors.producers import RoundRobinPartitioner
 >>> with_python = {"bootstrap.servers": "localhost:9092"}, RoundRobinPartitioner()
@@ -37,7 +37,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 ANY = -1
-"""confluent-kafka's way to name no partition (librdkafka's ``RD_KAFKA_PARTITION_UA``)."""
+"""confluent-kafka's value for "no partition" (librdkafka's ``RD_KAFKA_PARTITION_UA``)."""
 
 _TWINS = {
     "java": "murmur2_random",
@@ -46,7 +46,7 @@ _TWINS = {
     "sarama": "fnv1a_random",
     "fnv1a": "fnv1a_random",
 }
-# The settings that a second client needs to reach the same cluster.
+# Settings that a second client needs to connect to the same cluster.
 _CONNECTING = (
     "bootstrap.servers",
     "metadata.broker.list",
@@ -64,10 +64,10 @@ _CONNECTING = (
 
 
 def native_twin(partitioner: CheckedPartitioner) -> str | None:
-    """The name of librdkafka's partitioner that places exactly alike, or None.
+    """The name of librdkafka's partitioner with exactly the same placement, or None.
 
-    Only partitioners that place records without a key at random have one: librdkafka knows nothing else (with its
-    sticky interval off). A source of random numbers, a hook or counters of the user's need Python.
+    Only partitioners that place records without a key at random have one, because librdkafka supports nothing else
+    (with its sticky interval off). A random source, hook or counters of the user require Python.
     """
     if not getattr(partitioner, "plain", False):
         return None
@@ -79,32 +79,31 @@ def native_twin(partitioner: CheckedPartitioner) -> str | None:
 
 
 class PartitioningProducer(Producer):
-    """A confluent-kafka ``Producer`` whose records a partitioner of this package places; all else is untouched.
+    """A confluent-kafka ``Producer`` whose records are placed by a partitioner of this package.
 
     Args:
         config: As for ``Producer``, without ``partitioner``. ``key.serializer`` and ``value.serializer`` work as with
             confluent-kafka's ``SerializingProducer``; the partitioner sees keys and values before and after them.
-        partitioner: `DefaultPartitioner` by default: Java's placement. Where librdkafka has a twin (`native_twin`) it
-            is used, and Python is not asked; attribute `native` has its name. Else the partition is chosen here and
-            passed on as ``produce(partition=...)``.
-        metadata_max_age_ms: Leaders and partition counts are asked for again after so long (one ``list_topics`` a
-            topic, in a thread beside), and at once when librdkafka does not know the partition.
-        metadata_timeout_ms: The longest that a ``produce`` waits for a topic that is not known yet.
+        partitioner: `DefaultPartitioner` by default: Java's placement. If librdkafka has a twin (`native_twin`), it is
+            used instead of Python; attribute `native` has its name. Otherwise the partition is chosen here and passed
+            as ``produce(partition=...)``.
+        metadata_max_age_ms: Age after which leaders and partition counts are refreshed (one ``list_topics`` per topic,
+            in a background thread). They are refreshed at once if librdkafka does not know the partition.
+        metadata_timeout_ms: Maximum time that a ``produce`` waits for an unknown topic.
 
-    An adaptive `UniformPartitioner` counts backlog by itself, as fast as ``poll`` serves delivery callbacks. A record
-    that librdkafka does not take (``BufferError``: its queue is full) leaves no trace in the partitioner.
+    An adaptive `UniformPartitioner` counts backlog without `attach`, as fast as ``poll`` serves delivery callbacks. A
+    record that librdkafka rejects (``BufferError``: its queue is full) leaves no trace in the partitioner.
 
-    ``AIOProducer`` makes a ``Producer`` of its own, which no partitioner of this package can reach. Use
-    `producers.aiokafka`, or give ``AIOProducer.produce(partition=...)`` what `producers.partition_for_key`
-    answers.
+    ``AIOProducer`` creates its own ``Producer``, which no partitioner of this package can reach. Use
+    `producers.aiokafka`, or pass the result of `producers.partition_for_key` to ``AIOProducer.produce(partition=...)``.
 
     Raises:
-        ConfigError: An argument that cannot work, or ``partitioner`` or a serializer's builder in `config`.
+        ConfigError: An invalid argument, or ``partitioner`` or a serializer's builder in `config`.
         InvalidPartition, NoPartitions, NotAuthorized: From ``produce``, see `CheckedPartitioner`.
-        KafkaException: From ``produce``: the cluster did not answer and nothing is known of the topic yet.
+        KafkaException: From ``produce``: the cluster did not answer, and the topic is unknown.
         KeySerializationError, ValueSerializationError: From ``produce``: a serializer raised.
 
-    Cost: about 2 µs a record beside the partitioner; nothing with a twin.
+    Cost: about 2 µs per record in addition to the partitioner; none with a twin.
     """
 
     def __init__(
@@ -184,8 +183,8 @@ class PartitioningProducer(Producer):
     ) -> int:
         """As ``Producer.produce_batch``; the partitioner chooses for each message that names no partition.
 
-        Messages of one partition keep their order. A partition that a message names is used; confluent-kafka 2.16
-        documents that, but ignores it.
+        Messages of one partition keep their order. The partition named by a message is used, as confluent-kafka 2.16
+        documents, although its own implementation ignores it.
         """
         if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
             return super().produce_batch(topic, messages, partition)  # type: ignore[no-any-return]  # it tells what is wrong
@@ -203,7 +202,7 @@ class PartitioningProducer(Producer):
     def _place(
         self, topic: str, message: dict[str, Any], default: int, report: Callable[[Any, Any], None] | None
     ) -> tuple[_InBatch, int]:
-        """One message of a batch as librdkafka shall get it, and its partition."""
+        """One message of a batch in the form for librdkafka, and its partition."""
         key, value, named = message.get("key"), message.get("value"), message.get("partition")
         ours = {name: data for name, data in message.items() if name not in ("_error", "partition")}
         if self._serializers is not None:
@@ -247,12 +246,12 @@ class _InBatch(NamedTuple):
 
     message: dict[str, Any]  # the caller's
     ours: dict[str, Any]
-    chosen: bool  # by a partitioner of ours
+    chosen: bool  # by one of our partitioners
     done: Callable[..., None]
     taken_back: Callable[[], None]
 
     def undo(self) -> None:
-        """The message was not taken by librdkafka."""
+        """Undo the choice, because librdkafka rejected the message."""
         self.done()
         self.taken_back()
 
@@ -279,7 +278,7 @@ class _Serializers(NamedTuple):
     value: Callable[[Any, Any], Any] | None
 
     def __call__(self, topic: str, key: Any, value: Any, headers: Any) -> tuple[Any, Any]:
-        """Key and value as librdkafka takes them."""
+        """Key and value in the form for librdkafka."""
         if self.key is not None:
             try:
                 key = self.key(key, SerializationContext(topic, MessageField.KEY, headers))
@@ -294,11 +293,11 @@ class _Serializers(NamedTuple):
 
 
 class _Reports:
-    """Delivery reports of a producer that counts backlog: the partitioner hears of all, the user as configured.
+    """Delivery reports of a producer that counts backlog: the partitioner gets all, the user those configured.
 
     Args:
         uniform: Counts backlog.
-        settings: The producer's settings. Those about reports are removed: with them librdkafka would withhold some.
+        settings: The producer's settings. Settings of reports are removed, because librdkafka would withhold some.
     """
 
     def __init__(self, uniform: UniformPartitioner, settings: dict[str, Any]) -> None:
@@ -343,59 +342,59 @@ class Cluster:
     """Metadata of the topics, behind the interface of kafka-python's ``ClusterMetadata``, which partitioners use.
 
     Args:
-        producer: Whose ``list_topics`` is asked.
-        racks: The source of racks, which ``list_topics`` does not return; None: no partitioner needs them.
+        producer: Its ``list_topics`` is called.
+        racks: The source of racks, which ``list_topics`` does not return; None if no partitioner needs them.
         max_age_s, timeout_s: See `PartitioningProducer`.
     """
 
     def __init__(self, producer: Producer, racks: _Racks | None, max_age_s: float, timeout_s: float) -> None:
-        self._producer = weakref.ref(producer)  # the producer has this: a circle would keep it connected for long
+        self._producer = weakref.ref(producer)  # weak: a cycle would keep the producer connected
         self._racks = racks
         self._max_age_s, self._timeout_s = max_age_s, timeout_s
         self._partitions: dict[str, dict[int, _Leader]] = {}
-        self._due: dict[str, float] = {}  # topic -> when to ask again
+        self._due: dict[str, float] = {}  # topic -> time of the next refresh
         self._brokers: dict[int, _Broker] = {}
         self._locks: dict[str, threading.Lock] = {}  # topic -> see `_lock`
-        self.asked = 0  # times list_topics was called
+        self.asked = 0  # number of calls of list_topics
 
     def learn(self, topic: str) -> None:
-        """Ask for the topic: at once, and waiting, when nothing is known of it; beside the sender when that is old.
+        """Fetch metadata of the topic: wait for it if the topic is unknown; refresh it in the background if it is old.
 
         Raises:
-            KafkaException: No answer, and nothing is known.
-            NoPartitions: The name cannot be a topic's; NotAuthorized: the cluster refuses to describe the topic.
+            KafkaError: No answer, and the topic is unknown.
+            NoPartitions: The topic name is invalid; NotAuthorized: the cluster refuses to describe the topic.
         """
         if time.monotonic() < self._due.get(topic, 0):
             return
         if topic in self._partitions:
-            # A broker that stalls answers late: meanwhile the sender uses the metadata it has.
+            # A stalled broker answers late: meanwhile the sender uses the known metadata.
             self._due[topic] = time.monotonic() + self._timeout_s
             threading.Thread(target=self._renew, args=(topic,), daemon=True, name=f"metadata of {topic}").start()
             return
         with self._lock(topic):
-            if topic in self._partitions:  # another thread has asked
+            if topic in self._partitions:  # another thread has fetched it
                 return
             deadline, pause = time.monotonic() + self._timeout_s, threading.Event()
             while True:
                 self._ask(topic, self._timeout_s)
                 if topic in self._partitions or time.monotonic() >= deadline:
                     return
-                pause.wait(0.1)  # never set: a topic just made is not known everywhere at once
+                pause.wait(0.1)  # never set: not every broker knows a new topic at once
 
     def _lock(self, topic: str) -> threading.Lock:
-        """Held while one thread asks for the topic: senders of other topics never wait for it."""
+        """Held while one thread fetches the topic: senders of other topics never wait for it."""
         return self._locks.setdefault(topic, threading.Lock())
 
     def _renew(self, topic: str) -> None:
         try:
             self._ask(topic, self._timeout_s)  # without the lock, for which the sender of a new topic may wait
         except KafkaException:
-            self._due[topic] = time.monotonic() + 1  # the old metadata has to do; librdkafka itself keeps trying
+            self._due[topic] = time.monotonic() + 1  # keep the old metadata; librdkafka itself keeps trying
         except NoPartitions:
-            pass  # the topic is forgotten: the next sender asks, and gets the error
+            pass  # the topic is forgotten: the next sender fetches it, and gets the error
 
     def refresh(self, topic: str) -> None:
-        """Ask for the topic now.
+        """Fetch the topic now.
 
         Raises:
             KafkaException: No answer.
@@ -405,20 +404,20 @@ class Cluster:
             self._ask(topic, self._timeout_s)
 
     def doubt(self, topic: str) -> None:
-        """Ask for the topic when its next record comes, beside the sender."""
+        """Refresh the topic in the background when its next record comes."""
         self._due[topic] = 0
 
     def _ask(self, topic: str, timeout_s: float) -> None:
         self.asked += 1
         producer = self._producer()
-        if producer is None:  # only someone who kept the cluster alone gets here
+        if producer is None:  # only if the caller kept the cluster but not the producer
             return
         answer = producer.list_topics(topic, timeout=timeout_s)
         described = answer.topics[topic]
         racks = self._racks.last_heard(timeout_s) if self._racks is not None else {}
         self._brokers = {b.id: _Broker(b.host, racks.get(b.id)) for b in answer.brokers.values()}
         if described.partitions:
-            # One step: a partitioner must not see half of a change.
+            # Assign in one step: a partitioner must not see half of a change.
             self._partitions[topic] = {p.id: _Leader(p.leader) for p in described.partitions.values()}
             rackless = self._racks is not None and any(p.leader not in racks for p in described.partitions.values())
             self._due[topic] = time.monotonic() + (min(1, self._max_age_s) if rackless else self._max_age_s)
@@ -433,21 +432,21 @@ class Cluster:
             )
 
     def topics(self) -> set[str]:
-        """The topics that are known."""
+        """The known topics."""
         return set(self._partitions)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """Ids of all partitions; None for a topic that is not known."""
+        """Ids of all partitions; None for an unknown topic."""
         known = self._partitions.get(topic)
         return set(known) if known is not None else None
 
     def available_partitions_for_topic(self, topic: str) -> set[int] | None:
-        """Ids of those with a leader."""
+        """Ids of the partitions with a leader."""
         known = self._partitions.get(topic)
         return None if known is None else {p for p, leader in known.items() if leader.leader_id != -1}
 
     def leader_for_partition(self, partition: Any) -> int | None:
-        """Broker id; -1 without a leader, None for a partition that is not known."""
+        """Broker id of the leader; -1 without a leader, None for an unknown partition."""
         known = self._partitions.get(partition.topic, {}).get(partition.partition)
         return None if known is None else known.leader_id
 
@@ -456,39 +455,39 @@ class Cluster:
         return self._brokers.get(broker_id)
 
     def request_update(self) -> _Answered:
-        """Ask for all known topics at once; ``policy="refresh"`` waits for it."""
+        """Refresh all known topics now; ``policy="refresh"`` waits for it."""
         for topic in list(self._partitions):
             try:
                 self.refresh(topic)
             except (KafkaException, NoPartitions):
-                continue  # the one who waits has a deadline
+                continue  # the waiting caller has a deadline
         return _Answered()
 
 
 class _Answered:
-    """A future that is over."""
+    """A completed future."""
 
     def add_both(self, heard: Callable[..., object]) -> None:
         heard(None)
 
 
 class _Racks:
-    """Broker id -> rack, by an admin client of its own: only ``describe_cluster`` returns racks."""
+    """Broker id -> rack, from an own admin client: only ``describe_cluster`` returns racks."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {name: value for name, value in config.items() if name.startswith(_CONNECTING)}
         self._admin: AdminClient | None = None
-        self._asked: Any = None  # the future of the question under way
+        self._asked: Any = None  # the future of the request in flight
         self._known: dict[int, str | None] = {}
 
     def last_heard(self, timeout_s: float) -> Mapping[int, str | None]:
-        """Racks as far as they are known; asks for them, and waits for the first answer alone.
+        """The racks known so far. Sends a request, and waits only for the first answer.
 
-        A question that went to a broker just when it died or stalled is answered late or never, and racks hardly ever
-        change: the answer is taken when this is called the next time.
+        A request to a broker that just died or stalled is answered late or never, and racks hardly ever change. So
+        later answers are collected at the next call.
 
         Raises:
-            KafkaException: The first answer did not come.
+            KafkaException: The first request was not answered.
         """
         self._admin = self._admin or AdminClient(self._config)
         asked = self._asked or self._admin.describe_cluster(request_timeout=timeout_s)
@@ -504,11 +503,11 @@ class _Racks:
         except KafkaException:
             if not self._known:
                 raise
-        else:  # a broker that is away keeps its rack
+        else:  # an absent broker keeps its rack
             self._known = {**self._known, **{node.id: node.rack for node in nodes}}
         return self._known
 
 
 def _bytes(data: Any) -> bytes | None:
-    """As confluent-kafka turns keys and values into bytes."""
+    """Convert keys and values to bytes as confluent-kafka does."""
     return data.encode() if isinstance(data, str) else data

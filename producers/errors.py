@@ -1,13 +1,13 @@
-"""Errors, split by whose fault it is.
+"""Errors, split by fault.
 
 ProducersError
 ├── ConfigError          the caller's arguments: fix the call
-│   └── UnknownName      a name that no partitioner has; lists the known ones
-├── InvalidPartition     a partitioner's answer that the topic has no partition for
-│   └── UnknownPartition a partition that a record names and that did not come in time
-├── NoPartitions         a topic that metadata does not know, or knows without partitions
-│   └── NotAuthorized    a topic that the cluster hides from this producer
-└── ClientMissing        a client library that is not installed; names the extra that brings it
+│   └── UnknownName      an unknown name; lists the known ones
+├── InvalidPartition     a partitioner's answer is not a partition of the topic
+│   └── UnknownPartition a partition that a record names did not appear in time
+├── NoPartitions         a topic is unknown to metadata, or has no partitions
+│   └── NotAuthorized    the cluster hides the topic from this producer
+└── ClientMissing        a client library is not installed; names the extra that installs it
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Iterable, Sequence
 
 
 class ProducersError(Exception):
-    """Everything this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class ConfigError(ProducersError, ValueError):
-    """An argument that cannot work; the message names it, its value and what would work."""
+    """An invalid argument; the message names it, its value and a valid one."""
 
 
 class UnknownName(ConfigError):
-    """A name that nothing has; the message lists the known ones."""
+    """An unknown name; the message lists the known ones."""
 
     def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
         self.name = name
@@ -33,14 +33,14 @@ class UnknownName(ConfigError):
 
 
 class InvalidPartition(ProducersError, ValueError):
-    """An answer that is no partition of the topic.
+    """An answer that is not a partition of the topic.
 
     Args:
         partitioner: Name of the partitioner that answered.
         topic: The record's topic.
-        value: The answer as it came.
+        value: The raw answer.
         partitions: The topic's ascending partition ids.
-        advice: What to do about it, if there is more to do than to fix the partitioner.
+        advice: A remedy other than to fix the partitioner, if there is one.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class InvalidPartition(ProducersError, ValueError):
 
 
 class UnknownPartition(InvalidPartition):
-    """A partition that a record names, and that the topic did not get in time."""
+    """A partition that a record names and that did not appear in time."""
 
 
 class NoPartitions(ProducersError, ValueError):
-    """A topic that metadata does not know, or knows without partitions."""
+    """A topic that is unknown to metadata, or has no partitions."""
 
 
 class NotAuthorized(NoPartitions):
     """A topic that the cluster hides from this producer, whether it exists or not."""
 
     errno = 29
-    """Kafka's TOPIC_AUTHORIZATION_FAILED, as the clients' errors have it."""
+    """Kafka's error code TOPIC_AUTHORIZATION_FAILED."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic

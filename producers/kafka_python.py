@@ -32,11 +32,11 @@ PARTITIONERS: dict[str, type[CheckedPartitioner]] = {
         KeyHashPartitioner,
     )
 }
-"""name -> class, as ``partitioner(name)`` and the command line know them: those that need no arguments."""
+"""name -> class, for ``partitioner(name)`` and the command line: the partitioners without required arguments."""
 
 
 def partitioner(name: str, **options: Any) -> CheckedPartitioner:
-    """Make a partitioner by name.
+    """Create a partitioner by name.
 
     Args:
         name: One of `PARTITIONERS`.
@@ -44,7 +44,7 @@ def partitioner(name: str, **options: Any) -> CheckedPartitioner:
 
     Raises:
         UnknownName: No such name; the message lists the known ones.
-        ConfigError: An option the class does not have, or a value it refuses.
+        ConfigError: The class has no such option, or rejects its value.
     """
     try:
         cls = PARTITIONERS[name]

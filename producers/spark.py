@@ -1,4 +1,4 @@
-"""Placement for Spark's Kafka sink: a ``partition`` column, which wins over every other partitioner there.
+"""Placement for Spark's Kafka sink: a ``partition`` column, which overrides every other partitioner there.
 
 >>> # frame.withColumn("partition", partition_column("key", 12)).write.format("kafka")...
 """
@@ -30,8 +30,8 @@ def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
 
     Args:
         key: The column of key bytes; text is hashed as UTF-8, as the sink writes it.
-        n: The topic's number of partitions. Too large a partition fails the write only after ``max.block.ms``, with a
-            message about something else.
+        n: The topic's number of partitions. A partition that is too large fails the write only after ``max.block.ms``,
+            with a misleading message.
         preset: One of `PRESETS`.
 
     Returns:
@@ -40,7 +40,7 @@ def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.
 
-    Cost: ``"librdkafka"`` is a SQL expression and needs no Python. The others are an Arrow-fed UDF, about 1 µs a row;
+    Cost: ``"librdkafka"`` is a SQL expression and needs no Python. The others are an Arrow-fed UDF, about 1 µs per row;
     `with_partition` is faster.
     """
     preset_named(preset)
@@ -50,21 +50,21 @@ def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
     if preset == "librdkafka":
         return F.when(F.length(column) > 0, F.pmod(F.crc32(column), F.lit(n)).cast("int"))
 
-    import pandas as pd  # a need of Spark's UDFs
+    import pandas as pd  # required by Spark's UDFs
 
     def place(keys: Any) -> Any:
         placed = partitions_for_keys([None if k is None else bytes(k) for k in keys], n, preset)
         return pd.Series(placed, dtype="Int32").mask(placed < 0)
 
-    place.__annotations__ = {"keys": pd.Series, "return": pd.Series}  # what Spark tells the kind of UDF by
+    place.__annotations__ = {"keys": pd.Series, "return": pd.Series}  # Spark infers the type of UDF from these
     return F.pandas_udf(place, "int")(column)
 
 
 def with_partition(frame: DataFrame, n: int, preset: str = "java", *, key: str = "key") -> DataFrame:
-    """The frame with a ``partition`` column, computed on Arrow batches as they stand.
+    """Add a ``partition`` column to the frame, computed directly on Arrow batches.
 
     Args:
-        frame: Has a column of key bytes (or text), and no ``partition``, in whatever case.
+        frame: Has a column of key bytes (or text), and no ``partition`` column in any letter case.
         n: The topic's number of partitions.
         preset: One of `PRESETS`.
         key: The column's name.
@@ -73,13 +73,13 @@ def with_partition(frame: DataFrame, n: int, preset: str = "java", *, key: str =
         ConfigError: `n` is not a positive int, or the frame has a column ``partition`` already; UnknownName: no such
             preset, no such column.
 
-    Cost: about 0.1 µs a row beside Arrow's transport.
+    Cost: about 0.1 µs per row in addition to Arrow's transport.
     """
     preset_named(preset)
     check_count(n)
     if key not in frame.columns:
         raise UnknownName("column", key, frame.columns)
-    taken = [name for name in frame.columns if name.lower() == "partition"]  # Spark takes upper for lower case
+    taken = [name for name in frame.columns if name.lower() == "partition"]  # Spark's names are case-insensitive
     if taken:
         raise ConfigError(f"the frame has a column {taken[0]!r} already: drop or rename it first")
     place_at = frame.columns.index(key)

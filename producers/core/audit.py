@@ -1,4 +1,4 @@
-"""Which hash placed a topic's keys, which records lie elsewhere, and what growth would move."""
+"""Find the hash that placed a topic's keys, the records that lie elsewhere, and the effect of growth."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from ..errors import ConfigError
 from .keys.keyed import Index, check_count, preset_named
 
 FAMILIES = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
-"""The presets that place differently, one of each kind."""
+"""One preset per distinct placement."""
 
 NAMED_FROM = 0.75
-"""The least agreement that names a hash. By chance one key in n agrees; the two of Sarama share up to 2/3."""
+"""Minimum agreement that identifies a hash. By chance one key in n agrees; the two of Sarama share up to 2/3."""
 
 PlacedKey = tuple[int, bytes]
 """(partition, key) as found in the topic."""
 
 
 class Audit(NamedTuple):
-    """What an audit found.
+    """The result of an audit.
 
-    `strays` are the (partition, key) that `preset` would have placed elsewhere, the first of them if there are many.
+    `strays` are the first (partition, key) pairs that `preset` would have placed elsewhere.
     """
 
     partitions: int
     keys: int  # distinct (partition, key)
-    agreement: dict[str, float]  # preset -> share of them that lie where it says
-    preset: str | None  # the one hash that explains them; None: none does, or several do alike
+    agreement: dict[str, float]  # preset -> share of keys on the partition that it gives
+    preset: str | None  # the one hash that explains them; None if none or several do
     strays: list[PlacedKey]
     stray_count: int
 
 
 def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
-    """Name the hash that a topic's keys were placed with, and the records that lie elsewhere.
+    """Identify the hash that placed a topic's keys, and the records that lie elsewhere.
 
     Args:
-        found: (partition, key) of records; those without a key must be left out. Repeated ones count once, so that a
-            key with many records has one vote.
+        found: (partition, key) of records with a key. Duplicates count once, so that a key with many records has one
+            vote.
         n: Number of the topic's partitions when they were written.
-        strays: How many strays to list at most.
+        strays: Maximum number of strays to list.
 
     Raises:
-        ConfigError: `n` is not a positive int, or nothing was found.
+        ConfigError: `n` is not a positive int, or `found` is empty.
 
-    Cost: O(bytes of keys), about 10 µs a key.
+    Cost: O(bytes of keys), about 10 µs per key.
 
     >>> audit([(4, b"kafka"), (9, b"")], 12).preset
     'java'
@@ -65,12 +65,12 @@ def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
 
 
 def growth(keys: Sequence[bytes], n: int, m: int) -> Mapping[str, float]:
-    """The share of keys that would lie on another partition once a topic has grown.
+    """The share of keys that would lie on another partition after a topic has grown.
 
     Args:
-        keys: The topic's keys, or some like them.
-        n: Number of partitions now.
-        m: Number of partitions then.
+        keys: The topic's keys, or similar ones.
+        n: Current number of partitions.
+        m: Future number of partitions.
 
     Returns:
         preset -> share from 0 to 1. A hash taken modulo moves half of the keys from 6 to 12 partitions and 6 of 7 from

@@ -1,4 +1,4 @@
-"""Records that were sent and are not yet acknowledged."""
+"""Records that were sent and are not acknowledged yet."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Backlog:
     They are counted around ``send``: a client's queues are private, and records in flight to a stalled broker count.
 
     Args:
-        clock: Seconds, never going back.
-        timeout_s: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0: leave out none.
+        clock: Monotonic seconds.
+        timeout_s: Exclude all partitions of a leader whose oldest unacknowledged record is older than this; 0: never.
 
     Not thread-safe: the caller holds a lock.
 
-    Cost: O(1) a record sent and a record done.
+    Cost: O(1) per record sent and per record done.
     """
 
     __slots__ = ("_bytes", "_changes", "_clock", "_next", "_timeout_s", "_waiting")
@@ -30,7 +30,7 @@ class Backlog:
         self._bytes: dict[int, int] = {}  # partition -> unacknowledged bytes
         self._waiting: dict[int, OrderedDict[int, tuple[float, int]]] = {}  # partition -> token -> (sent at, bytes)
         self._next = 0
-        self._changes = 0  # until the queues are weighed again
+        self._changes = 0  # countdown to the next weighing
 
     def sent(self, partition: int, size: int) -> int:
         """A record was passed to the client; returns a token for `done`."""
@@ -48,7 +48,7 @@ class Backlog:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was ever sent, which means that backlog is not counted for this topic."""
+        """Whether nothing was ever sent, so that the backlog of this topic is not counted."""
         return not self._next
 
     def pending_bytes(self, partition: int) -> int:
@@ -56,14 +56,14 @@ class Backlog:
         return self._bytes.get(partition, 0)
 
     def oldest(self, partition: int) -> float | None:
-        """When the partition's oldest unacknowledged record was sent; None without one."""
+        """Time at which the partition's oldest unacknowledged record was sent; None without one."""
         waiting = self._waiting.get(partition)
         return next(iter(waiting.values()))[0] if waiting else None
 
     def weigh(self, view: TopicView, batch_bytes: int) -> tuple[list[tuple[int, int]], int] | None:
-        """The queues, once in n / 32 changes of partition; None: the last ones still count.
+        """The queues, recomputed once per n / 32 changes of partition; None if the last ones still apply.
 
-        So the cost of a record does not depend on the number n of partitions.
+        This makes the cost per record independent of the number n of partitions.
         """
         if self.idle:
             return [], 0
@@ -74,11 +74,11 @@ class Backlog:
         return self.queues(view, batch_bytes)
 
     def queues(self, view: TopicView, batch_bytes: int) -> tuple[list[tuple[int, int]], int]:
-        """The topic's queues, as `Uniform.set_loads` takes them.
+        """The topic's queues, in the form for `Uniform.set_loads`.
 
         Args:
-            view: The topic. If the leader of a partition is unknown, only its own records make it late.
-            batch_bytes: The unit of queues: batches of that size, the last one not full.
+            view: The topic. If a partition's leader is unknown, only its own records can make it late.
+            batch_bytes: The unit of queues: batches of this size, the last one possibly partial.
 
         Returns:
             [(partition, batches)] of the partitions to choose from, and the number of candidates.

@@ -9,13 +9,13 @@ from ..errors import InvalidPartition
 from .topic import TopicView
 
 NO_PARTITION = -1
-"""Like None, a record's way to name no partition."""
+"""Like None, a record's value for "no partition"."""
 
 
 def from_value(value: object) -> object:
-    """The partition that a record's value names: ``value["partition"]`` or ``value.partition``; None without either.
+    """The partition that a record's value names: ``value["partition"]`` or ``value.partition``, else None.
 
-    A method of that name (str and bytes have one) names none.
+    A method of that name (as str and bytes have) does not count.
     """
     if isinstance(value, Mapping):
         return value.get("partition")
@@ -24,7 +24,7 @@ def from_value(value: object) -> object:
 
 
 def choose(view: TopicView, answer: object, partitioner: str = "explicit") -> int | None:
-    """The named partition, or None when the record names none that the topic has.
+    """The named partition, or None if the record names none that the topic has.
 
     Args:
         view: The topic.
@@ -32,7 +32,7 @@ def choose(view: TopicView, answer: object, partitioner: str = "explicit") -> in
         partitioner: Name for the message.
 
     Returns:
-        The id; None for None, -1 and ids that the topic does not have, which the caller's policy decides.
+        The id; None for None, -1 and nonexistent ids, for which the caller's policy decides.
 
     Raises:
         InvalidPartition: Not an integer. No policy should hide that mistake.

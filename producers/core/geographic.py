@@ -1,4 +1,4 @@
-"""Partitions by the place of their leader."""
+"""Choose partitions by the location of their leader."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def matching(
 ) -> tuple[frozenset[Broker], tuple[int, ...]] | None:
     """The leaders that the first matching preference selects, and their partitions; None if no preference matches.
 
-    Only partitions with a leader match. Cost: O(preferences * leaders) a record, whatever the number of partitions.
+    Only partitions with a leader match. Cost: O(preferences * leaders) per record, independent of partitions.
     """
     for matches in preferences:
         leaders = frozenset(leader for leader in view.brokers if matches(leader, record))

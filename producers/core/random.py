@@ -7,12 +7,12 @@ from .topic import Draw, TopicView
 
 
 class RandomChoice(Rule):
-    """Any partition with a leader (any at all, when none has one), each with the same probability.
+    """Any partition with a leader, uniformly; any partition at all if none has a leader.
 
     Args:
         draw: Random source.
 
-    Cost: O(1) a choice, one draw.
+    Cost: O(1) per choice, one draw.
     """
 
     thread_safe = True
@@ -22,6 +22,6 @@ class RandomChoice(Rule):
         self._draw = draw
 
     def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record; `size` does not matter."""
+        """The partition of one record; `size` is ignored."""
         del size
         return view.candidates[self._draw() % len(view.candidates)]

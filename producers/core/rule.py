@@ -17,7 +17,7 @@ class Rule(ABC):
 
     __slots__ = ()
     thread_safe: ClassVar[bool] = False
-    """Whether `choose` may be called by several threads at once; otherwise the caller holds a lock per topic."""
+    """Whether several threads may call `choose` at once; otherwise the caller holds a lock per topic."""
 
     @abstractmethod
     def choose(self, view: TopicView, size: int) -> int:
@@ -25,20 +25,20 @@ class Rule(ABC):
 
         Args:
             view: The topic.
-            size: Bytes the record takes in its batch, about.
+            size: Approximate bytes of the record in its batch.
         """
 
     def choose_again(self, view: TopicView, size: int, previous: int) -> int:
-        """The partition of a record that was placed on `previous`, and would open a new batch there.
+        """The partition of a record that was placed on `previous` and would open a new batch there.
 
-        By default the record stays: a rule that advances with every choice would lose every other one (KAFKA-9965).
+        By default the record stays: a rule that advances on every choice would skip every other partition (KAFKA-9965).
         """
         return previous if previous in view else self.choose(view, size)
 
     def take_back(self, size: int, partition: int) -> None:
-        """Undo one choice: the client refused the record, because its queue was full or the record too large.
+        """Undo one choice, because the client rejected the record: its queue was full or the record too large.
 
-        The record may come again or never. In both cases the following records go where they would have gone without
-        this choice. By default nothing is undone, as a rule without state has nothing to undo.
+        The record may be sent again or not. In both cases the next records are placed as if this choice had not
+        happened. The default does nothing, which suits rules without state.
         """
         del size, partition

@@ -1,4 +1,4 @@
-"""One partition until a batch is full, then another (KIP-480)."""
+"""Sticky rule: one partition until a batch is full, then another (KIP-480)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..errors import ConfigError
 from .rule import Rule
 from .topic import Draw, TopicView
 
-_REDRAWS = 128  # a fair source fails that often once in 2**128; a stuck one must not hang the producer
+_REDRAWS = 128  # a fair source fails this often once in 2**128; a stuck one must not hang the producer
 
 
 class Sticky(Rule):
@@ -15,13 +15,13 @@ class Sticky(Rule):
     Args:
         draw: Random source.
         batch_bytes: The producer's batch size in bytes. The partition changes when the client reports a new batch, and
-            after this many bytes: kafka-python reports the batches of records without a key only, other clients none.
+            after this many bytes: kafka-python only reports batches of records without a key, other clients none.
 
-    Unlike Java, a sticky partition that has lost its leader or is gone is left at once if another one is there.
+    Unlike Java, it leaves a partition that has no leader or no longer exists at once, if there is another one.
 
     Not thread-safe: the caller holds a lock per topic.
 
-    Cost: O(1) a choice, two draws on average for a change.
+    Cost: O(1) per choice, two draws on average per change.
     Source: KIP-480, apache/kafka 3.9 ``StickyPartitionCache``.
     """
 
@@ -32,11 +32,11 @@ class Sticky(Rule):
             raise ConfigError(f"batch_bytes must be an int of at least 1, not {batch_bytes!r}")
         self._draw = draw
         self._batch_bytes = batch_bytes
-        self._produced_bytes = 0  # on the sticky partition since it was chosen
+        self._produced_bytes = 0  # bytes on the sticky partition since it was chosen
         self.partition: int | None = None  # the sticky partition, None before the first choice
 
     def choose(self, view: TopicView, size: int) -> int:
-        """The sticky partition, or another one when its batch is full."""
+        """The sticky partition, or another one if its batch is full."""
         partition = self.partition
         if partition is None or self._produced_bytes >= self._batch_bytes or not self._keeps(view, partition):
             partition = self._change(view)
@@ -50,7 +50,7 @@ class Sticky(Rule):
         return self.choose(view, size)
 
     def take_back(self, size: int, partition: int) -> None:
-        """Uncount the bytes, if the partition is still the sticky one."""
+        """Subtract the bytes, if the partition is still the sticky one."""
         if partition == self.partition:
             self._produced_bytes = max(self._produced_bytes - size, 0)
 
@@ -63,7 +63,7 @@ class Sticky(Rule):
             self._change(view)
 
     def _keeps(self, view: TopicView, partition: int) -> bool:
-        """Whether a sticky partition with room in its batch is kept."""
+        """Whether to keep a sticky partition that has room in its batch."""
         return view.is_candidate(partition)
 
     def _change(self, view: TopicView) -> int:

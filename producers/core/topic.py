@@ -1,4 +1,4 @@
-"""A topic as a partitioner sees it."""
+"""The partitioner's view of a topic."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from ..errors import InvalidPartition, NoPartitions
 
 Draw = Callable[[], int]
-"""A random source: each call gives a non-negative int, uniform over 31 bits (``random.Random(seed).getrandbits(31)``).
-A draw modulo the number of candidates is Java's way to pick; its bias is below n / 2**31."""
+"""A random source: each call returns an int, uniform over 31 bits (``random.Random(seed).getrandbits(31)``). Java also
+takes a draw modulo the number of candidates; the bias is below n / 2**31."""
 
 
 class Broker(NamedTuple):
-    """A partition's leader, as metadata describes it."""
+    """A partition's leader in metadata."""
 
     id: int
     host: str
@@ -26,20 +26,20 @@ class TopicView:
 
     Args:
         topic: Its name, for messages.
-        partitions: All partition ids, any order. Keyed records are placed over these, leaderless ones included.
-        available: Those that have a leader.
-        leaders: partition -> leader, for partitioners that need it; a missing leader is unknown.
+        partitions: All partition ids, in any order, including those without a leader. Keyed records go to any of these.
+        available: Partitions that have a leader.
+        leaders: partition -> leader, for partitioners that need it; an absent leader is unknown.
 
     Attributes:
         partitions: Ascending ids.
         available: Ascending ids with a leader; may be empty.
-        brokers: The leaders, each once.
-        candidates: Where a record without a key may go: `available`, or `partitions` when none has a leader.
+        brokers: The distinct leaders.
+        candidates: Partitions for records without a key: `available`, or `partitions` if none has a leader.
 
     Raises:
         NoPartitions: `partitions` is empty.
 
-    Cost: O(n log n) to make; make it once per metadata change.
+    Cost: O(n log n) to build; build it once per metadata change.
     """
 
     __slots__ = ("_all", "_candidates", "_led", "available", "brokers", "candidates", "leaders", "partitions", "topic")
@@ -68,11 +68,11 @@ class TopicView:
         return partition in self._all
 
     def is_candidate(self, partition: int) -> bool:
-        """Whether a record without a key may go there."""
+        """Whether a record without a key may go to this partition."""
         return partition in self._candidates
 
     def led_by(self, brokers: frozenset[Broker]) -> tuple[int, ...]:
-        """Ascending ids of the available partitions whose leader is one of these. Cost: O(n) once, then a look-up."""
+        """Ascending ids of the available partitions that these brokers lead. Cost: O(n) once, then a look-up."""
         found = self._led.get(brokers)
         if found is None:
             found = self._led[brokers] = tuple(p for p in self.available if self.leaders.get(p) in brokers)
@@ -83,11 +83,11 @@ class TopicView:
         return self.led_by(frozenset(broker for broker in self.brokers if broker.rack == rack))
 
     def check(self, partitioner: str, answer: object) -> int:
-        """Give back a partitioner's answer as a plain int.
+        """Validate a partitioner's answer and return it as an int.
 
         Args:
             partitioner: Name of the partitioner, for the message.
-            answer: What it returned. Integers of other kinds (NumPy's) are taken, bools are not.
+            answer: Its return value. Other integer types (NumPy's) are accepted, bools are not.
 
         Raises:
             InvalidPartition: The answer is not an integer, or not one of the topic's partitions.

@@ -1,4 +1,4 @@
-"""The same number of bytes for each partition (KIP-794)."""
+"""Uniform rule: the same number of bytes for each partition (KIP-794)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .topic import Draw, TopicView
 
 
 class _Table:
-    """Partitions and the running sums of their weights."""
+    """Partitions and the cumulative sums of their weights."""
 
     __slots__ = ("ids", "sums")
 
@@ -30,23 +30,23 @@ class Uniform(Rule):
 
     Args:
         draw: Random source.
-        batch_bytes: The producer's batch size in bytes. A stay ends when this much was produced and a batch has just
-            been filled, or when twice as much was produced: leaving at the first count alone would leave a fraction of
-            a batch behind on every partition (KAFKA-14156).
-        rack: Prefer partitions whose leader is there, as long as there are any (KIP-1123).
-        local_share: The most that goes to the rack: of the stays, this share (0 to 1) at random; the rest goes to the
-            other racks, if any. Below 1 it keeps producers of one zone from filling that zone's partitions alone.
-        backlog: Records that are sent and not yet acknowledged; None: all partitions weigh the same.
+        batch_bytes: The producer's batch size in bytes. A stay ends when this many bytes were produced and a batch has
+            just been filled, or when twice as many were produced. Leaving at the first count alone would leave a
+            partial batch behind on every partition (KAFKA-14156).
+        rack: Prefer partitions whose leader is in this rack, as long as there are any (KIP-1123).
+        local_share: Maximum share (0 to 1) of stays in the rack, chosen at random; the rest goes to other racks, if
+            any. Below 1, producers of one zone do not fill only that zone's partitions.
+        backlog: Records that are sent and not acknowledged yet; None: all partitions have the same weight.
 
-    A stay may be followed by one on the same partition. With few records all of them stay together: 24 small ones fit
-    into one batch. KIP-480 changes partition with each batch instead, however small, and so favours slow brokers.
+    Consecutive stays may be on the same partition. With few records, all of them stay together: 24 small ones fit into
+    one batch. KIP-480 instead changes the partition with each batch, however small, and so favours slow brokers.
 
-    Unlike Java, a stay's next partition is drawn when its first record comes, not when the stay before ends, and a
-    partition that has lost its leader or is gone is left at once if another one is there.
+    Unlike Java, the next partition is drawn when the first record of a stay comes, not when the previous stay ends, and
+    a partition that has no leader or no longer exists is left at once, if there is another one.
 
     Not thread-safe: the caller holds a lock per topic.
 
-    Cost: O(1) a record; O(log n) a change with loads known.
+    Cost: O(1) per record; O(log n) per change with known loads.
     Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``.
     """
 
@@ -78,13 +78,13 @@ class Uniform(Rule):
         self._rack = rack
         self._local_share = local_share
         self.backlog = backlog
-        self.partition: int | None = None  # of the stay under way; None between two stays
+        self.partition: int | None = None  # partition of the current stay; None between two stays
         self.produced_bytes = 0  # in this stay
-        self._view: TopicView | None = None  # the one that was last asked whether it has the partition
+        self._view: TopicView | None = None  # the view last checked for the partition
         self._loads: tuple[Sequence[tuple[int, int]], _Table] | None = None
 
     def choose(self, view: TopicView, size: int) -> int:
-        """The partition under way, or the next one after its bytes; the record's bytes are counted."""
+        """The current partition, or the next one after its bytes; counts the record's bytes."""
         if self._view is not view or self.produced_bytes >= self._most_bytes:
             self.current(view)
         self.produced_bytes += size
@@ -97,14 +97,15 @@ class Uniform(Rule):
         return self.choose(view, size)
 
     def take_back(self, size: int, partition: int) -> None:
-        """Uncount the bytes, if the stay on that partition is still under way."""
+        """Subtract the bytes, if the stay on that partition has not ended."""
         if partition == self.partition:
-            self.produced_bytes = max(self.produced_bytes - size, 0)  # below 0: an earlier stay on the same partition
+            self.produced_bytes = max(self.produced_bytes - size, 0)  # an earlier stay may have counted it
 
     def boundary(self, partition: int) -> None:
-        """All batches of a partition are full, so leaving it now leaves no fraction behind: leave if it has its bytes.
+        """Report that all batches of a partition are full, so that leaving it leaves no partial batch: leave if it has
+        its bytes.
 
-        Nothing happens when the stay there is over already.
+        Does nothing if the stay on it has ended.
         """
         if partition == self.partition and self.produced_bytes >= self.batch_bytes:
             self.partition = self._view = None
@@ -120,7 +121,7 @@ class Uniform(Rule):
         return self.partition
 
     def _keeps(self, view: TopicView, partition: int) -> bool:
-        """Whether a stay on that partition may begin or go on."""
+        """Whether a stay on that partition may begin or continue."""
         return view.is_candidate(partition)
 
     def set_loads(self, loads: Sequence[tuple[int, int]], partitions: int) -> None:
@@ -128,10 +129,10 @@ class Uniform(Rule):
 
         Args:
             loads: (partition, queued batches) of the partitions that may be chosen; empty to forget the loads.
-            partitions: How many there are with those that are left out, because their broker takes nothing.
+            partitions: Number of partitions including those excluded because their broker is unresponsive.
 
-        Weights are ``longest queue + 1 - queue``, so every listed partition keeps one of at least 1. Loads that say
-        nothing (fewer than two partitions, or all queues alike and none left out) are forgotten.
+        Weights are ``longest queue + 1 - queue``, so every listed partition has a weight of at least 1. Uninformative
+        loads (fewer than two partitions, or equal queues without exclusions) are forgotten.
         """
         queues = [queued for _, queued in loads]
         if not loads or partitions < 2 or (len(set(queues)) == 1 and len(loads) == partitions):
@@ -148,7 +149,7 @@ class Uniform(Rule):
             return self._any(among or view.candidates)
         rows, table = self._loads
         if among:
-            # As in Java: the near ones that the loads leave to choose from, else whatever they leave.
+            # As in Java: the near partitions among those that the loads permit, else all of these.
             wanted = frozenset(among)
             near = [row for row in rows if row[0] in wanted]
             if near:
@@ -159,7 +160,7 @@ class Uniform(Rule):
         return ids[self._draw() % len(ids)]
 
     def _near(self, view: TopicView, rack: str) -> tuple[int, ...]:
-        """Where to choose from for the sake of the rack; empty: anywhere."""
+        """Partitions to choose from because of the rack; empty for any."""
         local = view.in_rack(rack)
         if local and self._local_share < 1 and self._draw() >= self._local_share * 2**31:
             return view.led_by(frozenset(broker for broker in view.brokers if broker.rack != rack)) or local

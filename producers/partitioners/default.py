@@ -1,4 +1,4 @@
-"""Java's default: keys by murmur2, records without one by batches of bytes."""
+"""Java's default: keys by murmur2, records without a key in batches of bytes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class DefaultPartitioner(KeyHashPartitioner):
 
     Cost: see `KeyHashPartitioner`; a record without a key O(1), about 0.7 µs.
     Source: apache/kafka ``KafkaProducer#partition``, ``BuiltInPartitioner`` (KIP-794), ``StickyPartitionCache`` of 3.9
-    (KIP-480), ``DefaultPartitioner`` of 2.3. Keys lie exactly where Java puts them. Records without one differ: backlog
-    does not weigh in (`UniformPartitioner` does that), headers do not count as bytes, and a partition that has lost its
+    (KIP-480), ``DefaultPartitioner`` of 2.3. Keys lie exactly where Java puts them. Records without a key differ:
+    backlog is ignored (`UniformPartitioner` uses it), headers do not count as bytes, and a partition that has lost its
     leader is left at once.
     """
 

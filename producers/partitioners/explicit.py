@@ -26,27 +26,27 @@ class ExplicitPartitioner(FallbackPartitioner):
     """The partition that the record names.
 
     Args:
-        partition: ``(topic, serialized key, value) -> partition id``, or None or -1 for "no matter which". By default
-            the value's own ``partition`` (item of a mapping, attribute of an object), seen before serialization.
-        policy: What to do with a record that names no partition, or one that the topic does not have. ``"fallback"``:
-            ask `fallback`; the first unknown id of each topic is logged as a warning. ``"error"``: raise.
-            ``"refresh"``: as Java, ask the cluster until the named partition is there, for `refresh_timeout_ms`, then
-            raise; a record that names none goes to `fallback`.
-        refresh_timeout_ms: The longest that ``send()`` waits with ``"refresh"``, Java's ``max.block.ms``.
+        partition: ``(topic, serialized key, value) -> partition id``, or None or -1 for no partition. By default the
+            value's own ``partition`` (item of a mapping, attribute of an object), before serialization.
+        policy: The treatment of a record that names no partition, or a nonexistent one. ``"fallback"``: ask `fallback`;
+            the first unknown id of each topic is logged as a warning. ``"error"``: raise. ``"refresh"``: as Java, ask
+            the cluster until the named partition exists, for `refresh_timeout_ms`, then raise; a record that names none
+            goes to `fallback`.
+        refresh_timeout_ms: Maximum time that ``send()`` waits with ``"refresh"``, Java's ``max.block.ms``.
         fallback: Another partitioner; by default a `RoundRobinPartitioner`.
         rng, seed: For a random start of the default fallback; with neither it starts at partition 0.
         on_choice, counters: See `CheckedPartitioner`.
 
-    ``send(partition=...)`` does not come here: kafka-python takes that as it is.
+    ``send(partition=...)`` bypasses the partitioner: kafka-python uses that partition.
 
     Raises:
-        ConfigError: An argument that cannot work, or would be ignored; UnknownName lists the policies.
+        ConfigError: An argument is invalid, or would be ignored; UnknownName lists the policies.
         InvalidPartition: From ``send()``: the answer is not an integer (under any policy), or `policy` is ``"error"``.
-        UnknownPartition: From ``send()`` with ``"refresh"``: no such partition in time.
+        UnknownPartition: From ``send()`` with ``"refresh"``: the partition did not appear in time.
 
-    Cost: O(1) a record beside `partition`.
-    Source: apache/kafka ``KafkaProducer#partition`` and ``#waitOnMetadata`` for a partition in the record: that is
-    ``"refresh"``. Java has no fallback, and refuses -1.
+    Cost: O(1) per record in addition to `partition`.
+    Source: apache/kafka ``KafkaProducer#partition`` and ``#waitOnMetadata`` for a partition in the record, which is
+    ``"refresh"``. Java has no fallback, and rejects -1.
     """
 
     name = "explicit"
@@ -86,7 +86,7 @@ class ExplicitPartitioner(FallbackPartitioner):
         self._warned: set[str] = set()
 
     def choose(self, view: TopicView, record: Record) -> object:
-        """The named partition, or what the policy says."""
+        """The named partition, or the result of the policy."""
         answer = (
             explicit.from_value(record.value)
             if self._of is None
@@ -114,19 +114,19 @@ class ExplicitPartitioner(FallbackPartitioner):
             self.name, view.topic, answer, view.partitions, f"waited {self.refresh_timeout_s:g} s for it to be added"
         )
         refresh = getattr(record.cluster, "request_update", None)
-        named = operator.index(answer)  # an integer, `explicit.choose` has seen to that
+        named = operator.index(answer)  # `explicit.choose` has checked that it is an integer
         if named < 0 or refresh is None:
             raise unknown
         deadline = time.monotonic() + self.refresh_timeout_s
-        pause = threading.Event()  # never set: between two questions that were answered at once
+        pause = threading.Event()  # never set: a pause between two fast answers
         while True:
             answered = threading.Event()
             try:
                 future = refresh()
-            except AttributeError:  # aiokafka's: it asks its own future, still pending, for a name of kafka-python's
+            except AttributeError:  # aiokafka calls its own pending future with a kafka-python name
                 raise unknown from None
             if not hasattr(future, "add_both"):
-                raise unknown  # an event loop's future: waiting here would stop the loop; its wrapper asks again
+                raise unknown  # waiting for an event loop's future would block the loop; its wrapper asks again
             future.add_both(lambda *_, answered=answered: answered.set())
             answered.wait(max(deadline - time.monotonic(), 0))
             if named in (record.cluster.partitions_for_topic(view.topic) or ()):

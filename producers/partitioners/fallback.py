@@ -24,13 +24,13 @@ class FallbackPartitioner(CheckedPartitioner):
         return self._fallback is not None and getattr(self._last, "placed_by", None) is self._fallback
 
     def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:
-        """A fallback hears of the batch itself."""
+        """Pass the event to the fallback if it placed the record."""
         hook = getattr(self._fallback, "on_new_batch", None)
         if hook is not None and self._fell_back():
             hook(topic, cluster, prev_partition)
         super().on_new_batch(topic, cluster, prev_partition)
 
     def choose_again(self, view: TopicView, previous: int) -> bool:
-        """A fallback is asked again; other records stay."""
+        """Whether the fallback placed the record, and is asked again; other records stay."""
         del view, previous
         return self._fell_back()

@@ -1,4 +1,4 @@
-"""Partitions whose leader is where the record should go."""
+"""Partitions by the location of their leader."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .interface.record import Record
 
 
 class GeographicPartitioner(FallbackPartitioner):
-    """Partitions whose leader is where the record should go, one after the other; keys are ignored.
+    """Partitions whose leader is in a preferred location, in turn; keys are ignored.
 
     Args:
-        prefer: Where to go: a rack's name, or ``(leader, record) -> bool`` with the leader's ``id``, ``host`` and
-            ``rack`` and the record's ``topic``, ``key``, ``value``; `rack_is` and `host_like` make such. Of several,
-            in order, the first that any partition with a leader matches.
-        fallback: Another partitioner for records that nothing matches; by default they go round all partitions with a
-            leader. No match never raises.
+        prefer: Preferences in order: a rack's name, or ``(leader, record) -> bool`` with the leader's ``id``, ``host``
+            and ``rack`` and the record's ``topic``, ``key``, ``value``, e.g. from `rack_is` or `host_like`. The first
+            preference that matches any partition with a leader is used.
+        fallback: Another partitioner for records without a match; by default round robin over all partitions with a
+            leader. A missing match never raises.
         on_choice, counters: See `CheckedPartitioner`.
 
-    Within a match the partitions' numbers of records differ by 1 at most while their leaders stay the same.
+    Within a match, the partitions' record counts differ by at most 1 while their leaders stay the same.
 
     Raises:
-        ConfigError: No `prefer`, or one that is blank or cannot be called.
+        ConfigError: No `prefer`, or one that is blank or not callable.
         NoPartitions: From ``send()``.
 
-    Cost: O(leaders) a record, whatever the number of partitions.
+    Cost: O(leaders) per record, independent of the number of partitions.
     Source: ours; Java has none. KIP-1123, which prefers a rack by bytes, is ``UniformPartitioner(rack=...)``.
 
     >>> GeographicPartitioner("eu-1a", rack_is("eu-1b", "eu-1c")).name

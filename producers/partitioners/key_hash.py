@@ -33,20 +33,20 @@ NullKeys = Literal["uniform", "sticky", "round_robin", "random"]
 
 
 class KeyHashPartitioner(RulePartitioner):
-    """Records with a key by a hash, as the clients of one ecosystem do it; records without one by `null_keys`.
+    """Records with a key by a hash, as the clients of one ecosystem do it; records without a key by `null_keys`.
 
     Args:
-        preset: Whose placement: ``"java"``, ``"librdkafka"`` (its default: CRC-32, an empty key is no key),
+        preset: The ecosystem: ``"java"``, ``"librdkafka"`` (its default: CRC-32, an empty key counts as no key),
             ``"librdkafka-murmur2"``, ``"sarama"`` (also ``"fnv1a"``), ``"sarama-reference"``, or ``"consistent"``: jump
             hash, which moves few keys when a topic grows but **places like no other client**; a warning says so.
-        null_keys: ``"uniform"`` (KIP-794, Java since 3.3): the same number of bytes everywhere. ``"sticky"`` (KIP-480,
-            Java 2.4 to 3.2): another partition with each batch. ``"round_robin"`` (Java up to 2.3): one after the other
-            from a random start. ``"random"``. An empty key is a key, except to ``"librdkafka"``.
-        modulus: Place keys as if the topic had this many partitions, however many it has by now: a topic that grows
-            keeps its keys where they are, and the new partitions get records without a key only.
-        hot_share: Split keys that have more than this share (0 to 1) of a topic's recent records. **Their records lose
-            their order.** None: every key stays whole.
-        hot_ways: Partitions a hot key is split over.
+        null_keys: ``"uniform"`` (KIP-794, Java since 3.3): the same number of bytes per partition. ``"sticky"``
+            (KIP-480, Java 2.4 to 3.2): another partition with each batch. ``"round_robin"`` (Java up to 2.3): each in
+            turn from a random start. ``"random"``. An empty key is a key, except to ``"librdkafka"``.
+        modulus: Place keys as if the topic had this many partitions: when it grows, keys stay where they are, and the
+            new partitions only get records without a key.
+        hot_share: Split keys with more than this share (0 to 1) of a topic's recent records. **Their records lose their
+            order.** None: no key is split.
+        hot_ways: Number of partitions that a hot key is split over.
         batch_bytes: The producer's ``batch_size`` in bytes, for ``"uniform"`` and ``"sticky"``.
         rng, seed, on_choice, counters: See `kafka_assignors.producers.partitioners`.
 
@@ -55,15 +55,15 @@ class KeyHashPartitioner(RulePartitioner):
             ``send()``: the topic has fewer partitions than `modulus`.
         InvalidPartition, NoPartitions: From ``send()``, see `CheckedPartitioner`.
 
-    Cost: a record with a key its hash, about 0.3 µs in C where confluent_kafka is installed, else about 2.5 µs and, for
-    a key seen before, one look-up; whatever the number of partitions.
-    Source: see `partition_for_key` for the presets, `DefaultPartitioner` for `null_keys`. Java has but ``"java"``, and
+    Cost: for a record with a key its hash, about 0.3 µs in C if confluent_kafka is installed, else about 2.5 µs, or one
+    look-up for a cached key; independent of the number of partitions.
+    Source: see `partition_for_key` for the presets, `DefaultPartitioner` for `null_keys`. Java only has ``"java"``, and
     neither `modulus` nor hot keys.
     """
 
     name = "keyhash"
     plain = False
-    """Whether `preset` and `null_keys` say all about it: no source of random numbers, hook or mode of the user's."""
+    """Whether `preset` and `null_keys` describe it fully: no random source, hook or mode of the user's."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class KeyHashPartitioner(RulePartitioner):
         }
         if null_keys not in rules:
             raise UnknownName("value of null_keys", null_keys, rules)
-        Uniform(draw, batch_bytes)  # a bad batch_bytes is refused now, whatever null_keys is
+        Uniform(draw, batch_bytes)  # rejects an invalid batch_bytes now, for any null_keys
         self._by_hash(preset, known.empty_is_null, modulus, hot_share, hot_ways)
         super().__init__(rules[null_keys], on_choice=on_choice, counters=counters)
         self.null_keys = null_keys
@@ -111,12 +111,12 @@ class KeyHashPartitioner(RulePartitioner):
         self.modulus = None if modulus is None else check_count(modulus, "modulus")
         self._empty_is_null = empty_is_null
         self._index = fastest(preset)
-        # A hash in C costs no more than a memo, so there is nothing to remember.
+        # A hash in C is as fast as a memo, so nothing is cached.
         self._remember = self._index is preset_named(preset).place and hot_share is None
         if hot_share is None and hot_ways != _HOT_WAYS:
             raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
         if hot_share is not None:
-            HotKeys(hot_share, hot_ways)  # a bad argument raises now, not at the first record
+            HotKeys(hot_share, hot_ways)  # an invalid argument raises now, not at the first record
         self._hot_keys = None if hot_share is None else partial(HotKeys, hot_share, hot_ways)
 
     def _keys(self, view: TopicView) -> KeyPlacement | None:
@@ -130,7 +130,7 @@ class KeyHashPartitioner(RulePartitioner):
             ids = ids[: self.modulus]
         old = self._topics.cached.get(view.topic)
         if old is not None and old.view.partitions == view.partitions:
-            return old.keys  # the memo is still true
+            return old.keys  # the memo is still valid
         if self._hot_keys is not None:
             splitter = _HotKeySplitter(self._hot_keys(), self._index, ids)
             return KeyPlacement(splitter.place, len(ids), take_back=splitter.take_back)
@@ -144,7 +144,7 @@ class KeyHashPartitioner(RulePartitioner):
 
 
 class _HotKeySplitter:
-    """Places the keys of one topic over some of its partitions, hot ones split; threads may share it."""
+    """Places the keys of one topic over some of its partitions, and splits hot keys; threads may share it."""
 
     def __init__(self, hot: HotKeys, index: Index, ids: Sequence[int]) -> None:
         self._hot, self._index, self._ids = hot, index, ids
@@ -152,7 +152,7 @@ class _HotKeySplitter:
 
     def place(self, key: bytes, n: int) -> int:
         home = self._index(key, n)
-        key = as_bytes(key)  # kept: a view of the caller's buffer may change
+        key = as_bytes(key)  # a copy: the caller's buffer may change
         with self._lock:
             return self._ids[self._hot.place(key, home, n)]
 

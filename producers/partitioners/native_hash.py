@@ -1,4 +1,4 @@
-"""The key hashes in C, if an installed client has them."""
+"""Key hashes in C, if an installed client has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _C_FUNCTIONS = {
 
 @cache
 def fastest(preset: str) -> Index:
-    """The fastest function at hand that places like a preset: confluent_kafka's where it is installed, else ours.
+    """The fastest available function for a preset's placement: confluent_kafka's if it is installed, else ours.
 
     Raises:
         UnknownName: No such preset.

@@ -1,4 +1,4 @@
-"""The arguments that several partitioners share: random source, batch size, flags."""
+"""Arguments that several partitioners share: random source, batch size, flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from .interface.fork import after_fork
 
 _unseeded = random.Random()
-after_fork(_unseeded, random.Random.seed)  # otherwise all worker processes of a server would draw the same partitions
+after_fork(_unseeded, random.Random.seed)  # otherwise forked workers would draw the same partitions
 BATCH_BYTES = 16384
 """The default `batch_size` of kafka-python and of Java."""
 
@@ -28,6 +28,6 @@ def draw_from(rng: random.Random | None, seed: int | None) -> Draw:
 
 
 def check_flag(value: object, name: str) -> None:
-    """Raise `ConfigError` unless it is True or False: a string such as "no" would count as true."""
+    """Raise `ConfigError` unless it is True or False, because a string such as "no" would count as true."""
     if not isinstance(value, bool):
         raise ConfigError(f"{name} must be True or False, not {value!r}")

@@ -21,14 +21,14 @@ class RandomPartitioner(RulePartitioner):
         ConfigError: Both `rng` and `seed`.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record, one draw, about 0.5 µs.
-    Source: librdkafka's ``random``; Java has none. Unlike librdkafka's, it draws for each record: there, records
-    without a key stay together for a while (``sticky.partitioning.linger.ms``).
+    Cost: O(1) per record, one draw, about 0.5 µs.
+    Source: librdkafka's ``random``; Java has none. Unlike librdkafka, it draws for each record; there, records without
+    a key stay together for a while (``sticky.partitioning.linger.ms``).
     """
 
     name = "random"
     plain = False
-    """Whether any other random partitioner would do: no source of random numbers or hook of the user's."""
+    """Whether it can be replaced by any other random partitioner: no random source or hook of the user's."""
 
     def __init__(
         self,

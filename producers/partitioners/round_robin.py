@@ -1,4 +1,4 @@
-"""One partition after the other."""
+"""Round robin: each partition in turn."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .options import check_flag, draw_from
 
 
 class RoundRobinPartitioner(RulePartitioner):
-    """One partition after the other, per topic; keys are ignored.
+    """Each partition in turn, per topic; keys are ignored.
 
     Args:
-        start: The first partition of each topic, by position.
-        random_start: Start each topic at a random partition instead: many short-lived producers would otherwise all
+        start: Index of the first partition of each topic.
+        random_start: Start each topic at a random partition instead: otherwise many short-lived producers would all
             fill partition 0.
-        chunk: Records in a row for the same partition.
+        chunk: Consecutive records per partition.
         rng, seed, on_choice, counters: See `kafka_assignors.producers.partitioners`.
 
-    While a topic's partitions with a leader stay the same, their numbers of records differ by `chunk` at most, with any
+    While a topic's partitions with a leader stay the same, their record counts differ by at most `chunk`, with any
     number of threads. The second call for a record that opens a batch does not count (KAFKA-9965).
 
     Raises:
         ConfigError: Both `rng` and `seed`, both `start` and `random_start`, a `chunk` below 1.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record, about 0.5 µs whatever the number of partitions.
-    Source: KIP-369, apache/kafka ``RoundRobinPartitioner``. Java's starts at partition 0 and knows neither
-    `random_start` nor `chunk`; up to 3.9.1 it does count the second call.
+    Cost: O(1) per record, about 0.5 µs, independent of the number of partitions.
+    Source: KIP-369, apache/kafka ``RoundRobinPartitioner``. Java's starts at partition 0, has neither `random_start`
+    nor `chunk`, and up to 3.9.1 counts the second call.
     """
 
     name = "roundrobin"
@@ -51,7 +51,7 @@ class RoundRobinPartitioner(RulePartitioner):
         check_flag(random_start, "random_start")
         if start and random_start:
             raise ConfigError("give start or random_start, not both")
-        RoundRobin(start, chunk)  # a bad argument raises now, not at the first record
+        RoundRobin(start, chunk)  # an invalid argument raises now, not at the first record
         super().__init__(
             lambda: RoundRobin(draw() if random_start else start, chunk), on_choice=on_choice, counters=counters
         )

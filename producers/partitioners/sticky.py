@@ -23,7 +23,7 @@ class StickyPartitioner(RulePartitioner):
         ConfigError: `batch_bytes` below 1, or both `rng` and `seed`.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record, about 0.7 µs.
+    Cost: O(1) per record, about 0.7 µs.
     Source: KIP-480, apache/kafka 3.9 ``UniformStickyPartitioner`` (removed in 4.0). Unlike Java's, it leaves a
     partition that has lost its leader at once. (kafka-python's partitioner of this name hashes keys; here that is
     ``DefaultPartitioner(null_keys="sticky")``.)
@@ -41,5 +41,5 @@ class StickyPartitioner(RulePartitioner):
         counters: Counters | None = None,
     ) -> None:
         draw = draw_from(rng, seed)
-        Sticky(draw, batch_bytes)  # a bad argument raises now, not at the first record
+        Sticky(draw, batch_bytes)  # an invalid argument raises now, not at the first record
         super().__init__(lambda: Sticky(draw, batch_bytes), on_choice=on_choice, counters=counters)

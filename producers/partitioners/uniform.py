@@ -1,4 +1,4 @@
-"""The same number of bytes for each partition, fewer where records queue (KIP-794)."""
+"""The same number of bytes for each partition, fewer for partitions with a backlog (KIP-794)."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from .options import BATCH_BYTES, check_flag, draw_from
 
 
 class UniformPartitioner(KeyHashPartitioner):
-    """The same number of bytes for each partition, fewer where records queue: Java's built-in partitioner in full.
+    """The same number of bytes for each partition, fewer for those with a backlog: Java's built-in partitioner in full.
 
     Args:
-        batch_bytes: The producer's ``batch_size`` in bytes: a partition is left after so many bytes at a new batch, or
-            after twice as many.
-        adaptive: Weigh partitions by backlog: the more batches wait, the less it gets. Backlog is what was sent and is
-            not yet acknowledged. It is counted after `attach` (the wrappers of other clients count it without).
-        availability_timeout_ms: Leave out all partitions of a leader whose oldest unacknowledged record is older; 0:
-            none. They come back with its first acknowledgement.
+        batch_bytes: The producer's ``batch_size`` in bytes: the partition changes after this many bytes at a new batch,
+            or after twice as many.
+        adaptive: Weigh partitions by backlog: more waiting batches mean fewer records. Backlog is everything sent and
+            not acknowledged yet. It is counted after `attach` (the wrappers of other clients count it without).
+        availability_timeout_ms: Exclude all partitions of a leader whose oldest unacknowledged record is older; 0:
+            never. They return with its first acknowledgement.
         ignore_keys: Place records with a key like the others, Java's ``partitioner.ignore.keys``; otherwise they go
             where Java's default puts them.
         rack: Place records without a key on leaders of this rack as long as it has any (KIP-1123, ``client.rack``).
-        local_share: The most that goes to the rack, of the bytes; the rest goes to the other racks. Below 1 it keeps
-            the partitions of a zone with many producers from filling alone.
+        local_share: Maximum share of bytes for the rack; the rest goes to the other racks. Below 1, a zone with many
+            producers does not fill only its own partitions.
         rng, seed, on_choice, counters: See `kafka_assignors.producers.partitioners`.
 
     Raises:
-        ConfigError: An argument is out of range; a blank rack is one.
+        ConfigError: An argument is out of range, or the rack is blank.
         NoPartitions: From ``send()``.
 
-    Cost: O(1) a record, about 0.7 µs, on average also with backlog; counting that costs about 5 µs a record.
-    Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``. Unlike Java: backlog counts what is in flight too;
-    the timeout leaves out idle partitions of a late leader as well; headers do not count as bytes; a partition that has
-    lost its leader is left at once; `local_share` is ours.
+    Cost: O(1) per record, about 0.7 µs, on average also with backlog; counting it costs about 5 µs per record.
+    Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``. Unlike Java: backlog also counts records in flight;
+    the timeout also excludes idle partitions of a late leader; headers do not count as bytes; a partition that has lost
+    its leader is left at once; `local_share` is ours.
     """
 
     name = "uniform"
@@ -74,7 +74,7 @@ class UniformPartitioner(KeyHashPartitioner):
             raise ConfigError("availability_timeout_ms needs adaptive=True: without it nothing is known of leaders")
         draw = draw_from(rng, seed)
         uniform = partial(Uniform, draw, batch_bytes, rack=rack, local_share=local_share)
-        uniform()  # a bad argument raises now, not at the first record
+        uniform()  # an invalid argument raises now, not at the first record
         self._by_hash("java")
         self.needs_leaders = rack is not None or timeout > 0
         self.adaptive, self.ignore_keys = adaptive, ignore_keys
@@ -94,14 +94,14 @@ class UniformPartitioner(KeyHashPartitioner):
         """Count backlog from a `KafkaProducer`'s sends and their acknowledgements.
 
         Args:
-            producer: The producer that has this partitioner, as its own or as a fallback. Its ``send`` is replaced, on
-                this object alone, by one that counts and then does the same. Records sent to a partition named in
-                ``send`` do not count. A second call for the same producer changes nothing.
+            producer: The producer that has this partitioner, as its own or as a fallback. Its ``send`` is replaced,
+                only on this object, by one that counts and then does the same. Records sent to a partition named in
+                ``send`` do not count. A second call for the same producer has no effect.
 
         Raises:
             ConfigError: `adaptive` is False, or the producer has another partitioner.
 
-        Cost: about 5 µs a record.
+        Cost: about 5 µs per record.
         """
         if not self.adaptive:
             raise ConfigError("attach counts backlog, which adaptive=False does not weigh; leave one of them out")
@@ -118,11 +118,11 @@ class UniformPartitioner(KeyHashPartitioner):
         producer.send = _CountedSend(self, send, self._sending)
 
     def counts_sends(self) -> None:
-        """From now on each choice is noted: a wrapper reports the records that it sends."""
+        """Note each choice from now on, because a wrapper reports the records that it sends."""
         self._observed = True
 
     def sent(self, topic: str, partition: int, size: int) -> Callable[..., None]:
-        """A record of `size` bytes was sent. Call the result (any arguments) when it is acknowledged or has failed."""
+        """Record a send of `size` bytes. Call the result (any arguments) when it is acknowledged or has failed."""
         lock, backlog = self._backlog(topic)
         with lock:
             token = backlog.sent(partition, size)
@@ -134,7 +134,7 @@ class UniformPartitioner(KeyHashPartitioner):
         return done
 
     def pending_bytes(self, topic: str, partition: int) -> int:
-        """Backlog of a partition in bytes, as far as it was counted."""
+        """Backlog of a partition in bytes, as far as it is counted."""
         lock, backlog = self._backlog(topic)
         with lock:
             return backlog.pending_bytes(partition)
@@ -149,7 +149,7 @@ class UniformPartitioner(KeyHashPartitioner):
 
 
 def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
-    """The adaptive one among a partitioner and its fallbacks; a client's wrapper reports to it all that is sent."""
+    """The adaptive one among a partitioner and its fallbacks, to which a client's wrapper reports everything sent."""
     for each in with_fallbacks(partitioner):
         if isinstance(each, UniformPartitioner) and each.adaptive:
             each.counts_sends()
@@ -158,7 +158,7 @@ def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
 
 
 class _CountedSend:
-    """A `KafkaProducer`'s ``send`` that reports to a partitioner the records sent and acknowledged."""
+    """A `KafkaProducer`'s ``send`` that reports sent and acknowledged records to a partitioner."""
 
     def __init__(self, partitioner: UniformPartitioner, send: Callable[..., Any], sending: threading.local) -> None:
         self.partitioner, self.send, self._sending = partitioner, send, sending

@@ -1,4 +1,4 @@
-"""Key hashes of whole columns, in NumPy: keys one behind the other in one buffer, and where each begins."""
+"""Key hashes of whole columns, in NumPy: concatenated keys in one buffer, and their offsets."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .murmur2 import unsigned
 _M = np.uint32(0x5BD1E995)
 _SEED = np.uint32(0x9747B28C)
 _FNV_OFFSET, _FNV_PRIME = np.uint32(0x811C9DC5), np.uint32(0x01000193)
-_REST_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # bytes behind the last whole word -> what to keep
-_REST_FACTORS = np.array([1, _M, _M, _M], np.uint32)  # nothing is multiplied when there are none
+_REST_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # number of bytes after the last word -> mask
+_REST_FACTORS = np.array([1, _M, _M, _M], np.uint32)  # no multiplication without such bytes
 _CRC_TABLE = np.array([zlib.crc32(bytes([i ^ 0xFF])) ^ 0xFF000000 for i in range(256)], np.uint32)
-_CRC_LONG = 96  # bytes of a key from where zlib, key by key, is faster
-_FEW_KEYS = 64  # a step of NumPy costs what it costs to take so many keys one by one through it
-_CHUNK_KEYS = 1 << 14  # about a megabyte of keys: what a processor keeps near itself
+_CRC_LONG = 96  # key length in bytes above which zlib, key by key, is faster
+_FEW_KEYS = 64  # a NumPy step costs as much as this many keys one by one
+_CHUNK_KEYS = 1 << 14  # about a megabyte of keys, so that a chunk stays in cache
 
 Hashes = NDArray[np.uint32]
 
@@ -80,7 +80,7 @@ def partitions_column(
         preset: One of `PRESETS`.
 
     Returns:
-        int32[keys]; -1 for an empty key where the preset takes that for no key at all.
+        int32[keys]; -1 for an empty key if the preset treats it as no key.
 
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.
@@ -93,7 +93,7 @@ def partitions_columns(
 ) -> Iterator[NDArray[np.int32]]:
     """`partitions_column` for several (preset, n), in their order: each hash of the keys is computed once.
 
-    Cost: the hashes that the presets need, then about 5 ns a key and try; ``"consistent"`` 0.1 µs.
+    Cost: the hashes that the presets need, plus about 5 ns per key and try; 0.1 µs for ``"consistent"``.
     """
     hashed: dict[Any, Hashes] = {}
     tries = list(tries)
@@ -122,7 +122,7 @@ def partitions_columns(
 
 
 def _dividend(preset: str, h: Hashes) -> Hashes:
-    """What of a hash is divided by the number of partitions."""
+    """The part of a hash that is divided by the number of partitions."""
     if preset == "librdkafka":
         return h
     if PRESETS[preset].like_java or preset == "sarama-reference":
@@ -140,19 +140,19 @@ def _hash_of(preset: str) -> Callable[[NDArray[np.uint8], NDArray[Any]], Hashes]
 
 
 def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.uint32]]:
-    """`jump` of many hashes for several numbers of buckets: a larger one goes on where a smaller one stopped.
+    """`jump` of many hashes for several numbers of buckets: a larger number continues where a smaller one stopped.
 
-    All hashes still below the number take the next step at once.
+    All hashes below the number take the next step at once.
     """
     bucket = np.zeros(len(hashes), np.uint32)
-    h, following = hashes.astype(np.uint64), np.zeros(len(hashes))  # whole numbers, as floats: no casts on the way
+    h, following = hashes.astype(np.uint64), np.zeros(len(hashes))  # integers as floats, which avoids casts
     found = {}
     for n in sorted(set(counts)):
         going = np.flatnonzero(following < n)
         state, at = np.take(h, going), np.take(following, going)
         while len(going):
             bucket[going] = at
-            state *= np.uint64(JUMP_STEP)  # NumPy's uint64 wraps, which is the mask of the scalar form
+            state *= np.uint64(JUMP_STEP)  # NumPy's uint64 wraps, like the mask of the scalar form
             state += np.uint64(1)
             high = (state >> np.uint64(33)).view(np.int64)
             high += 1
@@ -167,7 +167,7 @@ def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.
 
 
 def _in_chunks(chunk: Any, one: Callable[[bytes], int], data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
-    """The hashes by `chunk`, which takes many keys a step at a time; by `one` those much longer than nearly all."""
+    """Hash with `chunk`, which advances many keys per step; hash the few much longer keys with `one`."""
     keys = len(offsets) - 1
     hashes = np.empty(max(keys, 0), np.uint32)
     for at in range(0, keys, _CHUNK_KEYS):
@@ -184,7 +184,7 @@ def _in_chunks(chunk: Any, one: Callable[[bytes], int], data: NDArray[np.uint8],
 
 
 def _few_long(length: NDArray[Any]) -> NDArray[np.intp]:
-    """Which keys are so much longer than all others, and so few, that a step for them alone does not pay."""
+    """The keys so few and so much longer than the others that separate steps do not pay."""
     few = max(len(length) - _FEW_KEYS, 0)
     others = int(np.partition(length, few - 1)[few - 1]) if few else 0
     if int(length.max()) <= 2 * others + 4 * _FEW_KEYS:
@@ -193,19 +193,19 @@ def _few_long(length: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _longest_first(steps: NDArray[Any]) -> tuple[Any, list[int]]:
-    """An order of the keys by falling number of steps, and for each step how many of them still take part."""
+    """Keys sorted by falling number of steps, and for each step the number of keys that take part."""
     most = int(steps.max())
     if most == steps.min():
         return slice(None), [len(steps)] * most
-    # NumPy sorts small integers by counting them.
+    # NumPy sorts small integers by counting.
     small: Any = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int64
     order = np.argsort((most - steps).astype(small), kind="stable")
     return order, (len(steps) - np.cumsum(np.bincount(steps))[:-1]).tolist()
 
 
 def _murmur2_chunk(data: NDArray[np.uint8], start: NDArray[Any], length: NDArray[Any]) -> Hashes:
-    """All keys take the same step at once: the longest come first, so those that have one more word are a prefix."""
-    # The bytes as aligned words. A key begins inside of one, so each of its words is put together from two.
+    """Advance all keys together: the longest come first, so the keys with another word are a prefix."""
+    # View the bytes as aligned words. A key may begin inside a word, so each of its words is combined from two.
     padded = np.zeros(((len(data) >> 2) + 3) * 4, np.uint8)
     padded[: len(data)] = data
     column: NDArray[np.uint32] = padded.view("<u4").astype(np.uint32, copy=False)

@@ -1,4 +1,4 @@
-"""The key hashes of Kafka clients that are not Java, and jump hash."""
+"""The key hashes of Kafka clients other than Java, and jump hash."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def fnv1a(key: bytes) -> int:
 
 
 def magnitude(h: int) -> int:
-    """The absolute value of an unsigned 32-bit hash read as signed: what Sarama takes modulo the partitions.
+    """The absolute value of an unsigned 32-bit hash read as signed, which Sarama takes modulo the partitions.
 
-    2**31 stays 2**31, as Sarama takes the remainder first and the absolute value after it.
+    2**31 stays 2**31, because Sarama takes the remainder first and then the absolute value.
     """
     return (1 << 32) - h if h & 0x80000000 else h
 

@@ -1,25 +1,25 @@
-"""Keys that get more than their share, spread over several partitions."""
+"""Hot keys: keys above their share of records, split over several partitions."""
 
 from __future__ import annotations
 
 from ...errors import ConfigError
 
-_WINDOW = 10_000  # records after which old ones count half, or as many as tell shares apart if that is more
-_SAMPLE = 10  # records of a key that has just its share: fewer say nothing about shares
+_WINDOW = 10_000  # records after which old counts are halved; larger if needed to tell shares apart
+_SAMPLE = 10  # records of a key exactly at its share: fewer are not significant
 
 
 class HotKeys:
-    """Finds the keys of one topic that are hot, and splits them by two choices or more.
+    """Detects the hot keys of one topic, and splits each over two or more partitions.
 
     Args:
         share: A key is hot while it has more than this share (0 to 1) of the recent records.
-        ways: Partitions a hot key is spread over.
+        ways: Number of partitions that a hot key is split over.
 
-    **The records of a hot key lose their order**, as they lie on several partitions. Every other key stays whole.
+    **The records of a hot key lose their order**, because they are on several partitions. Other keys are not split.
 
     Not thread-safe: the caller holds a lock.
 
-    Cost: O(1) a record on average; at most 2 / share keys are counted.
+    Cost: O(1) per record on average; at most 2 / share keys are counted.
     Source: Misra and Gries 1982 (frequent items), Azar et al. 1994 (the less loaded of several choices).
     """
 
@@ -39,15 +39,15 @@ class HotKeys:
         self._placed: dict[int, float] = {}  # place -> recent records of hot keys
 
     def place(self, key: bytes, home: int, n: int) -> int:
-        """Where the next record of a key goes.
+        """The place of the next record of a key.
 
         Args:
             key: Key bytes.
             home: Its place by its hash, 0..n-1.
-            n: Places.
+            n: Number of places.
 
         Returns:
-            `home`, or for a hot key the one of `ways` places from `home` on that got the fewest hot records.
+            `home`; for a hot key, the place with the fewest hot records among the `ways` places from `home` on.
         """
         self._count(key)
         if not self._is_hot(key):
@@ -58,12 +58,12 @@ class HotKeys:
         return chosen
 
     def take_back(self, key: bytes, place: int) -> None:
-        """Undo a record that went to `place`: the client did not take it."""
+        """Undo a record placed on `place`, because the client rejected it."""
         if self._is_hot(key):
             self._placed[place] = max(self._placed.get(place, 0) - 1, 0)
         self._seen = max(self._seen - 1, 0)
         count = self._counts.get(key)
-        if count is None:  # it was a newcomer and took one from everybody
+        if count is None:  # it was a new key, which decremented all counts
             self._counts = {k: c + 1 for k, c in self._counts.items()}
         elif count > 1:
             self._counts[key] = count - 1
@@ -77,7 +77,7 @@ class HotKeys:
         self._seen += 1
         if key in self._counts or len(self._counts) < self._limit:
             self._counts[key] = self._counts.get(key, 0) + 1
-        else:  # Misra-Gries: a newcomer takes one from everybody
+        else:  # Misra-Gries: a new key decrements all counts
             self._counts = {k: c - 1 for k, c in self._counts.items() if c > 1}
         if self._seen >= self._window:
             self._seen /= 2

@@ -1,4 +1,4 @@
-"""Key bytes -> partition, as the clients of one ecosystem or another place keyed records."""
+"""Key bytes -> partition, as the clients of each ecosystem place keyed records."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .murmur2 import as_bytes, unsigned
 
 MEMO_KEYS = 1 << 16
 MEMO_KEY_BYTES = 128
-"""What `KeyMemo` keeps at most: 65,536 keys of up to 128 bytes, below 20 MB a topic."""
+"""Limits of `KeyMemo`: 65,536 keys of up to 128 bytes, below 20 MB per topic."""
 
 Index = Callable[[bytes, int], int]
 """(key bytes, number of partitions) -> 0..n-1."""
 
 
 class Preset(NamedTuple):
-    """How one ecosystem places keys."""
+    """The key placement of one ecosystem."""
 
     place: Index
-    empty_is_null: bool = False  # an empty key is no key: the record goes where records without one go
+    empty_is_null: bool = False  # an empty key counts as no key
     like_java: bool = False
 
 
@@ -53,10 +53,10 @@ PRESETS: dict[str, Preset] = {
 
 
 def preset_named(name: str) -> Preset:
-    """The preset of that name.
+    """Look up a preset by name.
 
     Raises:
-        UnknownName: There is none; the message lists the known ones.
+        UnknownName: There is no such preset; the message lists the known ones.
     """
     try:
         return PRESETS[name]
@@ -65,7 +65,7 @@ def preset_named(name: str) -> Preset:
 
 
 def check_count(n: object, what: str = "n (number of partitions)") -> int:
-    """Give back a number of partitions.
+    """Validate and return a number of partitions.
 
     Raises:
         ConfigError: Not an int of at least 1.
@@ -76,14 +76,14 @@ def check_count(n: object, what: str = "n (number of partitions)") -> int:
 
 
 def partition_for_key(key: bytes | bytearray | memoryview, n: int, preset: str = "java") -> int:
-    """The partition a key's records go to.
+    """The partition of a key's records.
 
     Args:
-        key: Serialized key. Empty is a key; None is not: a record without a key is placed by another rule.
-        n: Number of the topic's partitions, leaderless ones included.
-        preset: One of `PRESETS`; the default is Java's producer: ``(murmur2(key) & 0x7fffffff) % n`` (the sign bit is
-            masked off, it is not the absolute value). librdkafka's default spreads empty keys like absent ones; this
-            function answers 0 for them under ``"librdkafka"``, which is what its ``consistent`` does.
+        key: Serialized key. An empty key is a key. None is not: records without a key are placed by another rule.
+        n: Number of the topic's partitions, including those without a leader.
+        preset: One of `PRESETS`; the default is Java's producer: ``(murmur2(key) & 0x7fffffff) % n`` (it masks off the
+            sign bit instead of taking the absolute value). librdkafka's default spreads empty keys like absent ones;
+            this function returns 0 for them under ``"librdkafka"``, as its ``consistent`` does.
 
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.
@@ -102,14 +102,14 @@ def partition_for_key(key: bytes | bytearray | memoryview, n: int, preset: str =
 
 
 class KeyMemo:
-    """Remembers where keys are placed: for hashes in Python, which cost ten times as much as looking up.
+    """Caches the placement of keys, for hashes in Python, which cost ten times as much as a look-up.
 
     Args:
         index: Places keys.
 
     A memo belongs to one topic with one number of partitions. It keeps at most `MEMO_KEYS` keys of at most
-    `MEMO_KEY_BYTES`, then forgets all and starts again: exact least-recently-used order would cost more per record than
-    it saves. Threads may share it: a race computes a key twice, with the same answer.
+    `MEMO_KEY_BYTES`, then is cleared: exact LRU order would cost more per record than it saves. Threads may share it: a
+    race computes a key twice, with the same result.
 
     Attributes:
         placed: key -> partition, for callers that look it up before they call.
@@ -125,16 +125,17 @@ class KeyMemo:
         return len(self.placed)
 
     def place(self, key: bytes, n: int) -> int:
-        """Place a key over `n` partitions, the same number each time. Cost: one look-up for a seen key, else the hash.
+        """Place a key over `n` partitions, the same number each time. Cost: one look-up for a cached key, else the
+        hash.
 
         Raises:
-            TypeError: The key is not bytes. Anything else may change, and the memo with it.
+            TypeError: The key is not bytes. Mutable keys would invalidate the memo.
         """
         found = self.placed.get(key)
         return self.learn(key, n) if found is None else found
 
     def learn(self, key: bytes, n: int) -> int:
-        """The same for a key that was looked for in `placed` already."""
+        """As `place`, for a key that the caller did not find in `placed`."""
         if type(key) is not bytes:
             raise TypeError(f"a memo keeps bytes, not {type(key).__name__}")
         found = self._index(key, n)

@@ -9,8 +9,8 @@ _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
 
 # The hash of a long key multiplies many words at once, as lanes of one Python int.
-# Unpackers by number of words: a ready Struct halves the price of unpacking.
-_SHORT_WORDS = 7  # from here on lanes earn back what they cost to fill
+# Unpackers by number of words: a precompiled Struct halves the cost of unpacking.
+_SHORT_WORDS = 7  # number of words from which lanes pay off
 _BLOCK_WORDS = 64
 _WORDS = tuple(struct.Struct(f"<{n}I").unpack_from for n in range(_SHORT_WORDS))
 _LANES = tuple(struct.Struct(f"<{n}Q").unpack for n in range(_BLOCK_WORDS // 2 + 1))
@@ -19,12 +19,13 @@ _int = int.from_bytes
 
 
 def unsigned(key: bytes) -> int:
-    """`murmur2` as a number from 0 to 2**32 - 1, of bytes alone: what the hot paths call."""
+    """`murmur2` as a number from 0 to 2**32 - 1. Takes only bytes; used on the hot paths."""
     length = len(key)
     words = length >> 2
     h = _SEED ^ length
     if words < _SHORT_WORDS:
-        # Products and ^ carry upwards only: h may grow, it is cut at the end. k is shifted down, so it is cut.
+        # Products and ^ only carry upwards, so h may grow and is masked at the end. k is shifted down, so it is masked
+        # here.
         for k in _WORDS[words](key):
             k = k * _M & _MASK
             h = h * _M ^ (k ^ k >> 24) * _M
@@ -48,10 +49,10 @@ def unsigned(key: bytes) -> int:
 
 
 def _lanes(h: int, block: int, words: int) -> int:
-    """The same for up to 64 words, many at once.
+    """Hash up to 64 words, many at once.
 
-    What is done to a word before it meets h needs no other word. So every second word becomes a lane of 64 bits of one
-    long int, where a product has room, and Python multiplies all lanes at once; the words between them likewise.
+    The steps that mix a word before it meets h are independent of other words. So every second word becomes a 64-bit
+    lane of one long int, with room for a product, and Python multiplies all lanes at once; likewise the words between.
     """
     pairs = words + 1 >> 1
     mask = _LANE_MASKS[pairs]
@@ -59,7 +60,7 @@ def _lanes(h: int, block: int, words: int) -> int:
     odd = (block >> 32 & mask) * _M & mask
     firsts: tuple[int, ...] = _LANES[pairs](((even ^ even >> 24 & mask) * _M).to_bytes(pairs << 3, "little"))
     seconds: tuple[int, ...] = _LANES[pairs](((odd ^ odd >> 24 & mask) * _M).to_bytes(pairs << 3, "little"))
-    if words & 1:  # the last second is what follows the words
+    if words & 1:  # the last lane contains the bytes after the words
         for first, second in zip(firsts[:-1], seconds):  # noqa: B905
             h = ((h * _M ^ first) * _M ^ second) & _MASK
         return h * _M ^ firsts[-1]
@@ -69,10 +70,10 @@ def _lanes(h: int, block: int, words: int) -> int:
 
 
 def as_bytes(key: object) -> bytes:
-    """The key as bytes.
+    """Convert the key to bytes.
 
     Raises:
-        TypeError: Anything but bytes, bytearray or memoryview; a str must be encoded by the caller.
+        TypeError: Not bytes, bytearray or memoryview; the caller must encode a str.
     """
     if isinstance(key, (bytes, bytearray, memoryview)):
         return bytes(key)

@@ -1,4 +1,4 @@
-"""Counts of what partitioners placed, for metrics."""
+"""Count placed records, for metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TopicCounts(NamedTuple):
 
     records: int
     bytes: int  # keys and values, with the overhead of a record
-    switches: int  # records that went elsewhere than the one before
+    switches: int  # records on another partition than the one before
     partitions: dict[int, int]  # partition -> records
 
     @property
@@ -24,9 +24,9 @@ class TopicCounts(NamedTuple):
 
 
 class Counters:
-    """Counts what partitioners place: give one to ``counters=``, to several partitioners if their sum is wanted.
+    """Counts what partitioners place: pass one as ``counters=``, to several partitioners for their sum.
 
-    Threads may share it. Cost: about 1 µs a record, paid only by partitioners that have one.
+    Threads may share it. Cost: about 1 µs per record, only for partitioners that have one.
 
     >>> counters = Counters()
     >>> counters.note("orders", 2, 100)
@@ -43,7 +43,7 @@ class Counters:
         self._lock = threading.Lock()
 
     def note(self, topic: str, partition: int, size: int) -> None:
-        """A record of so many bytes goes to a partition."""
+        """Count a record on a partition."""
         with self._lock:
             tally = self._topics.get(topic)
             if tally is None:
@@ -54,7 +54,7 @@ class Counters:
             tally.switches += tally.before not in (None, partition)
 
     def take_back(self, topic: str, partition: int, size: int) -> None:
-        """A record that was noted did not go there: its client asks once more, or did not take it.
+        """Remove a counted record: its client asks again, or rejected it.
 
         `switches` are exact if no other record was noted in between.
         """
@@ -68,12 +68,12 @@ class Counters:
 
     @property
     def topics(self) -> list[str]:
-        """The topics that records went to."""
+        """The topics with records."""
         with self._lock:
             return sorted(self._topics)
 
     def topic(self, name: str) -> TopicCounts:
-        """What went to one topic; zeros for an unknown one."""
+        """The counts of one topic; zeros for an unknown one."""
         with self._lock:
             tally = self._topics.get(name, _Tally())
             partitions = {partition: count for partition, count in tally.partitions.items() if count}
@@ -87,5 +87,5 @@ class _Tally:
         self.bytes = 0
         self.switches = 0
         self.partitions: Counter[int] = Counter()
-        self.last: int | None = None  # the partition of the last record
-        self.before: int | None = None  # that of the record before
+        self.last: int | None = None  # partition of the last record
+        self.before: int | None = None  # partition of the record before

@@ -1,4 +1,4 @@
-"""Renewal after a fork: a thread of the parent process may hold a lock for ever."""
+"""Reset state after a fork: a thread of the parent process may hold a lock forever."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-_alive: dict[int, tuple[weakref.ref[Any], Callable[[Any], object]]] = {}  # id of an owner -> how to renew it
+_alive: dict[int, tuple[weakref.ref[Any], Callable[[Any], object]]] = {}  # id of an owner -> (owner, renew)
 
 
 def after_fork(owner: Any, renew: Callable[[Any], object]) -> None:
     """Call ``renew(owner)`` in each process that is forked from this one while the owner lives."""
-    number = id(owner)  # an owner may have no hash
+    number = id(owner)  # an owner may not be hashable
     _alive[number] = weakref.ref(owner, lambda _: _alive.pop(number, None)), renew
 
 

@@ -1,4 +1,4 @@
-"""A topic as the client's cluster metadata describes it, read once per change."""
+"""A topic in the client's cluster metadata, read once per change."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class _TopicPartition(NamedTuple):
 
 
 class KeyPlacement(NamedTuple):
-    """How one topic's keys are placed."""
+    """The placement of one topic's keys."""
 
     place: Index
-    n: int  # the number of partitions that `place` is given
+    n: int  # the number of partitions passed to `place`
     memo: Mapping[bytes, int] | None = None  # key -> partition: looked up before `place` is called
-    take_back: Callable[[bytes, int], None] | None = None  # (key, partition): the client did not take the record
+    take_back: Callable[[bytes, int], None] | None = None  # (key, partition): the client rejected the record
 
 
 class CachedTopic:
-    """One topic as it was last read, with the rule and the key placement of its records.
+    """A snapshot of one topic, with the rule and the key placement of its records.
 
     Args:
         source: The return value of `_source`.
@@ -51,12 +51,12 @@ class CachedTopic:
         rule: TopicRule | None,
         keys: KeyPlacement | None,
     ) -> None:
-        # No object is identical to a new one: without a source the topic is read for each record.
+        # A new object equals no other: without a source the topic is read for each record.
         self.source: Any = object() if source is None else source
         self.leader_ids = leader_ids
         self.view = view
         self.owned: Any = rule  # Any: callers check `rule` for None once per record
-        # The fields of `rule` and `keys`, one look-up away for the hot path.
+        # The fields of `rule` and `keys`, stored here to save a look-up on the hot path.
         self.rule: Any = None if rule is None else rule.rule
         self.lock = None if rule is None else rule.lock
         self.keys = keys
@@ -64,13 +64,13 @@ class CachedTopic:
         self.place: Any = direct and direct.place
         self.n = direct.n if direct else 0
         self.memo = direct.memo if direct else None
-        self.choices = 0  # made while some partition had no leader
+        self.choices = 0  # choices made while some partition had no leader
         self.all_led = len(view.available) == len(view.partitions)
 
     def lost_leader(self, partition: int) -> bool:
         """Whether a partition has lost its leader, or changed it if the view has leaders.
 
-        Leaders also change by hints in produce responses (KIP-951): in place, without a metadata update.
+        Leaders also change through hints in produce responses (KIP-951): in place, without a metadata update.
         """
         if self.leader_ids is None:
             return False
@@ -85,13 +85,13 @@ class TopicCache:
     """The topics of one partitioner. Threads may share it: a race reads a topic twice.
 
     Args:
-        make_rule: Makes the rule for one topic's records without a key; None: there is no rule.
+        make_rule: Creates the rule for one topic's records without a key; None: there is no rule.
         keys: View -> the placement of its keys.
         leaders: Whether views have leaders.
         by_choose: Whether the partitioner's `choose` places all records, and calls rules and keys itself.
 
     Attributes:
-        cached: topic -> the topic as it was read, for callers that look it up before they call.
+        cached: topic -> its snapshot, for callers that look it up before they call.
     """
 
     __slots__ = ("_by_choose", "_keys", "_leaders", "_make_rule", "_rules", "cached")
@@ -115,7 +115,7 @@ class TopicCache:
         """The `TopicRule` of one topic, always the same object; None without rules."""
         rule = self._rules.get(topic)
         if rule is None and self._make_rule is not None:
-            # setdefault: two threads that come first must get the same one
+            # setdefault: two concurrent first callers must get the same rule
             rule = self._rules.setdefault(topic, TopicRule(self._make_rule()))
         return rule
 
@@ -125,7 +125,7 @@ class TopicCache:
         self.cached.clear()
 
     def with_leaders(self, topic: str, cluster: Any) -> CachedTopic:
-        """The topic for a record without a key, which goes to a partition with a leader.
+        """The topic for a record without a key, which needs a partition with a leader.
 
         Raises:
             NoPartitions: The topic is not in metadata, or has no partitions.
@@ -136,14 +136,14 @@ class TopicCache:
         if cached is None or cached.source is not _source(topic, cluster):
             cached = self.read(topic, cluster)
         if not cached.all_led:
-            # A leader may come back without a metadata update. Reading costs O(n): once in n choices keeps that O(1).
+            # A leader may return without a metadata update. Reading costs O(n): once per n choices keeps that O(1).
             cached.choices += 1
             if cached.choices >= len(cached.view.partitions):
                 return self.read(topic, cluster)
         return cached
 
     def read(self, topic: str, cluster: Any) -> CachedTopic:
-        """The topic as the cluster has it now; raises as `with_leaders`."""
+        """Read the topic from the cluster; raises as `with_leaders`."""
         before = _source(topic, cluster)
         while True:
             leader_ids = _leader_ids(before)
@@ -153,7 +153,7 @@ class TopicCache:
             source = _source(topic, cluster)
             if source is before:
                 break
-            before = source  # an update came in between: a mixture of both was read
+            before = source  # an update came in between: the read mixed both
         if partitions is None:
             raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it created, or deleted since?")
         view = TopicView(topic, partitions, available, leaders)
@@ -180,20 +180,20 @@ def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, Broker]:
 
 
 def _source(topic: str, cluster: Any) -> Mapping[int, Any] | None:
-    """kafka-python's (and aiokafka's) own record of a topic, or None.
+    """The internal record of a topic in kafka-python (and aiokafka), or None.
 
-    A metadata update replaces the record, so comparing identities detects changes for the price of a look-up. The
+    A metadata update replaces the record, so an identity comparison detects changes at the cost of a look-up. The
     public methods build a set each time, and a listener would be added while another thread may be calling them. None
-    (another kind of cluster) means that the topic is read again for every record: slow, but correct.
+    (another type of cluster) means that the topic is read again for every record: slow, but correct.
     """
     topics = getattr(cluster, "_partitions", None)
     return topics.get(topic) if isinstance(topics, dict) else None
 
 
 def _leader_ids(source: Mapping[int, Any] | None) -> dict[int, int] | None:
-    """Leader ids by partition as the source has them, or None if the source's entries never change.
+    """Leader id per partition in the source, or None if the source's entries are immutable.
 
-    kafka-python's entries are objects; leader hints in produce responses change them in place.
+    kafka-python's entries are objects that leader hints in produce responses change in place.
     """
     entries = dict(source or {})
     first = next(iter(entries.values()), None)

@@ -1,15 +1,15 @@
-"""What all partitioners have in common: a checked answer, given once per record.
+"""Common behaviour of all partitioners: a validated answer, chosen once per record.
 
-The interface is kafka-python's ``Partitioner``; the files of the other clients call the same methods. kafka-python 3.0
-determines the following:
+The interface is kafka-python's ``Partitioner``; the modules for other clients call the same methods. It follows from
+these properties of kafka-python 3.0:
 
-* It never checks the answer; a record with a wrong one waits for the delivery timeout. `CheckedPartitioner` raises at
-  once.
+* It never validates the answer; a record with an invalid one waits for the delivery timeout. `CheckedPartitioner`
+  raises at once.
 * It asks twice for a record without a key that would open a new batch: ``partition``, ``on_new_batch``, ``partition``,
-  in one thread, one after the other. `CheckedPartitioner` repeats the first answer if the record has to stay.
-* It doesn't call ``on_new_batch`` for records with a key, so rules about batches that ignore keys count bytes.
-* It makes the sets of partitions at every call, so `metadata` keeps them sorted, once per metadata change.
-* It shows neither headers nor the producer's configuration.
+  consecutively in one thread. `CheckedPartitioner` repeats the first answer if the record should stay.
+* It doesn't call ``on_new_batch`` for records with a key, so batch rules that ignore keys count bytes.
+* It builds the sets of partitions at every call, so `metadata` keeps them sorted, once per metadata change.
+* It passes neither headers nor the producer's configuration.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 else:
     try:
         from kafka.partitioner import Partitioner
-    except ImportError:  # the same partitioners serve clients that do not ask for a base class
+    except ImportError:  # the partitioners also serve clients that need no base class
         Partitioner = ABC
 
 OnChoice = Callable[[str, "bytes | None", int], None]
-"""Called with (topic, serialized key, partition) for every answer, in the sending thread, before the client goes on. Of
-two calls during one ``send`` (kafka-python asks again when a batch is opened) the last one counts."""
+"""Called with (topic, serialized key, partition) for every answer, in the sending thread, before the client continues.
+If it is called twice during one ``send`` (kafka-python asks again when it opens a batch), the last call counts."""
 
 
 class CheckedPartitioner(Partitioner):
-    """A partitioner whose wrong answers raise in ``send()``; also a base class for your own.
+    """A partitioner whose invalid answers raise in ``send()``; also a base class for your own.
 
-    A subclass sets `name` and writes `choose`. Records without a key keep their first answer when kafka-python asks
+    A subclass sets `name` and implements `choose`. A record without a key keeps its first answer when kafka-python asks
     again, so `choose` is called once per record.
 
     Args:
@@ -58,7 +58,7 @@ class CheckedPartitioner(Partitioner):
         InvalidPartition: The answer is not one of the topic's partitions: negative, too large, None, a bool, no int.
         NoPartitions: The topic is not in metadata or has no partitions.
 
-    Cost: O(1) a record beside `choose`; O(n log n) per metadata change of a topic with n partitions.
+    Cost: O(1) per record in addition to `choose`; O(n log n) per metadata change of a topic with n partitions.
     """
 
     name: ClassVar[str] = "custom"
@@ -74,8 +74,8 @@ class CheckedPartitioner(Partitioner):
         self._counters = counters
         self._observed = on_choice is not None or counters is not None
         self._topics = self._new_cache()
-        # thread -> (topic, partition) of the record it will ask for again. A dict: asking whether it is empty costs
-        # less than a look into threading.local, and it nearly always is.
+        # thread -> (topic, partition) of the record it will ask for again. A dict, because the check for emptiness is
+        # cheaper than threading.local, and it is nearly always empty.
         self._again: dict[int, tuple[str, int]] = {}
         after_fork(self, CheckedPartitioner._start_anew)
         self._last = threading.local()  # .placed_by: what placed this thread's last record, see `undo_by`
@@ -84,7 +84,7 @@ class CheckedPartitioner(Partitioner):
         return TopicCache(None, lambda _view: None, leaders=self.needs_leaders, by_choose=True)
 
     def _start_anew(self) -> None:
-        """In a forked process: its records are others, and a thread of its parent may hold a rule's lock for ever."""
+        """Reset in a forked process: its records differ, and a thread of its parent may hold a rule's lock forever."""
         self._again.clear()
         self._topics.forget()
 
@@ -104,7 +104,7 @@ class CheckedPartitioner(Partitioner):
         """Place one record: return the id of one of the view's partitions. The answer is checked."""
 
     def choose_again(self, view: TopicView, previous: int) -> bool:
-        """Whether a record that was placed on `previous`, and would open a new batch there, is placed anew."""
+        """Whether to choose again for a record that was placed on `previous` and would open a new batch there."""
         del view, previous
         return False
 
@@ -124,7 +124,7 @@ class CheckedPartitioner(Partitioner):
         return chosen
 
     def _choose_checked(self, record: Record) -> int:
-        """The answer of `choose`, checked against metadata that may have changed meanwhile."""
+        """The answer of `choose`, validated against metadata that may have changed meanwhile."""
         topic, cluster = record.topic, record.cluster
         cached = self._topics.with_leaders(topic, cluster)
         previous = self._previous(topic, record.size) if self._again and record.serialized_key is None else None
@@ -135,7 +135,7 @@ class CheckedPartitioner(Partitioner):
             return previous
         self._last.placed_by = None
         answer = self.choose(cached.view, record)
-        newest = self._topics.cached.get(topic, cached)  # `choose` may have waited; other threads read metadata too
+        newest = self._topics.cached.get(topic, cached)  # `choose` may have waited, and other threads read metadata too
         if newest is not cached and type(answer) is int and answer in cached.view and answer not in newest.view:
             answer = self.choose(newest.view, record)  # the topic was recreated with fewer partitions
         cached, chosen = newest, newest.view.check(self.name, answer)
@@ -153,16 +153,16 @@ class CheckedPartitioner(Partitioner):
         self._again[get_ident()] = topic, prev_partition
 
     def undo(self, record: Record, partition: int) -> Callable[[], None]:
-        """How to undo this thread's last choice: for clients that may refuse a record after it was placed.
+        """An undo function for this thread's last choice, for clients that may reject a record after it was placed.
 
         Args:
             record: The record that was placed.
             partition: The partition it was placed on.
 
         Returns:
-            A function to call, in any thread, if the client's queue was full or it refused the record. The following
-            records are then placed and counted as if this one had never come. It may come again, or not. The hook
-            (`on_choice`) was called for it all the same. A subclass that keeps state about records extends this.
+            A function to call, in any thread, if the client's queue was full or it rejected the record. Later records
+            are then placed and counted as if this one had never come; it may be sent again or not. The hook
+            (`on_choice`) was called for it nevertheless. A subclass that keeps state about records extends this.
         """
         undo, counters = undo_by(self._placed_by(record), record, partition), self._counters
         if counters is None:
@@ -180,7 +180,7 @@ class CheckedPartitioner(Partitioner):
         return getattr(self._last, "placed_by", None)
 
     def _previous(self, topic: str, size: int) -> int | None:
-        """Where this thread's record was placed, if this is the second call for it. The first is then not counted."""
+        """The first answer, if this is the second call for this thread's record; it is then no longer counted."""
         again = self._again.pop(get_ident(), None)
         if again is None or again[0] != topic:
             return None
@@ -196,19 +196,19 @@ class CheckedPartitioner(Partitioner):
 
 
 def is_partitioner(given: object) -> bool:
-    """Whether this is a partitioner of kafka-python's kind (ours are, also where kafka-python is not installed)."""
+    """Whether this implements kafka-python's partitioner interface (ours do, even if kafka-python is not installed)."""
     return isinstance(given, CheckedPartitioner if Partitioner is ABC else Partitioner)
 
 
 def with_fallbacks(partitioner: Any) -> Iterator[Any]:
-    """A partitioner, its fallback, the fallback of that one, and so on."""
+    """A partitioner, its fallback, the fallback's fallback, and so on."""
     while partitioner is not None:
         yield partitioner
         partitioner = getattr(partitioner, "_fallback", None)
 
 
 def undo_by(placed_by: object, record: Record, partition: int) -> Callable[[], None]:
-    """How to undo one choice of a partitioner, a rule or a key placement; does nothing for another library's."""
+    """An undo function for one choice of a partitioner, rule or key placement; no-op for another library's."""
     if isinstance(placed_by, CheckedPartitioner):
         return placed_by.undo(record, partition)
     if isinstance(placed_by, (Rule, TopicRule)):

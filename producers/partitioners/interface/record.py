@@ -12,18 +12,18 @@ class Record(NamedTuple):
     """One record, as a client describes it to a partitioner."""
 
     topic: str
-    key: Any  # as given to send
+    key: Any  # as passed to send
     serialized_key: bytes | None
-    value: Any  # as given to send
+    value: Any  # as passed to send
     serialized_value: bytes | None
     cluster: Any
 
     @property
     def size(self) -> int:
-        """Bytes it takes in its batch, about: headers are not visible here."""
+        """Approximate bytes in its batch; headers are not visible here."""
         return size_of(self.serialized_key, self.serialized_value)
 
 
 def size_of(key: bytes | None, value: bytes | None) -> int:
-    """Bytes a record takes in its batch, about."""
+    """Approximate bytes of a record in its batch."""
     return RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")

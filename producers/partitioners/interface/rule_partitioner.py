@@ -1,4 +1,4 @@
-"""A partitioner that places by key where it has a key placement, and by each topic's own rule otherwise."""
+"""A partitioner that places by key if it has a key placement, and otherwise by each topic's own rule."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .topic_rule import TopicRule
 
 
 class RulePartitioner(CheckedPartitioner):
-    """Records with a key by `_keys`, where a subclass has it; all others by the rule that each topic owns.
+    """Records with a key by `_keys`, if a subclass defines it; all others by the rule that each topic owns.
 
     Args:
-        make_rule: Makes the rule of one topic.
+        make_rule: Creates the rule of one topic.
         on_choice, counters: See `CheckedPartitioner`.
 
-    A subclass that writes a `choose` of its own is asked for every record, as with `CheckedPartitioner`, and may leave
-    records to ``super().choose``.
+    A subclass with its own `choose` is asked for every record, as with `CheckedPartitioner`, and may delegate records
+    to ``super().choose``.
     """
 
     _empty_is_null = False
-    """Whether an empty key is no key."""
+    """Whether an empty key counts as no key."""
 
     def __init__(
         self, make_rule: Callable[[], Rule], *, on_choice: OnChoice | None = None, counters: Counters | None = None
@@ -53,11 +53,12 @@ class RulePartitioner(CheckedPartitioner):
         cluster: Any,
     ) -> int:
         """The partition of one record: kafka-python's interface."""
-        # Written out, as each call is a tenth of the whole. Rules and key placements are our own: nothing to check.
+        # Inlined, because each call is a tenth of the total. Rules and key placements are our own and need no
+        # validation.
         try:
             cached = self._cached[topic]
             current = cached.source is cluster._partitions[topic]
-        except (KeyError, AttributeError):  # the first record of a topic; another kind of cluster
+        except (KeyError, AttributeError):  # the first record of a topic, or another type of cluster
             current = False
         if not current:
             cached = self._topics.read(topic, cluster)
@@ -68,9 +69,9 @@ class RulePartitioner(CheckedPartitioner):
                 chosen = None if memo is None else memo.get(serialized_key)
                 if chosen is None:
                     chosen = place(serialized_key, cached.n)
-            except (TypeError, ValueError):  # no bytes; a memoryview that can be written to has no hash
+            except (TypeError, ValueError):  # not bytes; a writable memoryview is not hashable
                 chosen = place(as_bytes(serialized_key), cached.n)
-        elif cached.rule is None:  # a subclass has written `choose`
+        elif cached.rule is None:  # a subclass overrides `choose`
             return super().partition(topic, key, serialized_key, value, serialized_value, cluster)
         else:
             if not cached.all_led:
@@ -96,14 +97,14 @@ class RulePartitioner(CheckedPartitioner):
         return chosen
 
     def choose(self, view: TopicView, record: Record) -> object:
-        """The placement that a subclass with a `choose` of its own leaves to this one: by key, else by rule."""
+        """The default for a subclass with its own `choose`: by key, else by rule."""
         placed_by = self._last.placed_by = self._placement(view, record)
         if isinstance(placed_by, KeyPlacement):
             return placed_by.place(as_bytes(record.serialized_key), placed_by.n)
         return placed_by.choose(view, record.size)
 
     def _placement(self, view: TopicView, record: Record) -> KeyPlacement | TopicRule:
-        """What places this record: the topic's keys or its rule."""
+        """The key placement or rule for this record."""
         key = record.serialized_key
         keys = None if key is None or (self._empty_is_null and not len(key)) else self._keys(view)
         rule: TopicRule = self._topics.rule(view.topic)
