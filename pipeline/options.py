@@ -1,6 +1,6 @@
-"""Command line options -> values, or a `ConfigError` that names the option, its value and what would work.
+"""Validate command line options. A `ConfigError` names the option, its value and a valid one.
 
-All of it is done before Spark starts, and but for `only_run` before anything is read.
+All of this runs before Spark starts and, except for `only_run`, before anything is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .storage.tables import FORMATS
 
 
 def connection(bootstrap: str | None, config: Path | None, settings: Collection[str] | None) -> Connection:
-    """``--bootstrap``, ``--config`` and ``--set`` together."""
+    """Combine ``--bootstrap``, ``--config`` and ``--set``."""
     found = read_connection(bootstrap, config, tuple(settings or ()))
     if found.ignored:
         print(f"note: {', '.join(found.ignored)}: no setting of a connection; not used", file=sys.stderr)
@@ -33,7 +33,7 @@ def connection(bootstrap: str | None, config: Path | None, settings: Collection[
 
 
 def topic_names(topics: str) -> list[str]:
-    """The names in ``--topics``, each once."""
+    """The distinct names in ``--topics``."""
     names = [name for name in (name.strip() for name in topics.split(",")) if name]
     if not names:
         raise ConfigError(f"--topics {topics!r} names no topic; write --topics orders,payments")
@@ -41,7 +41,7 @@ def topic_names(topics: str) -> list[str]:
 
 
 def group_names(groups: str | None) -> list[str]:
-    """The names in ``--group``, each once; none without it."""
+    """The distinct names in ``--group``; none without it."""
     names = [name for name in (name.strip() for name in (groups or "").split(",")) if name]
     if groups is not None and not names:
         raise ConfigError(f"--group {groups!r} names no group; write --group billing,audit")
@@ -49,7 +49,7 @@ def group_names(groups: str | None) -> list[str]:
 
 
 def reference(name: str) -> str | None:
-    """``--reference``: a preset of `producers`, None for ``none``."""
+    """``--reference``: a preset of `producers`, or None for ``none``."""
     if name != "none" and name not in PRESETS:
         raise ConfigError(f"--reference {name!r} is no rule; known: {', '.join(PRESETS)}, none")
     return None if name == "none" else name
@@ -66,7 +66,7 @@ def length(window: str) -> timedelta:
     """``--window``.
 
     Raises:
-        ConfigError: It is no length of time.
+        ConfigError: It is not a duration.
     """
     said = re.fullmatch(r"([1-9]\d*) (millisecond|second|minute|hour|day)s?", window)
     if said is None:
@@ -78,18 +78,18 @@ def local(where: str) -> Path | None:
     """The path of a folder on this machine; None for a URI of another file system."""
     if where.startswith("file:"):
         return Path(url2pathname(urlparse(where).path))
-    # As Hadoop reads it: hdfs:/x and dbfs:/x are URIs too. A single letter is a drive of Windows.
+    # As in Hadoop: hdfs:/x and dbfs:/x are URIs too. A single letter is a Windows drive.
     return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", where) else Path(where)
 
 
 def absolute(where: str) -> str:
-    """The same place for a JVM that works in another folder."""
+    """The absolute form of a path, for a JVM with another working directory."""
     folder = local(where)
     return where if folder is None else str(folder.resolve())
 
 
 def history_folder(history: str) -> str:
-    """``--history``, with histories in it, as the JVM finds it."""
+    """``--history`` as a path for the JVM; it must contain histories."""
     if folder := local(history):
         if not folder.is_dir():
             raise ConfigError(f"--history {history!r} is no folder; give the folder of a run with its *.jsonl files")
@@ -99,7 +99,7 @@ def history_folder(history: str) -> str:
 
 
 def out_folder(out: str) -> str:
-    """``--out``, made and written to once, as the JVM finds it."""
+    """``--out`` as a path for the JVM; the folder is created and tested for writing."""
     if folder := local(out):
         try:
             _make_writable(folder)
@@ -109,7 +109,7 @@ def out_folder(out: str) -> str:
 
 
 def page_file(html: str | None, out: str) -> Path:
-    """``--html``, its folder made and written to once; without it a file beside the tables."""
+    """``--html``, its folder created and tested for writing; by default a file beside the tables."""
     path = local(html or f"{out}/report.html")
     if path is None:
         raise ConfigError(
@@ -125,7 +125,7 @@ def page_file(html: str | None, out: str) -> Path:
 
 
 def png_folder(png: str) -> Path:
-    """``--png``, made and written to once."""
+    """``--png``, created and tested for writing."""
     path = local(png)
     if path is None:
         raise ConfigError(f"--png {png!r} is not on this machine; name a local folder")
@@ -144,7 +144,7 @@ def batch_size(records: int) -> int:
 
 
 def partition_counts(counts: str | None) -> list[int]:
-    """The partition counts in ``--what-if``, each once."""
+    """The distinct partition counts in ``--what-if``."""
     words = [word.strip() for word in (counts or "").split(",") if word.strip()]
     for word in words:
         if not re.fullmatch(r"[1-9]\d{0,4}", word):
@@ -153,7 +153,7 @@ def partition_counts(counts: str | None) -> list[int]:
 
 
 def moment(option: str, text: str | None, now: datetime) -> int | None:
-    """``--since`` and ``--until``: a time, or how long ago, as milliseconds since the epoch.
+    """``--since`` and ``--until``: a time or an age, as milliseconds since the epoch.
 
     >>> moment("--since", "2026-01-02T03:00", datetime(2026, 1, 3, tzinfo=timezone.utc))
     1767322800000
@@ -193,7 +193,7 @@ def offset_ranges(text: str | None) -> dict[TopicPartition, tuple[int | None, in
 
 
 def part(since: str | None, until: str | None, offsets: str | None, sample: float, isolation: str) -> brokers.Part:
-    """The bounds that ``--since``, ``--until``, ``--offsets``, ``--sample`` and ``--isolation`` set on the records."""
+    """The bounds of ``--since``, ``--until``, ``--offsets``, ``--sample`` and ``--isolation`` on the records."""
     if not 0 < sample <= 1:
         raise ConfigError(f"--sample {sample} is no share; give more than 0 and at most 1, such as 0.1")
     if isolation not in brokers.ISOLATION:
@@ -213,14 +213,14 @@ def known_format(name: str) -> str:
 
 
 def at_least(option: str, least: int, value: int | None) -> int | None:
-    """A number of an option that may be left out."""
+    """Validate the minimum of an optional number."""
     if value is not None and value < least:
         raise ConfigError(f"{option} {value} is too small; give {least} or more")
     return value
 
 
 def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
-    """``--weights`` and what belongs to it."""
+    """``--weights`` and its related options."""
     if unit not in weights.COUNTED:
         raise ConfigError(f"--weights-unit {unit!r} is not known; known: {', '.join(weights.COUNTED)}")
     if minutes < 1:
@@ -240,7 +240,7 @@ def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
 
 
 def only_run(counts: Mapping[str, int], where: str) -> str:
-    """The run of a history that holds one, from its events per run; `where` is the option with its value."""
+    """The only run of a history, from its events per run; `where` is the option with its value."""
     if not counts:
         raise ConfigError(f"{where} holds no event that can be read; is it of a run?")
     if len(counts) > 1:
@@ -249,7 +249,7 @@ def only_run(counts: Mapping[str, int], where: str) -> str:
 
 
 def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
-    """Refuse a ``--group`` of which the coordinator's log holds nothing."""
+    """Reject a ``--group`` that the coordinator's log does not contain."""
     if absent := [name for name in wanted if name not in found]:
         raise ConfigError(
             f"--group: __consumer_offsets holds nothing of {', '.join(map(repr, absent))}; is it spelled right, and "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 class Progress:
-    """Seconds per step; shown meanwhile, as a live line on a terminal and as a line per step in a pipe.
+    """Measures seconds per step, and shows them: as a live line on a terminal, as a line per step in a pipe.
 
     >>> progress = Progress()
     >>> with progress("nothing"):

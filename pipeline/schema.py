@@ -1,8 +1,8 @@
-"""The tables of the pipeline as Spark types: the one place that fixes their names, types, units and nullability.
+"""The tables of the pipeline as Spark types: the only place that defines their names, types, units and nullability.
 
-Changes are additive. What is written is compared with these types strictly: by `DataFrame.to` when it is written, and
-by the tests in the Parquet files. A column is nullable only where its meaning has a "none", which is said beside it.
-`run` and, where a table has one, `dt` (UTC day) are the folders of the Parquet files: placement/run=…/dt=…/.
+Changes are additive. Written data is compared with these types strictly: by `DataFrame.to` on writing, and by the tests
+in the Parquet files. A column is nullable only if null has a meaning, given beside it. `run` and, if a table has one,
+`dt` (UTC day) are the folders of the Parquet files: placement/run=…/dt=…/.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ RECORDS = _table(
     ("topic", STRING, NEVER),
     ("partition", INT, NEVER),
     ("offset", LONG, NEVER),
-    ("ts", TIMESTAMP, NEVER),  # of the record, `LAST` at the latest; what set it is ts_type
-    ("ts_type", INT, NEVER),  # 0 the producer when it made the record, 1 the broker when it appended it
+    ("ts", TIMESTAMP, NEVER),  # of the record, at most `LAST`; ts_type says what set it
+    ("ts_type", INT, NEVER),  # 0: the producer when it created the record, 1: the broker when it appended it
     ("key_hash", LONG, OR_NULL),  # Spark's xxhash64 of the key bytes (seed 42); null: no key
     ("key_bytes", INT, OR_NULL),  # bytes; null: no key
     ("value_bytes", INT, OR_NULL),  # bytes; null: a tombstone
     ("header_bytes", INT, NEVER),  # bytes of header names and values
-    ("value_id", STRING, OR_NULL),  # the payload's id in a run of the harness; null: not of the harness
+    ("value_id", STRING, OR_NULL),  # the payload's id in a run of the harness; null: another record
     ("producer", STRING, OR_NULL),  # header producer, else header partitioner: what placed it; null: no such header
-    ("key", BINARY, OR_NULL),  # its bytes; null: no key
+    ("key", BINARY, OR_NULL),  # key bytes; null: no key
 )
-"""One row per Kafka record; its value is dropped. Never written: the tables hold no key but those of `hot_keys` and
-`findings`. The hash has 64 bits because 32 collide from about 10,000 keys on, and a collision looks like a key that
-moved."""
+"""One row per Kafka record, without its value. Never written: the only keys in tables are those of `hot_keys` and
+`findings`. The hash has 64 bits because 32 bits collide from about 10,000 keys on, and a collision looks like a key
+that moved."""
 
 _SUMS = (
     ("records", LONG, NEVER),
     ("bytes", LONG, NEVER),  # B of keys, values and headers
     ("tombstones", LONG, NEVER),  # records without a value
     ("null_key_records", LONG, NEVER),
-    ("numbered_records", LONG, NEVER),  # with a key, and an id that says who sent them and as which of his
+    ("numbered_records", LONG, NEVER),  # records with a key and an id of sender and sequence number
     ("first_ts", TIMESTAMP, NEVER),
     ("last_ts", TIMESTAMP, NEVER),
     ("first_offset", LONG, NEVER),
@@ -76,18 +76,18 @@ COUNTS = _table(
     ("run", STRING, NEVER),
     ("topic", STRING, NEVER),
     ("partition", INT, NEVER),
-    ("of_key", BOOLEAN, NEVER),  # it sums up a key over all windows; else a window over all keys
-    ("window_start", TIMESTAMP, OR_NULL),  # inclusive; null: of a key
-    ("window_end", TIMESTAMP, OR_NULL),  # exclusive; null: of a key
+    ("of_key", BOOLEAN, NEVER),  # whether the row sums a key over all windows; else a window over all keys
+    ("window_start", TIMESTAMP, OR_NULL),  # inclusive; null: row of a key
+    ("window_end", TIMESTAMP, OR_NULL),  # exclusive; null: row of a key
     ("key_hash", LONG, OR_NULL),  # as in records
     ("key", BINARY, OR_NULL),
     *_SUMS,
-    ("low", INT, OR_NULL),  # the first partition that the key is on; null: of a window, or no key
-    ("high", INT, OR_NULL),  # the last one, likewise
-    ("home", INT, OR_NULL),  # the partition that the reference rule gives the key; null: as before, or no reference
+    ("low", INT, OR_NULL),  # the key's first partition; null: row of a window, or no key
+    ("high", INT, OR_NULL),  # the key's last partition, likewise
+    ("home", INT, OR_NULL),  # the key's partition by the reference rule; null: as before, or no reference
 )
-"""Each record twice: in the row of its topic-partition and window, and in that of its topic-partition and key. What all
-tables about records stand on; never written. Its size is keys + windows, never keys x windows."""
+"""Each record is counted twice: in the row of its topic-partition and window, and in that of its topic-partition and
+key. The input of all tables about records; never written. Its size is keys + windows, never keys x windows."""
 
 TOPIC_PARTITION = StructType([StructField("topic", STRING), StructField("partition", INT)])
 
@@ -99,8 +99,8 @@ EVENT_OFFSETS = StructType(
 EVENTS = _table(
     ("run", STRING, NEVER),
     ("src", STRING, NEVER),  # member, harness, coordlog, producer
-    ("seq", LONG, NEVER),  # place in its source's file
-    ("ts", TIMESTAMP, NEVER),  # ts_ns cut to microseconds
+    ("seq", LONG, NEVER),  # position in its source's file
+    ("ts", TIMESTAMP, NEVER),  # ts_ns truncated to microseconds
     ("ts_ns", LONG, NEVER),  # wall clock, ns since the epoch
     ("mono_ns", LONG, NEVER),  # monotonic clock, ns; the only order between sources
     ("group", STRING, OR_NULL),  # null: not about a group
@@ -130,7 +130,7 @@ PLACEMENT = _table(
     ("window_start", TIMESTAMP, NEVER),  # inclusive
     ("window_end", TIMESTAMP, NEVER),  # exclusive
     ("records", LONG, NEVER),
-    ("bytes", LONG, NEVER),  # B of keys, values and headers, uncompressed, without the log's own overhead
+    ("bytes", LONG, NEVER),  # B of keys, values and headers, uncompressed, without the log's overhead
     ("record_rate", DOUBLE, NEVER),  # records per second of the window
     ("byte_rate", DOUBLE, NEVER),  # B per second of the window
     ("null_key_records", LONG, NEVER),
@@ -139,12 +139,12 @@ PLACEMENT = _table(
     ("first_ts", TIMESTAMP, NEVER),  # of the row's earliest record
     ("last_ts", TIMESTAMP, NEVER),  # of the row's latest record
     ("tombstones", LONG, NEVER),  # records without a value
-    ("order_violations", LONG, NEVER),  # records behind one that their sender sent later with the same key
-    ("numbered_records", LONG, NEVER),  # with a key and their sender's number: those that order_violations looks at
+    ("order_violations", LONG, NEVER),  # records after one that their sender sent later with the same key
+    ("numbered_records", LONG, NEVER),  # records with a key and a sequence number: those that order_violations checks
 )
-"""One row per topic-partition and window in which it got records; a partition without records has no row.
+"""One row per topic-partition and window with records.
 
-`order_violations` needs records that say who sent them and when: those of the harness. Others count none.
+`order_violations` needs records with sender and sequence number, as the harness writes them; it is 0 for others.
 """
 
 PARTITION_KEYS = _table(
@@ -152,13 +152,13 @@ PARTITION_KEYS = _table(
     ("topic", STRING, NEVER),
     ("partition", INT, NEVER),
     ("keys", LONG, NEVER),  # distinct keys, exact
-    ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with most records, ties to the lower; null: no keys
+    ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with the most records, ties to the lower; null: no keys
     ("top_key_share", DOUBLE, NEVER),  # its records / the partition's records, 0..1; 0: no keys
-    ("moved_keys", LONG, NEVER),  # keys of it that the records read show on other partitions of the topic too
-    ("judged_records", LONG, NEVER),  # whose key was compared with the reference rule
-    ("misplaced_records", LONG, NEVER),  # of them, whose key the reference rule puts elsewhere
+    ("moved_keys", LONG, NEVER),  # its keys with records on other partitions of the topic too, among the records read
+    ("judged_records", LONG, NEVER),  # records whose key was compared with the reference rule
+    ("misplaced_records", LONG, NEVER),  # those that the reference rule puts on another partition
 )
-"""One row per topic-partition that has records: its keys, all windows together."""
+"""One row per topic-partition with records: its keys over all windows."""
 
 HOT_KEYS = _table(
     ("run", STRING, NEVER),
@@ -169,10 +169,10 @@ HOT_KEYS = _table(
     ("records", LONG, NEVER),
     ("bytes", LONG, NEVER),  # B of keys, values and headers
     ("share", DOUBLE, NEVER),  # of the topic's records, 0..1
-    ("partition", INT, NEVER),  # that has most of them, ties to the lower
-    ("partitions", INT, NEVER),  # on how many it is; above 1: the key moved
+    ("partition", INT, NEVER),  # partition with most of its records, ties to the lower
+    ("partitions", INT, NEVER),  # number of partitions it is on; above 1: the key moved
 )
-"""One row per topic and key among its 100 with most records; exact."""
+"""One row per topic and key among its 100 keys with the most records; exact."""
 
 FINDINGS = _table(
     ("run", STRING, NEVER),
@@ -184,10 +184,10 @@ FINDINGS = _table(
     ("key_sample", BINARY, OR_NULL),  # the key's first 64 bytes
     ("first_offset", LONG, OR_NULL),
     ("last_offset", LONG, OR_NULL),  # inclusive
-    ("records", LONG, OR_NULL),  # how many it is about
+    ("records", LONG, OR_NULL),  # number of records concerned
     ("text", STRING, NEVER),  # one sentence
 )
-"""One row per thing that is not as it should be, at most 100 a kind; the last then says how many more there are."""
+"""One row per fault, at most 100 per kind; one more row then counts the rest."""
 
 TOPIC_LOAD = _table(
     ("run", STRING, NEVER),
@@ -200,7 +200,7 @@ TOPIC_LOAD = _table(
     ("gini", DOUBLE, NEVER),  # Σᵢ(2i−n−1)xᵢ/(nΣx) over ascending bytes per partition; 0: even, 1−1/n: all on one
     ("empty_partitions", INT, NEVER),
 )
-"""One row per topic: how even its load is over all its partitions, all windows together."""
+"""One row per topic: how evenly its load is spread over all its partitions, over all windows."""
 
 GROUP_TIMELINE = _table(
     ("run", STRING, NEVER),
@@ -209,63 +209,63 @@ GROUP_TIMELINE = _table(
     ("topic", STRING, NEVER),
     ("partition", INT, NEVER),
     ("member", STRING, NEVER),
-    ("member_id", STRING, OR_NULL),  # null: the event did not say it
+    ("member_id", STRING, OR_NULL),  # null: the event lacks it
     ("incarnation", INT, NEVER),
-    ("generation_start", INT, OR_NULL),  # of the callback that gave it; null: the event did not say it
-    ("generation_end", INT, OR_NULL),  # of the callback that took it; null: no callback ended it
+    ("generation_start", INT, OR_NULL),  # generation of the callback that assigned it; null: the event lacks it
+    ("generation_end", INT, OR_NULL),  # generation of the callback that took it; null: no callback ended it
     ("start_ns", LONG, NEVER),  # monotonic, ns
-    ("end_ns", LONG, NEVER),  # monotonic, ns; of an open interval the last event of the group
+    ("end_ns", LONG, NEVER),  # monotonic, ns; for an open interval the group's last event
     ("start_kind", STRING, NEVER),  # assigned
-    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (it closed), exit (it was gone without), open; coordlog:
-    # reassigned (to another member or nobody; it still was one), leave (it left, which its timeouts prove), left or
-    # expired (the log doesn't tell which), open
-    ("source", STRING, NEVER),  # callback: what the members believed; coordlog: what the coordinator committed
-    ("gap_before_ms", DOUBLE, OR_NULL),  # without an owner before it; null: nobody owned it before, or source coordlog
-    ("gap_at_least_ms", DOUBLE, OR_NULL),  # without an owner before it, as far as it is proven; null: nobody owned it
-    # before. Coordlog: from the completed join to the record that gave it away, or from when the one before was gone
-    ("gap_at_most_ms", DOUBLE, OR_NULL),  # longest it can have been without a consumer; null: nobody owned it before,
-    # or no commit bounds it. Coordlog: between the last commit before and the first one after
-    ("first_commit_ns", LONG, OR_NULL),  # its first commit while the member held it; null: none, or source callback
-    ("last_commit_ns", LONG, OR_NULL),  # its last one, likewise
-    ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 when lawful
-    ("moved", BOOLEAN, NEVER),  # the interval before was another process's
-    ("needless", BOOLEAN, NEVER),  # the interval before was the same process's, and revoked: taken to be given back
-    ("zombie_ms", DOUBLE, OR_NULL),  # of it the process could not know what it had lost: it stood still, was fenced, or
-    # was cut off and left out, and had not noticed yet (`zombies.py`); null: of the coordinator's log, which knows none
-    ("trigger", STRING, OR_NULL),  # of the rebalance that began it, as in rebalances; null: its generation isn't known
+    ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (closed), exit (gone without closing), open; coordlog:
+    # reassigned (to another member or nobody, while still a member), leave (proven by its timeouts), left or expired
+    # (the log does not tell which), open
+    ("source", STRING, NEVER),  # callback: the members' view; coordlog: the coordinator's commits
+    ("gap_before_ms", DOUBLE, OR_NULL),  # time without an owner before it; null: no previous owner, or source coordlog
+    ("gap_at_least_ms", DOUBLE, OR_NULL),  # lower bound of the time without an owner before it; null: no previous
+    # owner. Coordlog: from the completed join, or from when the previous owner was gone, to the record that assigned it
+    ("gap_at_most_ms", DOUBLE, OR_NULL),  # upper bound of the time without a consumer; null: no previous owner, or no
+    # commit bounds it. Coordlog: between the last commit before and the first one after
+    ("first_commit_ns", LONG, OR_NULL),  # first commit while the member owned it; null: none, or source callback
+    ("last_commit_ns", LONG, OR_NULL),  # last commit, likewise
+    ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 if correct
+    ("moved", BOOLEAN, NEVER),  # the previous interval was another process's
+    ("needless", BOOLEAN, NEVER),  # the previous interval was the same process's, and revoked, to be given back
+    ("zombie_ms", DOUBLE, OR_NULL),  # part in which the process could not know what it had lost: it was paused, fenced,
+    # or cut off and left out, and had not noticed yet (`zombies.py`); null: source coordlog, which has no such data
+    ("trigger", STRING, OR_NULL),  # trigger of the rebalance that began it, as in rebalances; null: unknown generation
 )
-"""One row per ownership interval: who held a topic-partition from when to when.
+"""One row per ownership interval: the owner of a topic-partition from when to when.
 
-What a rebalance cost is in `rebalances`; the records that a member consumed are judged by the harness's checker.
+The cost of a rebalance is in `rebalances`; the harness's checker judges the records that a member consumed.
 """
 
 REBALANCES = _table(
     ("run", STRING, NEVER),
     ("group", STRING, NEVER),
-    ("rebalance", INT, NEVER),  # its place among the group's, from 0
-    ("generation", INT, NEVER),  # the last one of it
-    ("generations", INT, NEVER),  # how many were committed with the same members, subscriptions and partitions
+    ("rebalance", INT, NEVER),  # its number within the group, from 0
+    ("generation", INT, NEVER),  # its last generation
+    ("generations", INT, NEVER),  # number of generations with the same members, subscriptions and partitions
     ("begin_ns", LONG, NEVER),  # when the first was committed; monotonic, ns
     ("elected", STRING, NEVER),  # the assignor
     ("members", INT, NEVER),
-    ("moves", INT, NEVER),  # topic-partitions that had a holder before and have another one after it
-    ("min_moves", INT, OR_NULL),  # the fewest of any balanced assignment; null: bytes or partition counts not known
-    ("stop_ms", DOUBLE, OR_NULL),  # longest time that a topic-partition had no owner before this gave it one; null: no
-    # member's callbacks tell
-    ("stop_at_least_ms", DOUBLE, NEVER),  # as far as it is proven; 0: nothing is
-    ("stop_at_most_ms", DOUBLE, OR_NULL),  # longest it can have been without a consumer; null: no commit bounds it.
-    # From the coordinator's log both are of the topic-partitions that got another member
-    ("tp_downtime_ms", DOUBLE, OR_NULL),  # sum of the times without an owner; null: no member's callbacks tell
-    ("assign_us", LONG, OR_NULL),  # µs that the leader took to assign, the longest round; null: it tells nothing
-    ("trigger", STRING, NEVER),  # what differs from the rebalance before: join, leave (it is proven), left or expired
-    # (the log doesn't tell which), the fault of who is gone (kill, pause, …), topic (partition counts), subscription;
-    # several joined by +; rejoin: nothing of that
-    ("needless", INT, OR_NULL),  # topic-partitions that were taken from their process and given back to it; null: no
-    # member's callbacks tell
+    ("moves", INT, NEVER),  # topic-partitions with a different holder before and after it
+    ("min_moves", INT, OR_NULL),  # the fewest of any balanced assignment; null: bytes or partition counts unknown
+    ("stop_ms", DOUBLE, OR_NULL),  # longest time without an owner before this rebalance assigned one; null: no
+    # callbacks of members
+    ("stop_at_least_ms", DOUBLE, NEVER),  # lower bound of that; 0: nothing is proven
+    ("stop_at_most_ms", DOUBLE, OR_NULL),  # longest possible time without a consumer; null: no commit bounds it. From
+    # the coordinator's log, both bounds are of the topic-partitions that moved to another member
+    ("tp_downtime_ms", DOUBLE, OR_NULL),  # sum of the times without an owner; null: no callbacks of members
+    ("assign_us", LONG, OR_NULL),  # µs that the leader took to assign, longest round; null: not reported
+    ("trigger", STRING, NEVER),  # difference from the rebalance before: join, leave (proven), left or expired (the log
+    # does not tell which), the fault of a missing member (kill, pause, …), topic (partition counts), subscription;
+    # several are joined by +; rejoin: none of them
+    ("needless", INT, OR_NULL),  # topic-partitions revoked and given back to the same process; null: no callbacks of
+    # members
 )
 """One row per rebalance, from the coordinator log; times without an owner are those of group_timeline.
 
-A group that lost all its members has no rebalance for that: group_timeline tells how their intervals ended."""
+A group that lost all its members has no rebalance for that: group_timeline shows how their intervals ended."""
 
 ASSIGNOR_WHAT_IF = _table(
     ("run", STRING, NEVER),
@@ -273,40 +273,40 @@ ASSIGNOR_WHAT_IF = _table(
     ("rebalance", INT, NEVER),  # as in the table of rebalances
     ("generation", INT, NEVER),
     ("assignor", STRING, NEVER),
-    ("elected", BOOLEAN, NEVER),  # it is the one that the group had elected
+    ("elected", BOOLEAN, NEVER),  # whether the group had elected it
     ("members", INT, NEVER),
-    ("moves", INT, NEVER),  # as in the table of rebalances, had this assignor decided from the first one on
-    ("max_partitions", INT, NEVER),  # topic-partitions of the member that has most
-    ("max_load", DOUBLE, NEVER),  # measured load of the member that has most, in the weights' unit
+    ("moves", INT, NEVER),  # as in the table of rebalances, if this assignor had decided from the first one on
+    ("max_partitions", INT, NEVER),  # topic-partitions of the member with the most
+    ("max_load", DOUBLE, NEVER),  # measured load of the member with the highest, in the weights' unit
     ("mean_load", DOUBLE, NEVER),
 )
-"""One row per rebalance and assignor: what it would have done with the same members, from the group's first record on.
+"""One row per rebalance and assignor: its result with the same members, from the group's first record on.
 
-Load is measured over the whole of the records read. A topic that was not read loads nobody.
+Load is measured over all records read. A topic that was not read adds no load.
 """
 
 PARTITIONER_WHAT_IF = _table(
     ("run", STRING, NEVER),
     ("topic", STRING, NEVER),
-    ("rule", STRING, NEVER),  # a preset for keys, or roundrobin: keys are not looked at
+    ("rule", STRING, NEVER),  # a preset for keys, or roundrobin, which ignores keys
     ("partitions", INT, NEVER),  # the partition count tried
-    ("current", BOOLEAN, NEVER),  # it is the topic's own count
+    ("current", BOOLEAN, NEVER),  # whether it is the topic's own count
     ("records", LONG, NEVER),
     ("bytes", LONG, NEVER),  # B of keys, values and headers
     ("keys", LONG, NEVER),  # distinct keys, exact; an empty key is one
-    ("moved_keys", LONG, OR_NULL),  # keys with records on another partition than this rule's; null: keys have no place
+    ("moved_keys", LONG, OR_NULL),  # keys with records elsewhere than by this rule; null: the rule ignores keys
     ("moved_key_share", DOUBLE, OR_NULL),  # of the keys, 0..1; null as before
     (
         "moved_records",
         LONG,
         OR_NULL,
-    ),  # records with a key that lie on another partition than this rule's; null as before
+    ),  # records with a key on another partition than this rule's; null as before
     ("max_over_mean", DOUBLE, NEVER),  # of bytes per partition; 1: even
     ("cv", DOUBLE, NEVER),  # standard deviation (of the population) / mean of bytes per partition; 0: even
-    ("records_per_partition", ArrayType(DOUBLE), NEVER),  # index = partition; records without a key in equal parts
+    ("records_per_partition", ArrayType(DOUBLE), NEVER),  # index = partition; records without a key are spread evenly
 )
-"""One row per topic, rule and partition count. With the topic's own count, `moved_records` of the rule that its
-producers keep are its misplaced records: 0 in a healthy topic."""
+"""One row per topic, rule and partition count. At the topic's own count, `moved_records` of the rule that its producers
+use are its misplaced records: 0 in a healthy topic."""
 
 PARTITION_WEIGHTS = _table(
     ("run", STRING, NEVER),
@@ -316,28 +316,28 @@ PARTITION_WEIGHTS = _table(
     ("unit", STRING, NEVER),  # records_per_s, bytes_per_s
     ("observed_from", TIMESTAMP, OR_NULL),  # time of the first record of all topics; null: there is none
     ("observed_to", TIMESTAMP, OR_NULL),  # time of the last one, likewise
-    ("samples", LONG, NEVER),  # records that the weight stands on
-    ("confidence", DOUBLE, NEVER),  # 1 − 1/√samples, 0..1: one less the relative error of a count of random arrivals
+    ("samples", LONG, NEVER),  # records behind the weight
+    ("confidence", DOUBLE, NEVER),  # 1 − 1/√samples, 0..1: one minus the relative error of a count of random arrivals
     ("version", LONG, NEVER),  # of the weights; grows when one changes
 )
-"""One row per topic-partition, empty ones included: what the weights file holds, and what it stands on."""
+"""One row per topic-partition, including empty ones: the content of the weights file, and its basis."""
 
 REJECTED = _table(
-    ("run", STRING, NEVER),  # of the job; the line itself cannot say
+    ("run", STRING, NEVER),  # of the job; the line does not have it
     ("file", STRING, NEVER),  # URI of the history file, or kafka:TOPIC-PARTITION
     ("reason", STRING, NEVER),
-    ("line", STRING, NEVER),  # its first 2,000 characters; of a topic the offsets
-    ("rows", LONG, NEVER),  # lines or offsets that the row stands for
+    ("line", STRING, NEVER),  # its first 2,000 characters; for a topic the offsets
+    ("rows", LONG, NEVER),  # number of lines or offsets in this row
 )
-"""One row per line that is no event, and per topic-partition whose offsets do not all have a record: nothing that was
-there to read is lost without a trace."""
+"""One row per line that is not an event, and per topic-partition whose offsets do not all have a record: nothing that
+could be read is lost without a trace."""
 
 RUNS = _table(
     ("run", STRING, NEVER),
-    ("finished", TIMESTAMP, NEVER),  # when its last table was there
+    ("finished", TIMESTAMP, NEVER),  # when its last table was complete
     ("cluster", STRING, NEVER),  # cluster id
 )
-"""One row per run whose tables are all there. It is written last, and goes first when a run is replaced."""
+"""One row per run whose tables are all complete. Written last, and deleted first when a run is replaced."""
 
 LOADS = _table(
     ("run", STRING, NEVER),
@@ -366,7 +366,7 @@ BATCH_KEYS = _table(
     ("key_sample", BINARY, NEVER),  # its first 64 bytes
     ("records", LONG, NEVER),
 )
-"""The keys with most records of each topic-partition in one batch of a stream. Rows of all batches add up."""
+"""The keys with the most records of each topic-partition in one batch of a stream. Rows of all batches add up."""
 
 
 TABLES = {
@@ -386,20 +386,20 @@ TABLES = {
 
 
 LAST = datetime(9999, 1, 1, tzinfo=timezone.utc)
-"""Times of records beyond are taken for it: Python knows no later year, and no record was made then."""
+"""Later timestamps of records are replaced by this: Python supports no later year, and no record was made then."""
 
 
 def utc_day(column: str) -> Column:
-    """The UTC day of a timestamp, whatever time zone the session has."""
+    """The UTC day of a timestamp, independent of the session's time zone."""
     return sf.date_from_unix_date(sf.floor(sf.unix_seconds(column) / 86400).cast("int"))
 
 
 def without(table: StructType, *names: str) -> StructType:
-    """A table without some columns: what a file holds whose folders have them."""
+    """A table without some columns, e.g. those that are folders of its files."""
     return StructType([field for field in table.fields if field.name not in names])
 
 
-# A literal of each type is how Spark comes to know that a column has no nulls.
+# Spark infers NOT NULL from a literal of each type.
 _LITERALS = {
     STRING: "",
     INT: 0,
@@ -419,14 +419,14 @@ def _literal(type_: DataType) -> Column:
 
 
 def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> DataFrame:
-    """The table's columns in its order, with its types and nullability; other columns are dropped.
+    """Select the table's columns in its order, with its types and nullability.
 
     Args:
-        frame: Has the table's columns, perhaps others.
+        frame: Has the table's columns, and possibly others.
         table: A schema of this module.
-        strict: A null where the table has none fails the job when the row is computed, and names the column. False
-            is for a frame that was filtered for nulls and is filtered again later: Spark may compute a column before
-            the filter in front of it.
+        strict: A null in a non-nullable column fails the job when the row is computed, and names the column. Use False
+            for a frame that is filtered for nulls before and again later: Spark may compute a column before the
+            preceding filter.
 
     Raises:
         AnalysisException: A column is absent, or of a type that does not fit without loss.
@@ -434,9 +434,9 @@ def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> Data
 
     def column(field: StructField) -> Column:
         if field.nullable:
-            # A column that happens to have no null here has some elsewhere: all files of a table are alike.
+            # Keep the column nullable even if this frame has no null in it: all files of a table must be alike.
             return sf.when(sf.col(field.name).isNotNull(), sf.col(field.name)).alias(field.name)
-        # The literal is never reached, but without it Spark would call every computed column nullable.
+        # The literal is never used, but without it Spark would treat every computed column as nullable.
         literal = _literal(field.dataType)
         null = [sf.raise_error(sf.lit(f"column {field.name} has a null")).cast(field.dataType)] if strict else []
         return sf.coalesce(field.name, *null, literal.cast(field.dataType)).alias(field.name)

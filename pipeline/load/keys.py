@@ -1,4 +1,4 @@
-"""Records -> their distinct keys: where each lies, where it should, which are hot, and whose order was lost."""
+"""Distinct keys of records: where each key is, where it should be, which are hot, and whose order was lost."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kafka_assignors.producers.batch import partitions_for_keys
 from .. import schema
 
 HOT_KEYS = 100
-"""Keys of a topic that `hot` keeps."""
+"""Maximum keys per topic that `hot` keeps."""
 
 SAMPLE_BYTES = 64
 
 
 def counted(records: DataFrame, window: str) -> DataFrame:
-    """The records summed up twice in one pass: per topic-partition and window, and per topic-partition and key.
+    """Aggregate the records twice in one pass: per topic-partition and window, and per topic-partition and key.
 
     Args:
         records: `schema.RECORDS`.
-        window: Length of the windows, as Spark writes it (``"1 minute"``); they start at the epoch's multiples of it.
+        window: Length of the windows in Spark's syntax (``"1 minute"``); they start at multiples of it since the epoch.
 
     Returns:
         `schema.COUNTS`, whose ``low``, ``high`` and ``home`` are null.
@@ -56,19 +56,19 @@ def counted(records: DataFrame, window: str) -> DataFrame:
 
 
 def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | None) -> DataFrame:
-    """Adds the other partitions of each key, and the partition it should be on.
+    """Add the other partitions of each key, and the partition it should be on.
 
     Args:
         counts: The result of `counted`.
-        partitions: topic -> partition count, as the reference rule is to see it.
+        partitions: topic -> partition count for the reference rule.
         reference: A preset of `producers`; None: no key has a home.
 
     Returns:
-        `schema.COUNTS`, whole: persist it.
+        Complete `schema.COUNTS`; persist it.
 
     Cost: lazy. One shuffle of the keys; each is hashed once, as whole columns.
     """
-    # The hash first: Spark sorts by the first column's bits before it compares rows.
+    # The hash first: Spark's sort compares a prefix of the first column before whole rows.
     same = Window.partitionBy("key_hash", "key", "topic", "run", "of_key")
     of_key = sf.col("of_key") & sf.col("key_hash").isNotNull()
     rows = counts.withColumns(
@@ -84,12 +84,12 @@ def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | No
 
 
 def distinct(counts: DataFrame) -> DataFrame:
-    """The rows of `schema.COUNTS` of keys, and of records without one."""
+    """The rows of `schema.COUNTS` for keys, and for records without one."""
     return counts.where("of_key")
 
 
 def windows(counts: DataFrame) -> DataFrame:
-    """The rows of `schema.COUNTS` of windows."""
+    """The rows of `schema.COUNTS` for windows."""
     return counts.where("not of_key")
 
 
@@ -115,7 +115,7 @@ def _homes(
 
 
 def per_partition(keys: DataFrame) -> DataFrame:
-    """The keys of each topic-partition as numbers.
+    """Figures about the keys of each topic-partition.
 
     Args:
         keys: The result of `distinct`.
@@ -128,7 +128,7 @@ def per_partition(keys: DataFrame) -> DataFrame:
     has_key, judged = sf.col("key_hash").isNotNull(), sf.col("home").isNotNull()
     rows = keys.groupBy("run", "topic", "partition").agg(
         sf.count("key_hash").alias("keys"),
-        # max() of the complement picks the lower hash of two keys with as many records
+        # max() of the complement picks the lower hash if two keys have the same number of records
         sf.max(sf.when(has_key, sf.struct("records", sf.bitwise_not("key_hash").alias("not_hash")))).alias("top"),
         sf.sum("records").alias("records"),
         sf.count_if(sf.col("low") != sf.col("high")).alias("moved_keys"),
@@ -148,7 +148,7 @@ def per_partition(keys: DataFrame) -> DataFrame:
 
 
 def hot(keys: DataFrame) -> DataFrame:
-    """The keys with most records, at most `HOT_KEYS` a topic.
+    """The keys with the most records, at most `HOT_KEYS` per topic.
 
     Args:
         keys: The result of `distinct`.
@@ -156,11 +156,11 @@ def hot(keys: DataFrame) -> DataFrame:
     Returns:
         `schema.HOT_KEYS`; exact.
 
-    Cost: lazy; a shuffle of (topic-partition, key) sums. They are ranked where they are, so that only the first
-    `HOT_KEYS` of each task go on.
+    Cost: lazy; a shuffle of (topic-partition, key) sums. Each task ranks its own keys, and passes on only its first
+    `HOT_KEYS`.
     """
     key = ["run", "topic", "key_hash", "key"]
-    # Nothing but the rank is computed over a topic: Spark then drops the others before it brings a topic together.
+    # Compute only the rank per topic: Spark then drops the other keys before it shuffles by topic.
     ranked = (
         keys.where("key_hash is not null")
         .groupBy(*key)
@@ -168,7 +168,7 @@ def hot(keys: DataFrame) -> DataFrame:
             sf.sum("records").alias("records"),
             sf.sum("bytes").alias("bytes"),
             sf.count("*").cast("int").alias("partitions"),
-            # max() of the complement picks the lower of two partitions with as many records
+            # max() of the complement picks the lower partition if two have the same number of records
             sf.max(sf.struct("records", sf.bitwise_not("partition").alias("not_partition"))).alias("most"),
         )
         .withColumn("rank", sf.row_number().over(Window.partitionBy(*key[:2]).orderBy(sf.desc("records"), "key_hash")))
@@ -195,17 +195,17 @@ def _numbered() -> Column:
 
 
 def disorder(records: DataFrame, window: str) -> DataFrame:
-    """Records that lie behind one which their sender sent later, with the same key and on the same partition.
+    """Records that come after one that their sender sent later, with the same key and on the same partition.
 
-    The id in a record of the harness is ``SENDER-NUMBER``, and a sender counts. Records with other ids, or none, and
-    records without a key have no order to keep.
+    A record of the harness has the id ``SENDER-NUMBER``, numbered by the sender. Records with other ids or none, and
+    records without a key, have no order to keep.
 
     Args:
         records: `schema.RECORDS`.
         window: As for `counted`.
 
     Returns:
-        ``run, topic, partition, window_start, offset, key, value_id``, a row per such record.
+        ``run, topic, partition, window_start, offset, key, value_id``, one row per out-of-order record.
 
     Cost: lazy; one sort of the records that have such an id by (topic-partition, key, sender, offset).
     """

@@ -18,31 +18,32 @@ from .. import schema
 from .balance import with_counts
 
 KEYED = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
-"""The presets that differ from each other; see `kafka_assignors.producers.PRESETS`."""
+"""The presets with distinct placements; see `kafka_assignors.producers.PRESETS`."""
 
 KEYLESS = "roundrobin"
-"""The rule that does not look at keys: each partition gets as many records as any other."""
+"""The rule that ignores keys: each partition gets the same number of records."""
 
 _COUNTED = ("records", "bytes", "keys", "moved_keys", "moved_records")
 _PLACED = "topic string, rule string, partitions int, placed int, " + ", ".join(f"{name} long" for name in _COUNTED)
 
 _FOLD = ("java", "librdkafka", "sarama", "sarama-reference")
-"""The rules that take a remainder: what lies where over a multiple of n says what does over n."""
+"""The rules that take a remainder: a placement over a multiple of n determines that over n."""
 
 _HELD = 5_000_000  # numbers, 40 MB
-_MOST_CELLS = 1 << 14  # 128 kB, what a processor keeps near itself
+_MOST_CELLS = 1 << 14  # 128 kB, so that it stays in cache
 
-Sums = NDArray[np.int64]  # [_COUNTED, 1 + partition]; at 0 what is spread evenly
+Sums = NDArray[np.int64]  # [_COUNTED, 1 + partition]; index 0: records spread evenly
 
 
 @dataclass(frozen=True)
 class _Packing:
-    """All about a row but its key and bytes in one long: Spark hands over three columns in half the time of eight.
+    """Packs all fields of a row except its key and bytes into one long: Spark transfers 3 columns in half the time of
+    8.
 
-    From the lowest bit: is it the key's first row, is the key on two partitions, partition, topic's number, records.
+    From the lowest bit: first row of its key, key on two partitions, partition, topic number, records.
 
     Args:
-        topics: Their names, by number.
+        topics: Topic names, by number.
         most: The largest partition count.
     """
 
@@ -54,7 +55,7 @@ class _Packing:
         return (self.most - 1).bit_length(), (len(self.topics) - 1).bit_length()
 
     def packed(self) -> Column:
-        """Of a row with ``number``, its topic's."""
+        """The packed value of a row with ``number``, its topic's number."""
         of_partition, of_topic = self._bits
         at = sf.col("number").cast("long")
         for value, bits in (
@@ -70,7 +71,7 @@ class _Packing:
         )
 
     def unpacked(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-        """Records, topic's number, partition, 1 if the key is on two partitions, 1 if it is the key's first row."""
+        """Records, topic number, partition, 1 if the key is on two partitions, 1 if it is the key's first row."""
         of_partition, of_topic = self._bits
         found = []
         for bits in (1, 1, of_partition, of_topic):
@@ -82,14 +83,14 @@ class _Packing:
 def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], counts: Collection[int]) -> DataFrame:
     """Load and moved keys of each topic under each rule and partition count.
 
-    Records without a key, and those with an empty key where a rule takes that for none, are spread evenly: what round
-    robin, random, sticky and uniform come to in the long run.
+    Records without a key, or with an empty key if the rule treats it as none, are spread evenly, which is the long-run
+    result of round robin, random, sticky and uniform.
 
     Args:
         keys: The result of `keys.distinct`, of one run.
         run: Its id.
         partitions: topic -> partition count.
-        counts: Other partition counts to try, beside each topic's own.
+        counts: Other partition counts to try in addition to each topic's own.
 
     Returns:
         `schema.PARTITIONER_WHAT_IF`.
@@ -142,15 +143,15 @@ def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFra
     """The placement of keys under every rule and partition count.
 
     Args:
-        distinct: A row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``: the first
+        distinct: One row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``, the first
             and the last partition of the key (null: no key).
-        tried: topic -> partition counts, its own among them.
+        tried: topic -> partition counts, including its own.
 
     Returns:
         ``topic, rule, partitions, placed`` (-1: spread evenly), and the sums ``records, bytes, keys, moved_keys,
         moved_records``.
 
-    Cost: lazy; one pass in Arrow batches, one shuffle of each task's sums; about 1 µs of CPU a key for 20 tries.
+    Cost: lazy; one pass in Arrow batches, one shuffle of each task's sums; about 1 µs of CPU per key for 20 tries.
     """
     packing = _Packing(tuple(sorted(tried)), max(map(max, tried.values())))
     numbers = distinct.sparkSession.createDataFrame(list(enumerate(packing.topics)), "number int, topic string")
@@ -165,7 +166,7 @@ def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFra
 def _placing(
     packing: _Packing, tried: Mapping[str, Collection[int]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Batches of distinct keys -> batches of `_PLACED`, few: sums are kept until they are `_HELD` or all is read."""
+    """Convert batches of distinct keys to a few batches of `_PLACED`: sums are kept up to `_HELD` numbers."""
 
     def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         totals: dict[tuple[str, str, int], Sums] = {}
@@ -186,12 +187,12 @@ def _placing(
 
 
 def _sums(rows: pa.RecordBatch, packing: _Packing, counts: Collection[int]) -> Iterator[tuple[tuple[str, int], Sums]]:
-    """One topic's keys, placed by every rule over every count."""
+    """Place one topic's keys by every rule over every count, and sum."""
     keys = rows.column("key")
     of_row, _, partition, on_two, first = packing.unpacked(rows.column("at").to_numpy())
     if keys.null_count:
-        first = first * ~np.asarray(keys.is_null())  # a key is counted in one of its rows, no key in none
-    # As bincount takes them, once. Sums in float64 are exact up to 2**53, far beyond what one batch holds.
+        first = first * ~np.asarray(keys.is_null())  # count a key in only one of its rows, and no missing key
+    # Converted for bincount once. Sums in float64 are exact up to 2**53, far beyond the content of a batch.
     columns = (of_row, rows.column("bytes").to_numpy(), first, first * on_two)
     weights = [column.astype(np.float64) for column in columns]
     everything = [column.sum() for column in weights[:3]]
@@ -227,7 +228,7 @@ def _together(counts: Collection[int], most: int) -> dict[int, list[int]]:
 
 
 class _Here:
-    """Rows of one topic, on the partitions where they are now.
+    """Rows of one topic on their current partitions.
 
     Args:
         now: int32[row], the partition.
@@ -251,7 +252,7 @@ class _Here:
         return [sums.reshape(-1, self.width) for sums in self._summed(slot, (n + 1) * self.width)]
 
     def folded(self, found: list[NDArray[np.float64]], n: int) -> Sums:
-        """From `by_partition` of a multiple of n, where a key's place is the remainder of its hash."""
+        """Derive sums from `by_partition` of a multiple of n; a key's place is the remainder of its hash."""
         both = []
         for column in found:
             whole = np.vstack((column[:1], column[1:].reshape(-1, n, self.width).sum(0)))
@@ -262,7 +263,7 @@ class _Here:
         return self._moved(both)
 
     def by_staying(self, placed: NDArray[np.int32], n: int) -> Sums:
-        """The same of any placing: two slots for each partition, here and elsewhere."""
+        """Sums for any placement: two slots per partition, for keys that stay and keys that move."""
         slot = placed.astype(np.intp)
         slot += 1
         slot *= 2
@@ -271,16 +272,16 @@ class _Here:
 
     @staticmethod
     def _moved(both: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Sums:
-        """Sums of each column of those that stay, and those that go."""
+        """Sums of each column for keys that stay, and for keys that move."""
         records, size, keys, *split = both
         moved_keys = keys[1] + split[0][0] if split else keys[1]  # a key on two partitions leaves one in any case
         sums = np.stack((sum(records), sum(size), sum(keys), moved_keys, records[1]))
-        sums[3:, 0] = 0  # what is spread has no place to move from
+        sums[3:, 0] = 0  # evenly spread records have no partition to move from
         return sums.astype(np.int64)
 
 
 def _rows(totals: Mapping[tuple[str, str, int], Sums]) -> pa.RecordBatch:
-    """A row per topic, rule, count and partition that has records (-1: spread)."""
+    """One row per topic, rule, count and partition that has records (-1: spread evenly)."""
     found = [
         {"topic": topic, "rule": rule, "partitions": n, "placed": at - 1, **dict(zip(_COUNTED, column, strict=True))}
         for (topic, rule, n), sums in totals.items()
