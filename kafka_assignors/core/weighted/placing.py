@@ -56,7 +56,7 @@ def settings(
         epsilon: Allowed excess of the greatest work / capacity over the bound, if that saves moves.
         move_budget: Maximum partitions that may leave an owner that could keep them.
         hysteresis: Whether moves need a reason: see `hysteresis.verdict`.
-        eager: Members that revoked everything before they joined, or True for all: nothing is withheld from these.
+        eager: Members that revoked everything before they joined, or True for all: their old partitions move at once.
 
     Raises:
         ConfigError: An option is invalid.

@@ -179,7 +179,7 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
 
 
 _TABLE = 1 << 15
-"""Above this number of names, a lookup table identifies topics. It is slow to build, so fewer are compared singly."""
+"""Maximum names in the lookup table, which is slow to build; further names are looked up one by one."""
 
 _PADDING = 16
 """Bytes appended after the last member's, so that a truncated field can be read."""

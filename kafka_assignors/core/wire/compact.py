@@ -180,7 +180,7 @@ def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]
     for topic in topics:
         count = int(numbers[at])
         if topic in partitions:
-            # No run is empty, so a topic with more runs than its partition count claims no existing partition.
+            # No run is empty, so runs beyond the topic's partition count contain no existing partition.
             exist = min(count, max(partitions[topic], 0))
             known.append(topic)
             heads.append(at + 1)
