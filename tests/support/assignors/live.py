@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from kafka_assignors.core.group.assignment import Assignment
 from kafka_assignors.core.wire.protocol import decode_assignment, encode_assignment
 from kafka_assignors.integration.broker.java import LiveJava
+from kafka_assignors.integration.broker.settings import KAFKA_VERSION
 
 METADATA, JOIN_GROUP = 9, 9  # versions
 DEADLINE_S = 5
@@ -96,10 +97,14 @@ def _encoded(response: Any, version: int) -> bytes:
 class JavaLeader:
     """Java's assignors in a JVM, which is replaced when one of them comes to no end; a context manager.
 
+    Args:
+        version: Kafka's version; it must be pinned.
+
     Cost: about 3 ms a group; half a second for a new JVM.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = KAFKA_VERSION) -> None:
+        self._version = version
         self._start()
 
     def __enter__(self) -> JavaLeader:
@@ -109,7 +114,7 @@ class JavaLeader:
         self._java.close()
 
     def _start(self) -> None:
-        self._java = LiveJava()
+        self._java = LiveJava(self._version)
         self._jvm = self._java.classes
         self._pool = self._jvm.java.util.concurrent.Executors.newCachedThreadPool()
         self._seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
