@@ -68,6 +68,17 @@ def test_a_new_file_has_the_kept_inputs_and_answers(name, tmp_path):
             assert made == {field: value for field, value in case.items() if field not in gone}
 
 
+@pytest.mark.long
+@pytest.mark.jvm
+@pytest.mark.parametrize("version", ["3.9.1", "4.3.0"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_pinned_kafka_answers_or_says_why_not(name, version):
+    """Without an exception; answers may differ between versions."""
+    with KafkaClasses(version) as kafka:
+        found = remaking.check(FOLDER / name, MAKERS[name], kafka, len(remaking.lines(FOLDER / name)) // SAMPLE)
+    assert found.cases == found.equal + len(found.different) + found.not_made.total()
+
+
 def lengths(kafka):
     def answer(case):
         if case["text"] == "":

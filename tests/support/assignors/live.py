@@ -192,7 +192,8 @@ class JavaLeader:
             deadline_s: When it counts as endless.
         """
         kafka, optional = self._jvm.org.apache.kafka, self._jvm.java.util.Optional
-        known = kafka.common.requests.MetadataResponse.parse(self._readable(cluster), METADATA).buildCluster()
+        data = kafka.common.message.MetadataResponseData(self._readable(cluster), METADATA)
+        known = kafka.common.requests.MetadataResponse(data, METADATA).buildCluster()
         response = kafka.common.message.JoinGroupResponseData(self._readable(join_group(members, name)), JOIN_GROUP)
         subscriptions = self._subscriptions.apply(response.members())
         for member_id, instance, _ in members:
