@@ -74,7 +74,7 @@ Settings = Annotated[
     typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
-Seed = Annotated[int | None, typer.Option(help="What a random scenario is scenario_of_seed from; default: a new seed.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of a random scenario; default: a new one.")]
 Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
 EventsTopic = Annotated[
     str | None, typer.Option(help="Make this topic and publish the history to it, an event a record; with --bootstrap.")

@@ -267,7 +267,7 @@ def test_whoever_keeps_what_it_has_is_cooperative_whatever_its_assignor_is_calle
     """What v1 gives up as v2 joins it gives up in the generation that takes it."""
     topic, group = kafka_topic(partitions=4), unjudged_group()
     for name in ("v1", "v2"):
-        group.start(name, [topic], ["tests.support.histories.planted:Incremental"], client="verifiable")
+        group.start(name, [topic], ["tests.support.integration.planted:Incremental"], client="verifiable")
         group.wait_stable()
     group.close()
 
