@@ -154,7 +154,7 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
 
 @pytest.mark.broker
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
     """The main job in a pipe, on a secured broker, with exactly its rights: plain lines, every verdict true, Spark
     agrees, one self-contained page; all published; nothing is left; no secret is printed or kept.
@@ -167,7 +167,7 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
             done = subprocess.run(
                 [sys.executable, "-m", "kafka_assignors.integration", "demo", "--out", str(out),
                  "--config", str(config), "--yes", "--events-topic", "events"],
-                capture_output=True, text=True, timeout=540, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+                capture_output=True, text=True, timeout=840, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip
         kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
         assert not any(secret in done.stdout + done.stderr or secret.encode() in kept for secret in user.secrets)
