@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from kafka_assignors.core import strategies
+from kafka_assignors.core import reading
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.history.events import Event, partitions_json
@@ -92,7 +92,7 @@ class _Run:
         leader = _MEMBERS[0]
         self.tell("assign_begin", "member", leader, members=list(ids.values()), topics=_TOPICS, racks={}, **view)
         self.tell("assign_end", "member", leader, duration_us=100, **view)
-        answer = strategies.replay("range", [(ids[m], None, subscriptions[m]) for m in _MEMBERS], _TOPICS)
+        answer = reading.replay("range", [(ids[m], None, subscriptions[m]) for m in _MEMBERS], _TOPICS)
         held = {m: [TopicPartition(t, p) for t, ps in answer[ids[m]].items() for p in ps] for m in _MEMBERS}
         rows = [
             {

@@ -12,7 +12,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.group.assignment import Assignment, moves, owners
-from kafka_assignors.core.strategies import reading, strategy
+from kafka_assignors.core.reading import decoded
+from kafka_assignors.core.strategies import strategy
 from kafka_assignors.kafka_python import assignor
 
 from .clusters import cluster
@@ -98,7 +99,7 @@ def _placed(name: str, options: dict[str, Any], names: list[str], before: Assign
         return [(t, p) for t, ids in (before or {}).get(member, {}).items() for p in ids]
 
     group = Group([Member(each, {"t"}, owned=held(each), generation=1) for each in names], {"t": PARTITIONS})
-    return strategy(name, **options).answer(reading(name, group))[0]
+    return strategy(name, **options).assign(decoded(name, group))[0]
 
 
 def _summary(name: str, values: list[Any], unit: str, worst: Callable[[list[Any]], Any]) -> Result:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
         MetaqDefaultAssignor,
         RocketmqConsistentHashAssignor,
     )
-    from .planning import plan
-    from .plans.plan import Plan
+    from .plans.plan import Plan, plan
 
 __all__ = [
     "AverageAssignor",
@@ -61,7 +60,7 @@ _CORE = {
     "Member": ".core.group",
     "Plan": ".plans.plan",
     "TopicPartition": ".core.group",
-    "plan": ".planning",
+    "plan": ".plans.plan",
 }
 
 

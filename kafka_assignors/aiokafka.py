@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from .constructor import KeywordOptions
 from .core.group import NO_GENERATION, TopicPartition
 from .core.group.facts import Fact, hidden
 from .core.group.order import utf16
-from .core.strategies import read, strategy
+from .core.reading import decode
+from .core.sticky.objective import GOALS, Matrix
+from .core.strategies import strategy
 from .core.wire import compact
 from .core.wire.protocol import Subscription, decode_subscription, encode_subscription
 from .errors import ConfigError
@@ -73,13 +76,13 @@ class _OfInstance:
         return refuse
 
 
-class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
+class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ignore[misc]
     """Any strategy by its name; one instance belongs to one consumer. A copy, or a pickled one, starts anew.
 
     Args:
         name: A name of `core.strategies.STRATEGIES`, but for ``cooperative-sticky``.
         rack: This member's rack, told to the group; see the module for who can use it.
-        options: Those of the strategy (`core.strategies.Strategy.settings`).
+        options: Those of the strategy (`core.strategies`).
 
     Raises:
         UnknownName: No strategy has the name.
@@ -170,12 +173,12 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]
         if any(each.rack for _, _, each in joined):  # looking up racks takes long: only where a member can use them
             places = racks(cluster, partitions)
         strategy, differing = self._strategy.agreed(joined)
-        reading = read(self.name, joined, partitions, *places)
-        answer, facts = strategy.answer_bytes(reading)
+        group = decode(self.name, joined, partitions, *places)
+        answer, facts = strategy.assign_bytes(group)
         given = {member_id: bytes(each) for member_id, each in answer.items()}
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
-        told = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *reading.facts, *facts)]
+        told = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts)]
         self._news.tell(self.name, {*told, *garbage, *_size(size, len(members))})
         return given
 
@@ -215,18 +218,32 @@ class StickyAssignor(Assignor):
 
     Args:
         rack: See `Assignor`.
-        options: As of kafka-python's `kafka_assignors.StickyAssignor`.
+        parity, rack_costs, goals: As of kafka-python's `kafka_assignors.StickyAssignor`.
     """
 
-    def __init__(self, *, rack: str | None = None, **options: Any) -> None:
-        super().__init__("sticky", rack=rack, **options)
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        parity: str | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[0],
+    ) -> None:
+        super().__init__("sticky", rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
 
 
 class CompactStickyAssignor(Assignor):
     """``compact-sticky``: as `StickyAssignor`, racks and static members included, with user data a tenth as large."""
 
-    def __init__(self, *, rack: str | None = None, **options: Any) -> None:
-        super().__init__("compact-sticky", rack=rack, **options)
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        parity: str | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[0],
+    ) -> None:
+        super().__init__("compact-sticky", rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
 
 
 def _calling() -> Iterator[dict[str, Any]]:

@@ -336,7 +336,7 @@ def _against_roundrobin(what: Scenario) -> Callable[[GroupResult], str]:
     def note(result: GroupResult) -> str:
         first, last = (step.owned for step in result.steps)
         groups = (Group([Member(m, topics[m]) for m in owned], what.topics) for owned in (first, last))
-        round_robin = [owners(strategy("roundrobin").assign(group)) for group in groups]
+        round_robin = [owners(strategy("roundrobin").place(group)) for group in groups]
         return (
             f"Of the partitions whose owner stayed, {what.assignors[0]} kept {kept(owners(first), owners(last), last)} "
             f"in place; round robin would have kept {kept(round_robin[0], round_robin[1], last)}."

@@ -1,18 +1,16 @@
-"""Strategies by name, and the one way from what members sent to what the leader answers.
+"""Strategies by name.
 
-The adapters and `replay` share `read` and `Strategy.assign`, so an offline replay of the bytes a group exchanged gives
-exactly what our leader answered.
+A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Strategy`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from inspect import signature
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
-from .group import NO_GENERATION, Group, Member, Partitions, TopicPartition
+from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
 from .group.assignment import Assignment
@@ -21,96 +19,283 @@ from .group.facts import Fact
 from .group.indexed import Indexed, Ints
 from .group.invariants import violations
 from .group.order import utf16
-from .java import sticky as javasticky
+from .java import sticky as java_sticky
 from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
 from .stateless import range as range_
 from .sticky import cooperative, flow, sticky
-from .sticky.objective import ORDERS, Matrix, Objective
-from .weighted import model as weighted_model
-from .weighted import placing as weighted
-from .wire import bulk, compact, limits, userdata
+from .sticky.objective import GOALS, Matrix, Objective
+from .strategy import Decoded, Joined, Strategy, plain
+from .weighted import placing
+from .weighted.model import EPSILON, Weights, checked
+from .wire import compact, userdata
 from .wire import weighted as carried
 from .wire.protocol import AssignedPartitions, Subscription, encode_assignment
 
-Racks = Mapping[str, Sequence[Collection[str]]]
-Leaders = Mapping[str, Sequence[str | None]]
 
-
-def _no_settings() -> Mapping[str, Any]:
-    return {}
-
-
-def _plainly(name: str, value: Any) -> Any:  # noqa: ARG001
-    return _plain(value)
-
-
-def _nothing(group: Group, **settings: Any) -> Iterable[Fact]:  # noqa: ARG001
-    return ()
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """One assignor.
+class Stateless(Strategy):
+    """A strategy without options that looks at who is in the group, not at who holds what.
 
     Args:
-        name: Its protocol name, as members offer it in JoinGroup.
-        assign: The decision: group, with `claim` the group's resolved claims, and what `settings` returned by name.
-        claim: What the members' subscriptions claim, given topic -> partition count of the topics that they subscribe
-            to; None when the strategy does not care.
-        load: Imports what the decision needs and takes long to import; to be called before the first join.
-        settings: Takes the options that the strategy knows as keyword arguments, each with a default; raises
-            `ConfigError` for a wrong value; returns what they mean as further arguments of `assign`.
-        options: The options chosen, all JSON values; see `having`.
-        owners: The decision as an array, for the answer in bytes: takes the claims, or without `claim` the group's
-            `Indexed`, and what `settings` returned. None: there is no such form.
-        tell: What is odd about a group in the eyes of this strategy: group, and what `settings` returned.
-        rounds: How many rebalances it takes.
-        places: Which of a group's ``racks`` and ``leaders`` decide anything, given what `settings` returned.
-        inputs: The options that aren't chosen but told, each member's part by itself, from what members sent.
-        told: The names of these options, and of arguments of an assignor that decide what its member tells.
-        plain: An option's name and value -> the value as JSON has it.
+        name: Its protocol name.
+        owners: The group as integers -> int[P], the number of each position's owner.
+        needs: Which of a group's ``racks`` and ``leaders`` decide anything.
     """
 
-    name: str
-    assign: Callable[..., Assignment]
-    claim: Callable[[Sequence[Subscription], Mapping[str, int]], Sequence[userdata.Claim]] | None = None
-    load: Callable[[], None] = lambda: None
-    settings: Callable[..., Mapping[str, Any]] = _no_settings
-    options: Mapping[str, Any] = field(default_factory=dict)
-    owners: Callable[..., Ints] | None = None
-    tell: Callable[..., Iterable[Fact]] = _nothing
-    rounds: int = 1
-    places: Callable[..., Collection[str]] = lambda **_: ()
-    inputs: Callable[[Sequence[tuple[str, str | None, Subscription]]], Mapping[str, Any]] | None = None
-    told: Collection[str] = ()
-    plain: Callable[[str, Any], Any] = _plainly
+    def __init__(self, name: str, owners: Callable[[Indexed], Ints], needs: Collection[str] = ()) -> None:
+        self._owners, self._needs = owners, needs
+        super().__init__(name)
 
-    def sees(self) -> Collection[str]:
-        """Which of a group's ``racks`` and ``leaders`` its decision depends on; others need not be looked up."""
-        return self.places(**self.settings(**self.options))
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+        return self._owners(indexed)
 
-    def having(self, /, **options: Any) -> Strategy:
-        """This strategy with options.
+    def needs(self) -> Collection[str]:
+        return self._needs
 
-        Raises:
-            ConfigError: It has no such option, or not with that value.
+
+class MetaqConsistentHash(Strategy):
+    """See `metaq.consistent_hash`."""
+
+    def configure(self, broker_id: int = 0) -> None:
+        self._broker_id = metaq.check_broker_id(broker_id)
+
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+        return metaq.consistent_hash_owners(indexed, broker_id=self._broker_id)
+
+
+class RocketmqConsistentHash(Strategy):
+    """See `rocketmq.consistent_hash`."""
+
+    def configure(self, virtual_nodes: int = rocketmq.VIRTUAL_NODES, broker_name: str = rocketmq.BROKER_NAME) -> None:
+        rocketmq.check_consistent_hash(virtual_nodes, broker_name)
+        self._virtual_nodes, self._broker_name = virtual_nodes, broker_name
+
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+        return rocketmq.consistent_hash_owners(
+            indexed, virtual_nodes=self._virtual_nodes, broker_name=self._broker_name
+        )
+
+
+class MachineRoomNearby(Strategy):
+    """See `rocketmq.machine_room_nearby`."""
+
+    def configure(self, inner: str = "average") -> None:
+        self._inner = rocketmq.check_inner(inner)
+
+    def needs(self) -> Collection[str]:
+        return "racks", "leaders"
+
+    def facts(self, group: Group) -> Iterable[Fact]:
+        return rocketmq.without_room(group)
+
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+        return rocketmq.machine_room_nearby_owners(indexed, inner=self._inner)
+
+
+class ConsistentHash(Strategy):
+    """See `consistent.assign`."""
+
+    def configure(
+        self,
+        epsilon: float | None = consistent.EPSILON,
+        virtual_nodes: int = consistent.VIRTUAL_NODES,
+        hash: str = "md5",
+    ) -> None:
+        consistent.check(epsilon, virtual_nodes, hash)
+        self._epsilon, self._virtual_nodes, self._hash = epsilon, virtual_nodes, hash
+
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+        return consistent.owners(indexed, epsilon=self._epsilon, virtual_nodes=self._virtual_nodes, hash=self._hash)
+
+
+class Config(Strategy):
+    """Partitions as a table says; see `fixed.assign`.
+
+    Args:
+        name: Its protocol name.
+        fallbacks: By name, the strategies that may place what the table doesn't cover.
+    """
+
+    def __init__(self, name: str, fallbacks: Mapping[str, Strategy]) -> None:
+        self._fallbacks = fallbacks
+        super().__init__(name)
+
+    def configure(self, table: fixed.Table | None = None, uncovered: str = "roundrobin") -> None:
+        if uncovered != "error" and uncovered not in self._fallbacks:
+            raise ConfigError(f"uncovered must be 'error' or one of {', '.join(self._fallbacks)}, not {uncovered!r}")
+        self._table = fixed.check({} if table is None else table)
+        self._fallback = None if uncovered == "error" else self._fallbacks[uncovered].place
+
+    def needs(self) -> Collection[str]:
+        return "racks", "leaders"
+
+    def facts(self, group: Group) -> Iterable[Fact]:
+        return fixed.deviations(group, self._table)
+
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+        return fixed.owners(indexed, self._table, self._fallback)
+
+
+class Optimal(Strategy):
+    """The optimal assignment that keeps what members hold; see `sticky.assign`."""
+
+    uses_claims = True
+    bearable: Collection[str] = ()
+    """Laws that Java's assignor may break: its answer is used all the same, and the violation told."""
+
+    def configure(
+        self,
+        parity: str | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[0],
+    ) -> None:
+        if parity not in (None, "java"):
+            raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
+        self.objective = Objective(rack_costs, goals)
+        self._java = parity == "java"
+        if self._java and self.objective != Objective():
+            raise ConfigError(
+                f"parity='java' has Java's own goals; rack_costs={rack_costs!r}, goals={goals!r} need parity=None"
+            )
+
+    def load(self) -> None:
+        flow.load()
+
+    def needs(self) -> Collection[str]:
+        return {"leader": ("leaders",), "none": ()}.get(str(self.objective.rack_costs), ("racks",))
+
+    def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
+        return sticky.owners(claims or resolve(indexed.group), self.objective)
+
+    def assign(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
+        return self._as_java(decoded) if self._java else super().assign(decoded)
+
+    def assign_bytes(self, decoded: Decoded) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
+        if not self._java:
+            return super().assign_bytes(decoded)
+        assignment, facts = self._as_java(decoded)
+        return {m: _encoded(given) for m, given in assignment.items()}, facts
+
+    def _as_java(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
+        """What Java's assignor of this name answers, even if it isn't the best.
+
+        Returns:
+            The assignment and facts. If Java's algorithm throws, does not terminate, or assigns what does not exist or
+            is not subscribed to, the optimal assignment and the reason. What cooperative Java gives away while an older
+            claimant may still hold it, or withholds although nobody holds it, stays as it is and is told.
         """
-        known = signature(self.settings).parameters
-        for option in options:
-            if option not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
-                raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
-        self.settings(**options)
-        return replace(self, options={name: self.plain(name, value) for name, value in options.items()})
+        cooperative_ = "hand-over" in self.bearable
+        try:
+            assignment = java_sticky.assign(decoded.group, cooperative=cooperative_, sent=decoded.generations)
+        except java_sticky.NoAnswer as error:
+            why = str(error)
+        else:
+            broken = violations(decoded.group, assignment, cooperative=cooperative_)
+            fatal = [violation for violation in broken if violation.law not in self.bearable]
+            if not fatal:
+                told = facts_.ordered(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
+                return assignment, told
+            why = f"Java's answer is unsound ({fatal[0]})"
+        assignment, _ = super().assign(decoded)
+        return assignment, (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
 
-    def unlike_default(self) -> Mapping[str, Any]:
-        """The options that are not at their defaults."""
-        known = signature(self.settings).parameters
-        return {
-            name: value
-            for name, value in self.options.items()
-            if name not in self.told and value != _plain(known[name].default)
-        }
+
+class Sticky(Optimal):
+    """``sticky``: eager members revoke everything before they join, so user data tell what they held (KIP-54)."""
+
+    def user_data(
+        self,
+        owned: Sequence[TopicPartition] | None,
+        generation: int,
+        rack: str | None = None,  # noqa: ARG002 (Java's bytes have no place for it)
+        instance_id: str | None = None,  # noqa: ARG002
+    ) -> tuple[bytes | None, str]:
+        told = options_.tell(self.told_options())
+        return None if owned is None and not told else userdata.encode_sticky(owned or (), generation, told), ""
+
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        return userdata.encode_sticky(owned, generation) if owned else None
+
+    def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
+        return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
+
+
+class CooperativeSticky(Optimal):
+    """``cooperative-sticky``: the optimal assignment in two rebalances; see `cooperative.assign`."""
+
+    bearable = ("hand-over", "covered")
+
+    def user_data(
+        self,
+        owned: Sequence[TopicPartition] | None,  # noqa: ARG002 (the subscription has it)
+        generation: int,
+        rack: str | None = None,  # noqa: ARG002
+        instance_id: str | None = None,  # noqa: ARG002
+    ) -> tuple[bytes | None, str]:
+        return userdata.encode_cooperative(generation, options_.tell(self.told_options())), ""
+
+    def claims_of(
+        self,
+        subscriptions: Sequence[Subscription],
+        counts: Mapping[str, int],  # noqa: ARG002
+    ) -> Sequence[userdata.Claim]:
+        claims = []
+        for subscription in subscriptions:
+            # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
+            if subscription.generation > NO_GENERATION:
+                claims.append(userdata.Claim(subscription.owned, subscription.generation))
+            else:
+                told = userdata.decode_cooperative(subscription.user_data)
+                claims.append(userdata.Claim(subscription.owned, told.generation, told.garbage))
+        return claims
+
+    def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
+        return cooperative.owners(claims or resolve(indexed.group), self.objective)
+
+    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
+        return _once_more(self, decoded, assignment)
+
+
+class CompactSticky(Optimal):
+    """``compact-sticky``: `Sticky` with user data that take a tenth; see `wire.compact`."""
+
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        return compact.encode(owned, generation) if owned else None
+
+    def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
+        said = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
+        return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
+
+
+class Weighted(Strategy):
+    """Placement by work; see `weighted.placing.assign`. Members are cooperative, or eager: they tell which.
+
+    In a live group members tell weights, capacities and who is eager, in user data: see `wire.weighted`.
+    """
+
+    uses_claims = True
+    individual = ("weights", "weights_file", "capacity", "eager", "protocol")
+
+    def configure(  # one parameter per option
+        self,
+        weights: Weights | None = None,
+        capacity: Mapping[str, float] | None = None,
+        epsilon: float = EPSILON,
+        move_budget: int | None = None,
+        hysteresis: bool = False,
+        eager: bool | Collection[str] = False,
+    ) -> None:
+        self.placing = placing.placing_of(weights, capacity, epsilon, move_budget, hysteresis, eager)
+
+    def as_json(self, option: str, value: Any) -> Any:
+        if option == "weights":
+            return checked(value)
+        return sorted(value) if option == "eager" and not isinstance(value, bool) else plain(value)
+
+    def load(self) -> None:
+        placing.load()
+
+    def facts(self, group: Group) -> Iterable[Fact]:
+        return placing.facts(group, self.placing)
 
     def user_data(
         self,
@@ -119,311 +304,88 @@ class Strategy:
         rack: str | None = None,
         instance_id: str | None = None,
     ) -> tuple[bytes | None, str]:
-        """What a member with this strategy sends beside its subscription.
-
-        Args:
-            owned: What it was assigned last; None if it never was.
-            generation: Generation that gave it.
-            rack: Its rack.
-            instance_id: Its ``group.instance.id``.
-
-        Returns:
-            The user data, and why they claim nothing although it owns something; "" otherwise.
-        """
-        told = options_.tell(self.unlike_default())
-        if self.name == "sticky":
-            return None if owned is None and not told else userdata.encode_sticky(owned or (), generation, told), ""
-        if self.name == "cooperative-sticky":
-            return userdata.encode_cooperative(generation, told), ""
-        if self.name in compact.JAVAS:
-            return None, ""
-        kept = owned if self.claim else None
-        since = NO_GENERATION if kept is None else generation
-        if self.inputs:
-            return carried.encode_within(kept or (), since, rack, instance_id, told)
-        return compact.encode_within(kept or (), since, rack, instance_id, told)
+        since = NO_GENERATION if owned is None else generation
+        return carried.encode_within(owned or (), since, rack, instance_id, options_.tell(self.told_options()))
 
     def said(self, user_data: bytes | None) -> compact.Carried:
-        """What a member's user data tell beside claims, where they are ours: generation, rack, instance id."""
-        if self.name in compact.JAVAS:
-            return compact.Carried()
-        return carried.decode(user_data, {}).said if self.inputs else compact.decode(user_data, {})
+        return carried.decode(user_data, {}).said
 
-    def agreed(self, members: Iterable[tuple[str, str | None, Subscription]]) -> tuple[Strategy, tuple[Fact, ...]]:
-        """This strategy with the options that hold in a group, and what is told about them; the same for any leader.
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        return carried.encode_within(owned, generation, None, None)[0] if owned else None
 
-        The options that most members tell, among equally many those of the smallest text. Members that tell none don't
-        vote; where nobody tells any, or digests alone (`options.MOST`), the leader's own hold.
-        """
-        if not signature(self.settings).parameters:
-            return self, ()
-        members = list(members)
-        winner, facts = self._voted(members)
-        if self.inputs and (inputs := self.inputs(members)):
-            winner = winner.having(**{**winner.options, **inputs})
-        return winner, facts
+    def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
+        claims = []
+        for subscription in subscriptions:
+            said = carried.decode(subscription.user_data, counts).said
+            if subscription.owned:  # a cooperative member's; an eager one has user data alone
+                generation = max(subscription.generation, said.generation)
+                claims.append(userdata.Claim(subscription.owned, generation, said.garbage))
+            else:
+                claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
+        return claims
 
-    def _voted(self, members: Sequence[tuple[str, str | None, Subscription]]) -> tuple[Strategy, tuple[Fact, ...]]:
-        held: dict[bytes, list[str]] = {}
-        for member_id, _, subscription in members:
-            held.setdefault(userdata.options(self.name, subscription.user_data), []).append(member_id)
-        silent = held.pop(b"", [])
-        votes: dict[bytes, Strategy] = {}
-        facts = []
-        for told, by in list(held.items()):
-            try:
-                if (chosen := options_.read(told)) is not None:
-                    votes[told] = STRATEGIES[self.name].having(**chosen)
-            except ValueError as error:  # a ConfigError is one
-                del held[told]
-                text = f"options of member {by[0]!r} can't be read: {error}; they don't count"
-                facts.append(Fact("options-unread", by[0], text))
-        mine = options_.tell(self.unlike_default())
-        winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)
-        if silent and held and (mine == b"" or self.name not in compact.JAVAS):
-            held[b""] = silent  # under Java's names they may be other clients, which have no options
-        if len(held) > 1 or (held and mine not in held):
-            facts.append(options_.differ(held, votes.get(winner, self).unlike_default(), voted=bool(votes)))
-        return votes.get(winner, self), facts_.ordered(facts)
+    def agreed(self, members: Iterable[Joined]) -> tuple[Weighted, tuple[Fact, ...]]:
+        """As `Strategy.agreed`, with the weights and capacities that members tell, and which of them are eager."""
+        heard = list(members)
+        winner, facts = super().agreed(heard)
+        told = carried.inputs(heard)
+        return winner.with_options(**{**winner.options, **told}) if told else winner, facts
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied by its name and options: what decides may be no importable function."""
-        return _again, (self.name, dict(self.options))
+    def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
+        return placing.owners(claims or resolve(indexed.group), self.placing)
 
-    def answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
-        """The decision on what members sent, and what is to be told about it."""
-        if self.options.get("parity") == "java":
-            return self.java_answer(reading)
-        return self._decided(reading), self._facts(reading)
+    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
+        return _once_more(self, decoded, assignment)
 
-    def answer_bytes(self, reading: Reading) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
-        """`answer`, each member's part as the bytes of its assignment; in a large group many times cheaper."""
-        if self.owners is None or self.options.get("parity") == "java":
-            assignment, facts = self.answer(reading)
-            return {m: _written(given) for m, given in assignment.items()}, facts
-        chosen = self.settings(**self.options)
-        if reading.claims is not None:
-            return bulk.assignments(reading.claims.indexed, self.owners(reading.claims, **chosen)), self._facts(reading)
-        indexed = Indexed(reading.group)
-        return bulk.assignments(indexed, self.owners(indexed, **chosen)), self._facts(reading)
 
-    def _decided(self, reading: Reading) -> Assignment:
-        chosen = self.settings(**self.options)
-        return (
-            self.assign(reading.group, reading.claims, **chosen) if self.claim else self.assign(reading.group, **chosen)
+def _once_more(made: Strategy, decoded: Decoded, assignment: Assignment) -> Assignment:
+    """The answer to the next rebalance: members hold what `assignment` gave them, and have revoked the rest."""
+    told = (member.generation for member in decoded.group.members)
+    generation = 1 + max([NO_GENERATION, *told, *decoded.generations.values()])
+    members = [
+        replace(
+            member,
+            owned=Partitions.of((t, p) for t, ids in assignment[member.member_id].items() for p in ids),
+            generation=generation,
         )
-
-    def _facts(self, reading: Reading) -> tuple[Fact, ...]:
-        return facts_.ordered(self.tell(reading.group, **self.settings(**self.options)))
-
-    def java_answer(self, reading: Reading) -> tuple[Assignment, tuple[Fact, ...]]:
-        """What Java's assignor of this name answers, also where that is not the best.
-
-        Returns:
-            The assignment and facts. Our own `answer` and the reason, where Java throws, comes to no end or assigns
-            what does not exist or is not subscribed to. What cooperative Java gives away while an older claimant may
-            still hold it, or withholds although nobody holds it, stays so and is told.
-        """
-        if not self.claim:
-            return self._decided(reading), ()  # range and roundrobin are Java's anyway
-        cooperative = self.name == "cooperative-sticky"
-        bearable = ("hand-over", "covered") if cooperative else ()
-        try:
-            assignment = javasticky.assign(reading.group, cooperative=cooperative, sent=reading.sent)
-        except javasticky.NoAnswer as error:
-            why = str(error)
-        else:
-            broken = violations(reading.group, assignment, cooperative=cooperative)
-            fatal = [violation for violation in broken if violation.law not in bearable]
-            if not fatal:
-                told = facts_.ordered(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
-                return assignment, told
-            why = f"Java's answer is unsound ({fatal[0]})"
-        return self._decided(reading), (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
+        for member in decoded.group.members
+    ]
+    group = Group(members, decoded.group.partitions, decoded.group.racks, decoded.group.leaders)
+    return made.assign(Decoded(group, (), resolve(group), dict.fromkeys(decoded.generations, generation)))[0]
 
 
-def _plain(value: Any) -> Any:
-    """A JSON value of its own: a caller's dict or list may change later, and a tuple would come back as a list."""
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _written(given: Mapping[str, Sequence[int]]) -> bytes:
+def _encoded(given: Mapping[str, Sequence[int]]) -> bytes:
     in_order = sorted(given.items(), key=lambda topic: utf16(topic[0]))
     return encode_assignment(AssignedPartitions(dict(in_order)))
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The members' subscriptions as a group, and what was dropped on the way.
-
-    Args:
-        group: The group.
-        facts: What was dropped, and what is odd.
-        claims: The claims resolved, if the strategy has any.
-        sent: member id -> generation in its subscription, which need not be that of its claims.
-    """
-
-    group: Group
-    facts: tuple[Fact, ...]
-    claims: Claims | None = None
-    sent: Mapping[str, int] = field(default_factory=dict)
+def _by_name(*strategies: Strategy) -> dict[str, Strategy]:
+    return {each.name: each for each in strategies}
 
 
-def _sticky_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-    # Eager members revoke everything before they join: only user data tells what they held (KIP-54).
-    return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
+_STATELESS = _by_name(
+    Stateless("range", range_.owners, needs=("racks",)),
+    Stateless("roundrobin", roundrobin.owners),
+    Stateless("metaq-default", metaq.default_owners),
+    MetaqConsistentHash("metaq-consistent-hash"),
+    Stateless("average", rocketmq.average_owners),
+    Stateless("average-by-circle", rocketmq.average_by_circle_owners),
+    RocketmqConsistentHash("rocketmq-consistent-hash"),
+    MachineRoomNearby("machine-room-nearby"),
+    ConsistentHash("consistent-hash"),
+)
 
-
-def _cooperative_claim(subscriptions: Sequence[Subscription], _counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-    claims = []
-    for subscription in subscriptions:
-        # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
-        if subscription.generation > NO_GENERATION:
-            claims.append(userdata.Claim(subscription.owned, subscription.generation))
-        else:
-            told = userdata.decode_cooperative(subscription.user_data)
-            claims.append(userdata.Claim(subscription.owned, told.generation, told.garbage))
-    return claims
-
-
-def _compact_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-    said = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
-    return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
-
-
-def _weighted_claim(subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-    claims = []
-    for subscription in subscriptions:
-        said = carried.decode(subscription.user_data, counts).said
-        if subscription.owned:  # a cooperative member's; an eager one has user data alone
-            generation = max(subscription.generation, said.generation)
-            claims.append(userdata.Claim(subscription.owned, generation, said.garbage))
-        else:
-            claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
-    return claims
-
-
-def _weighted_plain(name: str, value: Any) -> Any:
-    if name == "weights":
-        return weighted_model.checked(value)
-    return sorted(value) if name == "eager" and not isinstance(value, bool) else _plain(value)
-
-
-def _sticky_settings(
-    parity: str | None = None, racks: str | Matrix = "replica", order: Sequence[str] = ORDERS[0]
-) -> Mapping[str, Any]:
-    if parity not in (None, "java"):
-        raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
-    objective = Objective(racks, order)
-    if parity and objective != Objective():
-        raise ConfigError(f"parity='java' has Java's own goals; racks={racks!r}, order={order!r} need parity=None")
-    return {"objective": objective}
-
-
-def _sticky_places(objective: Objective) -> Collection[str]:
-    return {"leader": ("leaders",), "none": ()}.get(str(objective.racks), ("racks",))
-
-
-def _both(**_: Any) -> Collection[str]:
-    return "racks", "leaders"
-
-
-def _config_settings(table: fixed.Table | None = None, uncovered: str = "roundrobin") -> Mapping[str, Any]:
-    able = [name for name, each in STRATEGIES.items() if each.claim is None and each.assign is not fixed.assign]
-    if uncovered != "error" and uncovered not in able:
-        raise ConfigError(f"uncovered must be 'error' or one of {', '.join(able)}, not {uncovered!r}")
-    fallback = None if uncovered == "error" else STRATEGIES[uncovered].assign
-    return {"table": fixed.check({} if table is None else table), "fallback": fallback}
-
-
-STRATEGIES: Mapping[str, Strategy] = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy("range", range_.assign, owners=range_.owners, places=lambda **_: ("racks",)),
-        Strategy("roundrobin", roundrobin.assign, owners=roundrobin.owners),
-        Strategy(
-            "sticky",
-            sticky.assign,
-            _sticky_claim,
-            flow.load,
-            _sticky_settings,
-            owners=sticky.owners,
-            places=_sticky_places,
-        ),
-        Strategy(
-            "cooperative-sticky",
-            cooperative.assign,
-            _cooperative_claim,
-            flow.load,
-            _sticky_settings,
-            owners=cooperative.owners,
-            rounds=2,
-            places=_sticky_places,
-        ),
-        Strategy(
-            "compact-sticky",
-            sticky.assign,
-            _compact_claim,
-            flow.load,
-            _sticky_settings,
-            owners=sticky.owners,
-            places=_sticky_places,
-        ),
-        Strategy("metaq-default", metaq.default, owners=metaq.default_owners),
-        Strategy(
-            "metaq-consistent-hash",
-            metaq.consistent_hash,
-            settings=metaq.settings,
-            owners=metaq.consistent_hash_owners,
-        ),
-        Strategy("average", rocketmq.average, owners=rocketmq.average_owners),
-        Strategy("average-by-circle", rocketmq.average_by_circle, owners=rocketmq.average_by_circle_owners),
-        Strategy(
-            "rocketmq-consistent-hash",
-            rocketmq.consistent_hash,
-            settings=rocketmq.consistent_hash_settings,
-            owners=rocketmq.consistent_hash_owners,
-        ),
-        Strategy(
-            "machine-room-nearby",
-            rocketmq.machine_room_nearby,
-            settings=rocketmq.machine_room_nearby_settings,
-            owners=rocketmq.machine_room_nearby_owners,
-            tell=rocketmq.without_room,
-            places=_both,
-        ),
-        Strategy("config", fixed.assign, settings=_config_settings, tell=fixed.deviations, places=_both),
-        Strategy("consistent-hash", consistent.assign, settings=consistent.settings, owners=consistent.owners),
-        Strategy(
-            "weighted",
-            weighted.assign,
-            _weighted_claim,
-            weighted.load,
-            weighted.settings,
-            owners=weighted.owners,
-            tell=weighted.tell,
-            rounds=2,
-            inputs=carried.inputs,
-            told=("weights", "weights_file", "capacity", "eager", "protocol"),
-            plain=_weighted_plain,
-        ),
-    )
-}
-
-
-def claiming(name: str, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-    """The user data by which a member that was assigned `owned` claims them under that name; None where none does."""
-    if name == "sticky" and owned:
-        return userdata.encode_sticky(owned, generation)
-    if name == "weighted" and owned:
-        return carried.encode_within(owned, generation, None, None)[0]
-    return compact.encode(owned, generation) if name == "compact-sticky" and owned else None
-
-
-def _again(name: str, options: Mapping[str, Any]) -> Strategy:
-    return strategy(name, **options)
+STRATEGIES: Mapping[str, Strategy] = _by_name(
+    _STATELESS["range"],
+    _STATELESS["roundrobin"],
+    Sticky("sticky"),
+    CooperativeSticky("cooperative-sticky"),
+    CompactSticky("compact-sticky"),
+    *_STATELESS.values(),
+    Config("config", fallbacks=_STATELESS),
+    Weighted("weighted"),
+)
+"""Protocol name -> strategy, with its default options."""
 
 
 def strategy(name: str, **options: Any) -> Strategy:
@@ -431,123 +393,8 @@ def strategy(name: str, **options: Any) -> Strategy:
 
     Raises:
         UnknownName: No strategy has that name; the message lists the known ones.
-        ConfigError: It has no such option, or not with that value.
+        ConfigError: It has no such option, or the option doesn't take that value.
     """
     if name not in STRATEGIES:
         raise UnknownName("assignor", name, STRATEGIES)
-    return STRATEGIES[name].having(**options) if options else STRATEGIES[name]
-
-
-def read(
-    protocol: str,
-    members: Iterable[tuple[str, str | None, Subscription]],
-    partitions: Mapping[str, int],
-    racks: Racks | None = None,
-    leaders: Leaders | None = None,
-) -> Reading:
-    """Turn what members sent into a `Group` for the strategy of that name.
-
-    Args:
-        protocol: Name of the elected assignor.
-        members: (member id, instance id or None, subscription), in any order.
-        partitions: topic -> partition count, as the leader sees the cluster.
-        racks: topic -> per partition its replicas' racks; see `Group`.
-        leaders: topic -> per partition its leader's rack; see `Group`.
-
-    Returns:
-        The group and the facts, in a fixed order. User data that cannot be read claims nothing.
-
-    Raises:
-        UnknownName: No strategy has the name.
-    """
-    claim = strategy(protocol).claim
-    heard = list(members)
-    subscriptions = [subscription for _, _, subscription in heard]
-    # Equal ones share one object, most groups have one; and `bulk` makes equal tuples the same, which saves comparing.
-    tuples = {id(subscription.topics): subscription.topics for subscription in subscriptions}
-    different: dict[tuple[str, ...], frozenset[str]] = {}
-    for topics_ in tuples.values():
-        if topics_ not in different:
-            different[topics_] = frozenset(topics_)
-    sets = {key: different[topics_] for key, topics_ in tuples.items()}
-    known = frozenset[str]().union(*different.values())
-    counts = {topic: partitions.get(topic, limits.UNKNOWN_PARTITIONS) for topic in known} if claim else {}
-    said = claim(subscriptions, counts) if claim else [userdata.Claim()] * len(heard)
-    claimed = [_limited(each, counts) for each in said]
-    joined = [
-        Member(member_id, sets[id(subscription.topics)], instance_id, subscription.rack, owned, generation)
-        for (member_id, instance_id, subscription), (owned, generation, _) in zip(heard, claimed, strict=True)
-    ]
-    facts = [
-        Fact("garbage-user-data", member_id, f"member {member_id!r}: {garbage}; ignored")
-        for (member_id, _, _), (_, _, garbage) in zip(heard, claimed, strict=True)
-        if garbage
-    ]
-    facts += [Fact("unread", m, f"member {m!r} {each.unread}") for m, _, each in heard if each.unread]
-    group = Group(joined, partitions, racks, leaders)
-    sent = {member_id: subscription.generation for member_id, _, subscription in heard}
-    return reading(protocol, group, facts, sent)
-
-
-def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim:
-    """A claim without topics that nobody subscribes to; nothing where it is beyond the limit."""
-    owned = claim.owned
-    if not len(owned):
-        return claim
-    owned = Partitions.of(owned).among(counts)
-    if len(owned) > limits.PARTITIONS:
-        text = f"claims of {len(owned):,} partitions; {limits.PARTITIONS:,} are read at most"
-        return userdata.Claim(garbage=text)
-    return claim if owned is claim.owned else claim._replace(owned=owned)
-
-
-def reading(protocol: str, group: Group, facts: Iterable[Fact] = (), sent: Mapping[str, int] | None = None) -> Reading:
-    """A group as the strategy of that name reads it.
-
-    Args:
-        protocol: The strategy's name.
-        group: The group.
-        facts: What is known about it beside.
-        sent: As in `Reading`.
-    """
-    claims = resolve(group) if strategy(protocol).claim else None
-    told = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
-    return Reading(group, facts_.ordered(told), claims, sent or {})
-
-
-def replay(
-    protocol: str,
-    members: Iterable[tuple[str, str | None, bytes]],
-    partitions: Mapping[str, int],
-    racks: Racks | None = None,
-    leaders: Leaders | None = None,
-    /,
-    **options: Any,
-) -> Assignment:
-    """What our leader answers to these bytes.
-
-    Args:
-        protocol: Name of the elected assignor.
-        members: (member id, instance id or None, ConsumerProtocolSubscription bytes), in any order.
-        partitions: topic -> partition count, as the leader saw the cluster.
-        racks: topic -> per partition its replicas' racks, as the leader saw them.
-        leaders: topic -> per partition its leader's rack, as the leader saw it.
-        options: The options its assignor was made with, as far as members tell none; those of a name above too, as
-            ``racks``. What each member tells by itself, as `Strategy.told`, is read from the bytes.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
-
-    Raises:
-        UnknownName: No strategy has the name.
-        ConfigError: It has no such option, or not with that value.
-        WireError: A subscription that is none.
-    """
-    sent = list(members)
-    read_ = bulk.subscriptions([data for _, _, data in sent])
-    decoded = [(member_id, instance_id, each) for (member_id, instance_id, _), each in zip(sent, read_, strict=True)]
-    told = STRATEGIES[protocol].told if protocol in STRATEGIES else ()
-    options = {name: value for name, value in options.items() if name not in told}
-    made, _ = strategy(protocol, **options).agreed(decoded)
-    assignment, _ = made.answer(read(protocol, decoded, partitions, racks, leaders))
-    return assignment
+    return STRATEGIES[name].with_options(**options) if options else STRATEGIES[name]

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import functools
 import weakref
-from abc import ABCMeta
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
+from ..constructor import KeywordOptions
 from ..core.group import NO_GENERATION, TopicPartition
 from ..core.group.facts import hidden
 from ..core.group.order import utf16
-from ..core.strategies import Strategy, read
+from ..core.reading import decode
+from ..core.strategy import Strategy
 from ..core.wire.protocol import VERSION, by_topic
 from ..errors import ConfigError
 from ..fact_log import News, log
@@ -36,10 +37,10 @@ except ImportError as error:
 Self = TypeVar("Self", bound="Assignor")
 
 
-class _ClosingWhatItRefuses(ABCMeta):
+class _ClosingWhatItRefuses(KeywordOptions):
     """A consumer makes its assignors late: one that refuses its options leaves it half-made, with threads running."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (a metaclass)
         try:
             return super().__call__(*args, **kwargs)
         except Exception:
@@ -56,7 +57,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
 
     Args:
         rack: This member's rack (KIP-881), sent with its subscription. None: the consumer's ``client_rack``; "": none.
-        options: Those of the strategy (`core.strategies.Strategy.settings`).
+        options: Those of the strategy (`core.strategies`).
 
     Raises:
         ConfigError: `rack` is no string, or an option that the strategy does not have, or not with that value.
@@ -66,7 +67,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
     _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
-        self._strategy = type(self)._strategy.having(**options)
+        self._strategy = type(self)._strategy.with_options(**options)
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.rack = rack
@@ -234,11 +235,11 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         partitions = kafka_leader.partition_counts(cluster, subscribed)
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         strategy, differing = self._strategy.agreed(heard)
-        sees = strategy.sees() if any(subscription.rack for subscription in said) else ()
-        racks = kafka_leader.replica_racks(cluster, partitions) if "racks" in sees else None
-        leaders = kafka_leader.leader_racks(cluster, partitions) if "leaders" in sees else None
-        reading = read(strategy.name, heard, partitions, racks, leaders)
-        answer, facts = strategy.answer_bytes(reading)
-        told = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *reading.facts, *facts))
+        needs = strategy.needs() if any(subscription.rack for subscription in said) else ()
+        racks = kafka_leader.replica_racks(cluster, partitions) if "racks" in needs else None
+        leaders = kafka_leader.leader_racks(cluster, partitions) if "leaders" in needs else None
+        group = decode(strategy.name, heard, partitions, racks, leaders)
+        answer, facts = strategy.assign_bytes(group)
+        told = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts))
         self._news.tell(self.name, told)
         return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}

@@ -11,11 +11,12 @@ the logger ``kafka_assignors``; it never raises for what other members send.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .adapter import Assignor  # first: it says what to install where kafka-python is missing
 
 # isort: split
+from ..core.sticky.objective import GOALS, Matrix
 from ..core.strategies import strategy
 from ..errors import UnknownName
 from . import stateless
@@ -31,6 +32,9 @@ class RangeAssignor(Assignor):
     name = "range"
     _strategy = strategy("range")
 
+    def __init__(self, *, rack: str | None = None) -> None:
+        super().__init__(rack=rack)
+
 
 class RoundRobinAssignor(Assignor):
     """``roundrobin``: see `kafka_assignors.core.stateless.roundrobin.assign`."""
@@ -38,24 +42,37 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
     _strategy = strategy("roundrobin")
 
+    def __init__(self, *, rack: str | None = None) -> None:
+        super().__init__(rack=rack)
+
 
 class _Sticky(Assignor):
-    """What the two sticky assignors share.
+    """What the two eager sticky assignors share.
 
     Args:
         rack: See `Assignor`.
         parity: ``"java"`` answers exactly what Java's assignor of the same name answers, its hash order included. It is
-            often less balanced or moves more where subscriptions differ, and slow in large groups. Where Java throws,
-            comes to no end or assigns what it must not, the optimal assignment is used and a warning says so. None, the
-            default, always answers the optimal assignment.
-        racks: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
+            often less balanced or moves more where subscriptions differ, and slow in large groups. If Java's algorithm
+            throws, does not terminate, or returns an invalid assignment, the optimal assignment is used instead, and a
+            warning says so. None, the default, always answers the optimal assignment.
+        rack_costs: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
             matrix {member rack: {replica rack: cost}}; see `core.sticky.objective.Objective`. All members
             should have the same; `kafka_assignors.core.group.options` says what holds where they differ.
-        order: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
+        goals: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
 
     Raises:
         ConfigError: `rack` is no string, or another argument is not one of these; the message names it.
     """
+
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        parity: str | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[0],
+    ) -> None:
+        super().__init__(rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
 
 
 class StickyAssignor(_Sticky):
@@ -79,7 +96,7 @@ class CompactStickyAssignor(_Sticky):
     _strategy = strategy("compact-sticky")
 
 
-class CooperativeStickyAssignor(_Sticky, Cooperative):
+class CooperativeStickyAssignor(Cooperative):
     """``cooperative-sticky``: see `core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
     Alone, or beside other cooperative assignors, its consumer rebalances incrementally (COOPERATIVE). Beside an eager
@@ -92,7 +109,7 @@ class CooperativeStickyAssignor(_Sticky, Cooperative):
 
     Args:
         rack: See `Assignor`.
-        parity, racks, order: See `StickyAssignor`.
+        parity, rack_costs, goals: See `StickyAssignor`.
         protocol: ``"auto"`` supports both rebalance protocols and does as its consumer does. ``"cooperative"`` and
             ``"eager"`` support that one alone, so that kafka-python refuses a list that would mean the other.
 
@@ -102,6 +119,17 @@ class CooperativeStickyAssignor(_Sticky, Cooperative):
 
     name = "cooperative-sticky"
     _strategy = strategy("cooperative-sticky")
+
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        parity: str | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[0],
+        protocol: str = "auto",
+    ) -> None:
+        super().__init__(rack=rack, protocol=protocol, parity=parity, rack_costs=rack_costs, goals=goals)
 
 
 _CLASSES: tuple[type[Assignor], ...] = (

@@ -25,6 +25,9 @@ class MetaqDefaultAssignor(Assignor):
     name = "metaq-default"
     _strategy = strategy("metaq-default")
 
+    def __init__(self, *, rack: str | None = None) -> None:
+        super().__init__(rack=rack)
+
 
 class MetaqConsistentHashAssignor(Assignor):
     """``metaq-consistent-hash``: see `kafka_assignors.core.stateless.metaq.consistent_hash` for `broker_id`.
@@ -46,12 +49,18 @@ class AverageAssignor(Assignor):
     name = "average"
     _strategy = strategy("average")
 
+    def __init__(self, *, rack: str | None = None) -> None:
+        super().__init__(rack=rack)
+
 
 class AverageByCircleAssignor(Assignor):
     """``average-by-circle``: see `kafka_assignors.core.stateless.rocketmq.average_by_circle`."""
 
     name = "average-by-circle"
     _strategy = strategy("average-by-circle")
+
+    def __init__(self, *, rack: str | None = None) -> None:
+        super().__init__(rack=rack)
 
 
 class RocketmqConsistentHashAssignor(Assignor):

@@ -91,7 +91,7 @@ class WeightedAssignor(Cooperative):
             self._generation,
             self._told_rack(),
             instance_id,
-            options_.tell(self._strategy.unlike_default()),
+            options_.tell(self._strategy.told_options()),
             self._capacity,
             carried.chosen(known, held or had, instance_id or self._number),
         )

@@ -28,7 +28,7 @@ from ..core.group import Group
 from ..core.group.claims import Claims, resolve
 from ..core.group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from ..core.group.invariants import Violation, violations
-from ..core.sticky.objective import Objective, RackCosts, rack_costs
+from ..core.sticky.objective import Objective, RackCosts, position_costs
 
 LARGEST = 1 << 40
 """Of the parts of a price; a price plus a cost then stays exact in 64 bits. Sums are Python's integers."""
@@ -78,7 +78,7 @@ def check(
             return [Violation("price", (member.member_id,), None, text)]
     claims = resolve(group)
     goals = score(claims, positions(claims.indexed, assignment), certificate.objective)
-    for name, value, least in zip(certificate.objective.order, goals, bound(claims, certificate), strict=True):
+    for name, value, least in zip(certificate.objective.goals, goals, bound(claims, certificate), strict=True):
         if value != least:
             return [Violation(name, (), None, f"{name}: the assignment has {value}, the prices prove {least}")]
     return []
@@ -92,7 +92,7 @@ def _is_price(price: object) -> bool:
 def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
     """The goals of an assignment: int[P], the number of each position's owner, `UNASSIGNED` where there is none."""
     given = np.flatnonzero(owner != UNASSIGNED)
-    prices = rack_costs(claims.indexed, objective)
+    prices = position_costs(claims.indexed, objective)
     loads = np.bincount(owner[given], minlength=1).astype(np.int64)
     had = np.flatnonzero(claims.holder != UNASSIGNED)
     goals = {
@@ -100,7 +100,7 @@ def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
         "racks": int(prices.rows[prices.of[given], prices.rack[owner[given]]].sum()),
         "moves": int((owner[had] != claims.holder[had]).sum()),
     }
-    first, second, third = objective.order
+    first, second, third = objective.goals
     return goals[first], goals[second], goals[third]
 
 
@@ -112,7 +112,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     price = np.array([certificate.prices[member.member_id] for member in indexed.members], np.int64)
     total = _loads(price.tolist(), indexed.size)
 
-    racks = rack_costs(indexed, objective)
+    racks = position_costs(indexed, objective)
     columns: dict[bytes, int] = {}  # topics with equal subscribers count as one
     topic = [columns.setdefault(column.tobytes(), len(columns)) for column in np.ascontiguousarray(indexed.reads.T)]
     reads = np.array([np.frombuffer(column, bool) for column in columns], bool)
@@ -122,7 +122,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     read = anybody[row // len(racks.rows)]
     size = np.bincount(row[read], minlength=len(columns) * len(racks.rows))
     in_rack, per_move = np.zeros((2, 3), np.int64)
-    in_rack[objective.order.index("racks")] = per_move[objective.order.index("moves")] = 1
+    in_rack[objective.goals.index("racks")] = per_move[objective.goals.index("moves")] = 1
 
     best = _cheapest(price, reads, indexed, racks, in_rack)
     used = size > 0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.group import TopicPartition
-from .plan import Goal, Move, Plan
+from .values import Decision, Goal, Move
 
 WHOLE = 20
 """Members, moves or facts up to this many are listed one by one."""
@@ -28,40 +28,47 @@ _KINDS = {
 }
 
 
-def explain(plan: Plan) -> str:
-    """The plan in lines of text; see `Plan.explain`."""
-    return "\n".join(_lines(plan))
+Withheld = Mapping[TopicPartition, tuple[str, ...]]
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
+    """A decision as lines of text.
+
+    Args:
+        plan: The decision.
+        moves: What it moves.
+        withheld: What it gives to nobody -> the members that must give it up first.
+    """
+    return "\n".join(_lines(plan, moves, withheld))
+
+
+def _lines(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> Iterator[str]:
     members, total = len(plan.group.members), sum(plan.loads.values())
     topics = len({topic for given in plan.target.values() for topic in given})
     options = "".join(f", {name}={_shortened(repr(value), width=80)}" for name, value in plan.options.items())
-    took = f", decided in {_milliseconds(plan.seconds[0])}" if plan.seconds else ""
     yield (
         f"{plan.strategy}{options}: {_many(total, 'partition')} of {_many(topics, 'topic')} "
-        f"to {_many(members, 'member')}{took}"
+        f"to {_many(members, 'member')}"
     )
     yield from _goals(plan)
     yield ""
-    yield from _members(plan)
-    yield from _moves(plan.moves)
-    yield from _withheld(plan.withheld)
+    yield from _members(plan, moves)
+    yield from _moves(moves)
+    yield from _withheld(withheld)
     if plan.facts:
         yield f"facts ({len(plan.facts)})"
         yield from _first([f"  {fact}" for fact in plan.facts])
 
 
-def _goals(plan: Plan) -> Iterator[str]:
+def _goals(plan: Decision) -> Iterator[str]:
     if plan.load is not None:
         yield from plan.load.lines()
         return
     if not plan.goals:
         yield "  how good it is could not be proven"
         return
-    proof = f", proven in {_milliseconds(plan.seconds[1])}" if plan.seconds else ", proven"
     verdict = "the best assignment there is" if plan.optimal else "not the best assignment there is"
-    yield f"  {verdict} (by {', then '.join(goal.name for goal in plan.goals)}{proof}):"
+    yield f"  {verdict} (by {', then '.join(goal.name for goal in plan.goals)}, proven):"
     given_up = ""
     for goal in plan.goals:
         yield f"    {goal.name:<8} {_goal(goal, given_up)}  ({_MEANING[goal.name]})"
@@ -77,13 +84,13 @@ def _goal(goal: Goal, given_up: str) -> str:
     return f"{goal.value:,}, {_number(goal.value - goal.least)} above the least possible {goal.least:,}"
 
 
-def _members(plan: Plan) -> Iterator[str]:
+def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
     loads = plan.loads
     if len(loads) > WHOLE:
         for load, members in sorted(Counter(loads.values()).items()):
             yield f"  {_many(members, 'member')} with {_many(load, 'partition')}"
         return
-    gets, gives = Counter(move.new for move in plan.moves), Counter(move.old for move in plan.moves)
+    gets, gives = Counter(move.new for move in moves), Counter(move.old for move in moves)
     rack = {member.member_id: f" on {member.rack}" if member.rack else "" for member in plan.group.members}
     for member, topics in plan.target.items():
         change = "".join(f", {word} {n}" for word, n in (("gets", gets[member]), ("gives", gives[member])) if n)
@@ -117,7 +124,7 @@ def _moves(moves: Sequence[Move]) -> Iterator[str]:
         )
 
 
-def _withheld(withheld: Mapping[TopicPartition, tuple[str, ...]]) -> Iterator[str]:
+def _withheld(withheld: Withheld) -> Iterator[str]:
     if not withheld:
         return
     yield f"withheld until their owners gave them up ({len(withheld):,}); a second rebalance hands them out"
@@ -160,7 +167,3 @@ def _many(count: int, what: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,}"
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1000:,.1f} ms"

@@ -4,9 +4,9 @@
 ``strategy``, ``options``  name and JSON values
 ``input``  ``members`` (``id``, ``instance``, ``rack``, ``subscription`` = place in ``subscriptions``, ``owned`` = runs
            of [topic, partition ids] as claimed, ``generation``), ``subscriptions``, ``partitions``, ``racks``,
-           ``leaders``, ``sent``
+           ``leaders``, ``generations``
 ``assignment``, ``target``  member id -> topic -> partition ids; ``target`` is null when it is the assignment
-``goals``, ``facts``, ``prices``, ``seconds``  as in `Plan`
+``goals``, ``facts``, ``prices``  as in `Plan`
 ``load``  as in `Plan.load`; null, or missing, for strategies that count partitions
 ``loads``, ``moves``, ``withheld``  for readers of the JSON; `read` derives them from the rest
 
@@ -16,27 +16,25 @@ Moves are [topic, partition, old, new, kind, why].
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.group import Group, Member, Partitions
+from ..core.group import Group, Member, Partitions, TopicPartition
 from ..core.group.facts import Fact
 from ..core.group.order import utf16
-from ..core.strategies import strategy
 from ..core.weighted.report import Load
 from ..errors import ConfigError
 from .certificate import Certificate
-from .plan import Goal, Plan
+from .values import Decision, Goal, Move, objective_of
 
 FORMAT = "kafka-assignors plan"
 VERSION = 1
 
 
-def write(plan: Plan) -> str:
-    """A plan as one line of JSON. Cost: O(partitions + claims)."""
+def write(plan: Decision, moves: Sequence[Move], withheld: Mapping[TopicPartition, tuple[str, ...]]) -> str:
+    """A decision as one line of JSON, with what it moves and withholds. Cost: O(partitions + claims)."""
     group = plan.group
     number: dict[frozenset[str], int] = {}
     for member in group.members:
@@ -52,7 +50,7 @@ def write(plan: Plan) -> str:
             "partitions": group.partitions,
             "racks": {topic: [sorted(each, key=utf16) for each in racks] for topic, racks in group.racks.items()},
             "leaders": group.leaders,
-            "sent": plan.sent,
+            "generations": plan.generations,
         },
         "assignment": plan.assignment,
         "target": None if plan.target == plan.assignment else plan.target,
@@ -60,10 +58,9 @@ def write(plan: Plan) -> str:
         "facts": [[fact.kind, fact.subject, fact.text] for fact in plan.facts],
         "prices": plan.certificate and plan.certificate.prices,
         "load": plan.load and plan.load.to_json(),
-        "seconds": plan.seconds,
         "loads": plan.loads,
-        "moves": [[*move.partition, move.old, move.new, move.kind, move.why] for move in plan.moves],
-        "withheld": [[*partition, holders] for partition, holders in plan.withheld.items()],
+        "moves": [[*move.partition, move.old, move.new, move.kind, move.why] for move in moves],
+        "withheld": [[*partition, holders] for partition, holders in withheld.items()],
     }
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
@@ -81,8 +78,8 @@ def _member(member: Member, subscription: int) -> dict[str, Any]:
     }
 
 
-def read(text: str | bytes) -> Plan:
-    """The plan that `write` wrote.
+def read(text: str | bytes) -> Decision:
+    """The decision that `write` wrote.
 
     Raises:
         ConfigError: The text is no JSON, no plan, or one of a version that this code does not know.
@@ -97,14 +94,14 @@ def read(text: str | bytes) -> Plan:
     if value.get("version") != VERSION:
         raise ConfigError(f"plan of version {value.get('version')!r}; known: {VERSION}")
     try:
-        return _plan(value)
+        return _decision(value)
     except ConfigError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ConfigError(f"this plan is damaged: {type(error).__name__}: {error}") from error
 
 
-def _plan(value: Mapping[str, Any]) -> Plan:
+def _decision(value: Mapping[str, Any]) -> Decision:
     given = value["input"]
     subscriptions = [frozenset(topics) for topics in given["subscriptions"]]
     members = [
@@ -118,24 +115,23 @@ def _plan(value: Mapping[str, Any]) -> Plan:
         )
         for member in given["members"]
     ]
-    strategy(value["strategy"], **value["options"])  # or it says what is wrong
-    plan = Plan(
+    objective = objective_of(value["strategy"], value["options"])  # or it says what is wrong
+    certificate = None
+    if value["prices"] is not None:
+        prices = {member: (first, second, third) for member, (first, second, third) in value["prices"].items()}
+        certificate = Certificate(objective, prices)
+    return Decision(
         Group(members, given["partitions"], given["racks"], given["leaders"]),
         value["strategy"],
         value["options"],
-        given["sent"],
+        given["generations"],
         value["assignment"],
         value["assignment"] if value["target"] is None else value["target"],
         tuple(Fact(*each) for each in value["facts"]),
         tuple(Goal(*each) for each in value["goals"]),
-        None,
+        certificate,
         None if value.get("load") is None else Load.from_json(value["load"]),
-        None if value["seconds"] is None else (value["seconds"][0], value["seconds"][1]),
     )
-    if value["prices"] is None:
-        return plan
-    prices = {member: (first, second, third) for member, (first, second, third) in value["prices"].items()}
-    return replace(plan, certificate=Certificate(plan.objective, prices))
 
 
 def _owned(runs: list[Any]) -> Partitions:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Bools, Ints
-from ..core.sticky.objective import Objective, rack_costs
+from ..core.sticky.objective import Objective, position_costs
 from ..core.sticky.sticky import classify
 from .certificate import Certificate, Goals
 
@@ -35,14 +35,14 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     """
     indexed = claims.indexed
     members = len(indexed.members)
-    classes = classify(indexed, rack_costs(indexed, objective))
+    classes = classify(indexed, position_costs(indexed, objective))
     class_, member, stays, dealt, leaves = _cells(claims, owner, classes.of)
     load = np.bincount(owner[owner != UNASSIGNED], minlength=members)
 
     # One number for the three parts of a price: a step of one outweighs all that a path can add up of the next.
     nodes = 4 * (len(classes.size) + 2 * members + 2)
     dearest = int(classes.cost.max(initial=0)) or 1
-    racks_first = objective.order[1] == "racks"
+    racks_first = objective.goals[1] == "racks"
     second = nodes * (1 if racks_first else dearest)
     square = second * nodes * (dearest if racks_first else 1)
     rack, move = (second, 1) if racks_first else (1, second)

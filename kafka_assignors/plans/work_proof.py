@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.group import Group, Member
 from ..core.group.invariants import Violation
-
-if TYPE_CHECKING:
-    from .plan import Plan
+from .values import Decision
 
 NEAR = Fraction(1, 10**6)
 """Works are rounded to a 2^39th of the heaviest, and sums of floats are compared."""
@@ -25,7 +23,9 @@ TRIES = 200_000
 Name = tuple[str, int]
 
 
-def check(group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float], plan: Plan) -> list[Violation]:
+def check(
+    group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float], plan: Decision
+) -> list[Violation]:
     """What keeps a plan's claims about work from being proven; empty when all are.
 
     Args:
@@ -95,7 +95,7 @@ def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, 
     return found
 
 
-def _checked(world: _World, plan: Plan) -> Iterator[Violation]:
+def _checked(world: _World, plan: Decision) -> Iterator[Violation]:
     load = plan.load
     if load is None:
         yield Violation("bound", (), None, "the plan claims nothing about work")

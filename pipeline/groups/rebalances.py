@@ -18,9 +18,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
 from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.core.reading import decode
+from kafka_assignors.core.strategies import strategy
 from kafka_assignors.core.wire.protocol import Subscription, decode_subscription
 from kafka_assignors.errors import WireError
 
@@ -314,6 +315,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
     Cost: that of the strategy, twice if it needs a second round.
     """
     assert rebalance.partitions is not None
+    made = strategy(protocol)
     for _ in range(_ROUNDS):
         held: dict[str, list[TopicPartition]] = defaultdict(list)
         for tp, holder in sorted(before.items()):
@@ -322,11 +324,10 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
         for member_id, holder, said in rebalance.members:
             assert said is not None
             owned, claimed = tuple(held[holder]), generation if held[holder] else NO_GENERATION
-            data = strategies.claiming(protocol, owned, claimed)
+            data = made.claiming(owned, claimed)
             instance_id = holder if holder != member_id else None
             members.append((member_id, instance_id, Subscription(said.topics, data, owned, claimed, said.rack)))
-        reading = strategies.read(protocol, members, rebalance.partitions, rebalance.racks, rebalance.leaders)
-        assigned, _ = strategies.strategy(protocol).answer(reading)
+        assigned, _ = made.assign(decode(protocol, members, rebalance.partitions, rebalance.racks, rebalance.leaders))
         holders = {member_id: holder for member_id, holder, _ in rebalance.members}
         after = {
             TopicPartition(topic, partition): holders[member_id]

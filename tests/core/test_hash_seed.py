@@ -29,8 +29,8 @@ for seed in range(0, 100, every):
     for name in ("range", "roundrobin", "sticky", "cooperative-sticky"):
         reading = fuzz.draw(seed).reading(name)
         strategy = strategies.strategy(name)
-        for each in (strategy, strategy.having(parity="java")) if "sticky" in name else (strategy,):
-            answer, facts = each.answer(reading)
+        for each in (strategy, strategy.with_options(parity="java")) if "sticky" in name else (strategy,):
+            answer, facts = each.assign(reading)
             digest.update(json.dumps([answer, [fact.text for fact in facts]]).encode())
             rounds += 1
 print(rounds, digest.hexdigest())

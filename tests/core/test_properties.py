@@ -15,6 +15,7 @@ from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import owners
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.reading import decode, replay
 from kafka_assignors.core.sticky import cooperative, sticky
 from kafka_assignors.core.wire import protocol
 from tests.support.assignors.golden import Score, kip54_unbalanced, previous_owners
@@ -30,14 +31,14 @@ HANDS_OVER = ("cooperative-sticky", "weighted")
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups())
 def test_always_sound(name, group):
-    assignment = strategies.strategy(name).assign(group)
+    assignment = strategies.strategy(name).place(group)
     assert violations(group, assignment, cooperative=name in HANDS_OVER) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups(), random=st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(name, group, random):
-    assign = strategies.strategy(name).assign
+    assign = strategies.strategy(name).place
     assert assign(reordered(group, random)) == assign(group)
 
 
@@ -57,10 +58,10 @@ def test_any_bytes_of_other_members_leave_it_sound(name, user_data, owned, gener
         for i, data in enumerate(user_data)
     ]
 
-    assignment = strategies.replay(name, sent, counts)
+    assignment = replay(name, sent, counts)
 
     decoded = [(m, i, protocol.decode_subscription(data)) for m, i, data in sent]
-    group = strategies.read(name, decoded, counts).group
+    group = decode(name, decoded, counts).group
     assert violations(group, assignment, cooperative=name in HANDS_OVER) == []
 
 

@@ -117,9 +117,9 @@ def test_where_java_fails_we_need_little_work(options):
     """Counted in lines that run, so that no machine is too slow for it."""
     dear = {}
     for step in golden.steps("java_defects"):
-        strategy = strategies.strategy(step.protocol).having(**options)
+        strategy = strategies.strategy(step.protocol).with_options(**options)
         strategy.load()
-        work = lines(lambda strategy=strategy, step=step: strategy.answer(golden.reading(step)))
+        work = lines(lambda strategy=strategy, step=step: strategy.assign(golden.reading(step)))
         if work > MOST_LINES:
             dear[step.name] = work
 

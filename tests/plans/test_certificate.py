@@ -13,7 +13,7 @@ from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import owners
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.sticky import sticky
-from kafka_assignors.core.sticky.objective import ORDERS, Objective
+from kafka_assignors.core.sticky.objective import GOALS, Objective
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.plans import prices
 from kafka_assignors.plans.certificate import LARGEST, Certificate, bound, check, positions, score
@@ -82,7 +82,7 @@ def test_vectors_are_proven():
 def test_random_groups_are_proven_in_every_mode_and_order():
     for seed in range(200):
         group, matrix = drawn(seed)
-        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], ORDERS[seed // 4 % 2])
+        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], GOALS[seed // 4 % 2])
         assignment, certificate = proven(group, objective)
         assert check(group, assignment, certificate) == [], seed
         goals = dict(zip(objective.order, bound(resolve(group), certificate), strict=True))
@@ -99,7 +99,7 @@ def test_any_prices_bound_every_assignment_from_below():
         arbitrary = {m.member_id: tuple(draw.randint(-3, 12) for _ in range(3)) for m in group.members}
         least = bound(claims, Certificate(Objective(), arbitrary))
         for name in ("sticky", "range", "roundrobin"):
-            goals = score(claims, positions(claims.indexed, strategy(name).assign(group)), Objective())
+            goals = score(claims, positions(claims.indexed, strategy(name).place(group)), Objective())
             assert least <= goals, (seed, name, arbitrary)
             lower += least < goals
     assert lower > 300
@@ -189,7 +189,7 @@ def test_only_the_best_gets_a_certificate():
         claims = resolve(group)
         best = worth(group, Objective(), sticky.assign(group))
         for name in ("range", "roundrobin"):
-            answer = strategy(name).assign(group)
+            answer = strategy(name).place(group)
             certificate = certify(claims, positions(claims.indexed, answer), Objective())
             assert (certificate is not None) == (worth(group, Objective(), answer) == best), (seed, name)
             refused += certificate is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +12,11 @@ import kafka_assignors
 from kafka_assignors import Group, Member, Plan, TopicPartition, plan
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group.assignment import moves, owners
+from kafka_assignors.core.reading import decode
 from kafka_assignors.core.sticky import cooperative
 from kafka_assignors.core.wire import protocol
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.plans.certificate import check
-from kafka_assignors.plans.plan import plan as pure_plan
 from kafka_assignors.plans.plan import planned
 from tests.support.assignors.golden import previous_owners
 from tests.support.assignors.groups import groups
@@ -45,20 +44,21 @@ def story():
 @given(group=groups())
 @settings(max_examples=examples(30))
 def test_every_strategy_has_plans_that_replay(name, group):
-    made = pure_plan(group, name)
+    made = plan(group, name)
     again = Plan.from_json(made.to_json())
     assert again == made
     assert again.replay() == made
     assert again.to_json() == made.to_json()
-    assert made.assignment == strategies.strategy(name).assign(group)
+    assert made.assignment == strategies.strategy(name).place(group)
     assert made.explain()
 
 
 @given(group=groups())
 @settings(max_examples=examples(60))
 def test_what_a_plan_tells_is_true(group):
-    made = pure_plan(group)
-    assert made.target == strategies.strategy("sticky").assign(group)
+    made = plan(group)
+    eager = strategies.strategy("sticky").place(group)  # as good; what the first round leaves in place decides ties
+    assert sorted(made.loads.values()) == sorted(sum(map(len, topics.values())) for topics in eager.values())
     assert made.withheld == cooperative.withheld(group)
     assert check(group, made.target, made.certificate) == []
     assert made.optimal
@@ -91,13 +91,13 @@ def test_each_move_has_its_reason():
 def test_goals_in_the_order_of_the_options_and_in_the_units_of_the_matrix():
     assert [goal.name for goal in plan(story()).goals] == ["balance", "racks", "moves"]
     far = Group([Member("a", {"t"}, rack="r1"), Member("b", {"t"}, rack="r1")], {"t": 2}, {"t": [["r2"], ["r3", "r2"]]})
-    paid = plan(far, "sticky", racks=TABLE, order=["balance", "moves", "racks"])
+    paid = plan(far, "sticky", rack_costs=TABLE, goals=["balance", "moves", "racks"])
     assert [(goal.name, goal.value, goal.least, goal.reached) for goal in paid.goals] == [
         ("balance", 2, 2, True),
         ("moves", 0, 0, True),
         ("racks", 1, 1, True),
     ]
-    assert "order=['balance', 'moves', 'racks']" in paid.explain()
+    assert "goals=['balance', 'moves', 'racks']" in paid.explain()
 
 
 def test_a_strategy_that_does_not_optimise_is_measured_against_the_best():
@@ -114,10 +114,10 @@ def test_a_strategy_that_does_not_optimise_is_measured_against_the_best():
 
 
 def test_a_small_group_is_told_whole():
-    made = pure_plan(story(), clock=count(0, 0.001).__next__)
+    made = plan(story())
     assert made.explain().splitlines() == [
-        "cooperative-sticky: 7 partitions of 3 topics to 3 members, decided in 1.0 ms",
-        "  the best assignment there is (by balance, then racks, then moves, proven in 1.0 ms):",
+        "cooperative-sticky: 7 partitions of 3 topics to 3 members",
+        "  the best assignment there is (by balance, then racks, then moves, proven):",
         "    balance  17, the least possible  (sum of squared loads)",
         "    racks    0, the least possible  (cost of reading from other racks)",
         "    moves    2, the least possible  (partitions that leave their owner)",
@@ -162,18 +162,10 @@ def test_a_large_group_is_summed_up():
 
 
 def test_a_plan_shows_itself_briefly_and_prints_its_explanation():
-    made = plan(story(), "cooperative-sticky", parity=None)
-    assert repr(made) == "<Plan cooperative-sticky, parity=None: 7 partitions to 3 members, optimal>"
+    made = plan(story(), "cooperative-sticky", goals=["balance", "moves", "racks"])
+    options = "goals=['balance', 'moves', 'racks']"
+    assert repr(made) == f"<Plan cooperative-sticky, {options}: 7 partitions to 3 members, optimal>"
     assert str(made) == made.explain()
-
-
-def test_users_get_times_and_the_core_needs_no_clock():
-    assert pure_plan(story()).seconds is None
-    timed = plan(story())
-    assert timed.seconds is not None
-    assert all(0 <= seconds < 60 for seconds in timed.seconds)
-    assert timed == pure_plan(story())
-    assert "decided in" not in pure_plan(story()).explain()
 
 
 def test_bytes_that_mean_nothing_are_kept_as_facts():
@@ -182,7 +174,7 @@ def test_bytes_that_mean_nothing_are_kept_as_facts():
         ("bad", None, protocol.encode_subscription(protocol.Subscription(("t",), b"\x7f\xff\xff\xff\0\xff"))),
     ]
     decoded = [(m, i, protocol.decode_subscription(data)) for m, i, data in sent]
-    made = planned(strategies.read("sticky", decoded, {"t": 2}), strategies.strategy("sticky"))
+    made = planned(decode("sticky", decoded, {"t": 2}), strategies.strategy("sticky"))
     assert [fact.kind for fact in made.facts] == ["garbage-user-data"]
     assert Plan.from_json(made.to_json()).replay() == made
     assert "member 'bad'" in made.explain()
@@ -217,7 +209,7 @@ def test_what_is_no_plan_is_refused(text, says):
 @given(data=st.data())
 @settings(max_examples=examples(60))
 def test_damaged_json_is_refused_or_read_but_never_a_traceback(data):
-    value = json.loads(pure_plan(story()).to_json())
+    value = json.loads(plan(story()).to_json())
     part = data.draw(st.sampled_from(sorted(value)))
     value[part] = data.draw(st.none() | st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3))
     try:

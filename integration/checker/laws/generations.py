@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kafka_assignors import election
-from kafka_assignors.core import strategies
+from kafka_assignors.core import reading
 from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
 from kafka_assignors.core.wire.protocol import by_topic
 from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
@@ -201,7 +201,7 @@ def replay(record: GroupRecord, found: Findings) -> None:
         try:
             _, options = options_of(record.strategy_of_leader(generation))
             seen = view.data["topics"], view.data.get("racks"), view.data.get("leaders")
-            ours = strategies.replay(generation.protocol, members, *seen, **options)
+            ours = reading.replay(generation.protocol, members, *seen, **options)
         except KafkaAssignorsError as error:
             found.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
             continue

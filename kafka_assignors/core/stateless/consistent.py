@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ EPSILON = 0.25
 VIRTUAL_NODES = 160
 
 
-def settings(epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES, hash: str = "md5") -> dict[str, Any]:
+def check(epsilon: float | None, virtual_nodes: int, hash: str) -> None:
     """Validate the options of `assign`.
 
     Raises:
@@ -32,7 +31,7 @@ def settings(epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES
             raise ConfigError(f"epsilon must be 0 or more and finite, or None for no bound, not {epsilon}")
     if not isinstance(hash, str) or hash not in HASHES:
         raise ConfigError(f"hash must be one of {', '.join(HASHES)}, not {hash!r}")
-    return {"epsilon": epsilon, "virtual_nodes": check_virtual_nodes(virtual_nodes), "hash": hash}
+    check_virtual_nodes(virtual_nodes)
 
 
 def assign(

@@ -83,10 +83,16 @@ def assign(
     {'m1': {'t': [0, 2, 3]}, 'm2': {'t': [1]}}
     """
     indexed = Indexed(group)
+    return indexed.assignment(owners(indexed, table or {}, fallback))
+
+
+def owners(indexed: Indexed, table: Table, fallback: Callable[[Group], Assignment] | None) -> Ints:
+    """`assign` as an array: int[P], the number of each position's owner; `UNASSIGNED` where nobody subscribes."""
+    group = indexed.group
     number = {member.member_id: m for m, member in enumerate(indexed.members)}
     present = _present(group)
     owner = np.full(indexed.size, UNASSIGNED)
-    for name, topics in (table or {}).items():
+    for name, topics in table.items():
         for topic, partitions in topics.items():
             if name in present and topic in present[name].topics and topic in indexed.number:
                 exist = [partition for partition in partitions if partition < group.partitions[topic]]
@@ -100,12 +106,12 @@ def assign(
         if len(free):
             left[topic] = free
     if left and fallback is None:
-        raise AssignmentError(_uncovered(group, table or {}, left))
+        raise AssignmentError(_uncovered(group, table, left))
     if left and fallback is not None:
         for member_id, given in fallback(_alone(group, left)).items():
             for topic, ids in given.items():
                 owner[indexed.first[indexed.number[topic]] + left[topic][ids]] = number[member_id]
-    return indexed.assignment(owner)
+    return owner
 
 
 def _present(group: Group) -> dict[str, Member]:
@@ -125,19 +131,14 @@ def _alone(group: Group, left: Mapping[str, Ints]) -> Group:
 def _uncovered(group: Group, table: Table, left: Mapping[str, Ints]) -> str:
     topics = sorted(left, key=utf16)
     names = [f"{topic}-{partition}" for topic in topics for partition in left[topic].tolist()]
-    why = "; ".join(fact.text for fact in ordered(deviations(group, table=table)))
+    why = "; ".join(fact.text for fact in ordered(deviations(group, table)))
     return (
         f"the table leaves {some(names)} to nobody ({why}): complete it, start the members it names, or choose a "
         "strategy for such partitions (uncovered='roundrobin')"
     )
 
 
-def deviations(
-    group: Group,
-    *,
-    table: Table | None = None,
-    fallback: Callable[[Group], Assignment] | None = None,  # noqa: ARG001 (takes what `assign` takes)
-) -> Iterable[Fact]:
+def deviations(group: Group, table: Table) -> Iterable[Fact]:
     """Facts about differences between the group and the table."""
     if not table:
         yield Fact("table-empty", "", "the table is empty")

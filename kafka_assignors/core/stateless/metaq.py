@@ -6,8 +6,7 @@ all partitions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,15 +22,15 @@ DIGESTS = 40
 """Keys per member; each gives four points on the ring."""
 
 
-def settings(broker_id: int = 0) -> Mapping[str, Any]:
-    """Validate the options of `consistent_hash`.
+def check_broker_id(broker_id: int) -> int:
+    """Validate the option of `consistent_hash`.
 
     Raises:
         ConfigError: `broker_id` is not a non-negative int.
     """
     if not isinstance(broker_id, int) or isinstance(broker_id, bool) or broker_id < 0:
         raise ConfigError(f"broker_id must be an int from 0, not {broker_id!r}")
-    return {"broker_id": broker_id}
+    return broker_id
 
 
 def default(group: Group) -> Assignment:

@@ -7,7 +7,6 @@ of their name. One name, an option, replaces it for all partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def _circling(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
     return lambda _, partitions, subscribers: subscribers[np.arange(len(partitions)) % len(subscribers)]
 
 
-def consistent_hash_settings(virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Mapping[str, Any]:
+def check_consistent_hash(virtual_nodes: int, broker_name: str) -> None:
     """Validate the options of `consistent_hash`.
 
     Raises:
@@ -91,7 +90,7 @@ def consistent_hash_settings(virtual_nodes: int = VIRTUAL_NODES, broker_name: st
     """
     if not isinstance(broker_name, str):
         raise ConfigError(f"broker_name must be a string, not {broker_name!r}")
-    return {"virtual_nodes": check_virtual_nodes(virtual_nodes), "broker_name": broker_name}
+    check_virtual_nodes(virtual_nodes)
 
 
 def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Assignment:
@@ -151,15 +150,15 @@ INNER: Mapping[str, Rule] = {
 """Strategies that `machine_room_nearby` can use within a room."""
 
 
-def machine_room_nearby_settings(inner: str = "average") -> Mapping[str, Any]:
-    """Validate the options of `machine_room_nearby`.
+def check_inner(inner: str) -> str:
+    """Validate the option of `machine_room_nearby`.
 
     Raises:
         ConfigError: `inner` is not in `INNER`.
     """
     if not isinstance(inner, str) or inner not in INNER:
         raise ConfigError(f"inner must be one of {', '.join(INNER)}, not {inner!r}")
-    return {"inner": inner}
+    return inner
 
 
 def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
@@ -231,11 +230,7 @@ def _rooms(group: Group, topic: str, living: set[str]) -> list[str | None]:
     return rooms
 
 
-def without_room(
-    group: Group,
-    *,
-    inner: str = "average",  # noqa: ARG001 (takes what `machine_room_nearby` takes)
-) -> Iterable[Fact]:
+def without_room(group: Group) -> Iterable[Fact]:
     """Facts about members and topics whose room `machine_room_nearby` does not know."""
     subscribed = frozenset().union(*{member.topics for member in group.members})
     for member in group.members:

@@ -14,7 +14,7 @@ from ...errors import ConfigError
 from ..group import DictionaryEncoded
 from ..group.indexed import Indexed, Ints
 
-ORDERS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
+GOALS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
 MODES = ("replica", "leader", "none")
 FINEST = 1_000_000
 """The largest scaled cost of a matrix, so that sums along any path of the flow stay exact."""
@@ -27,33 +27,33 @@ class Objective:
     """Goals in lexicographic order: no gain in a later goal outweighs a loss in an earlier one.
 
     Args:
-        racks: The cost of reading a partition from another rack. ``"replica"``: 0 if any replica is on the member's
-            rack, else 1 (consumers that fetch from followers, KIP-392). ``"leader"``: 0 if the leader is, else 1
-            (consumers that fetch from leaders). ``"none"``: always 0. Or a matrix {member rack: {replica rack: cost}}
+        rack_costs: The cost of reading a partition from another rack. ``"replica"``: 0 if any replica is on the
+            member's rack, else 1 (consumers that fetch from followers, KIP-392). ``"leader"``: 0 if the leader is, else
+            1 (consumers that fetch from leaders). ``"none"``: always 0. Or a matrix {member rack: {replica rack: cost}}
             in any unit (for example money per GB): a partition costs as much as its cheapest replica. A pair missing in
             the matrix costs 0 within one rack and the matrix's largest cost between two; an empty matrix costs nothing.
             In all modes, a member or a partition with an unknown rack costs nothing.
-        order: ``("balance", "racks", "moves")`` or ``("balance", "moves", "racks")``. Balance is the sum of squared
+        goals: ``("balance", "racks", "moves")`` or ``("balance", "moves", "racks")``. Balance is the sum of squared
             loads; moves are partitions that leave their undisputed owner.
 
     Raises:
         ConfigError: An unknown mode or order, or an invalid cost.
     """
 
-    racks: str | Matrix = "replica"
-    order: Sequence[str] = ORDERS[0]
+    rack_costs: str | Matrix = "replica"
+    goals: Sequence[str] = GOALS[0]
     _table: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _dearest: int = field(init=False, repr=False, compare=False)
     unit: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.order, list | tuple) or tuple(self.order) not in ORDERS:
-            raise ConfigError(f"order must be {ORDERS[0]} or {ORDERS[1]}, not {self.order!r}")
-        object.__setattr__(self, "order", tuple(self.order))
-        table, unit = _scaled(self.racks) if isinstance(self.racks, Mapping) else ({}, Fraction(1))
-        if not isinstance(self.racks, Mapping) and self.racks not in MODES:
+        if not isinstance(self.goals, list | tuple) or tuple(self.goals) not in GOALS:
+            raise ConfigError(f"goals must be {GOALS[0]} or {GOALS[1]}, not {self.goals!r}")
+        object.__setattr__(self, "goals", tuple(self.goals))
+        table, unit = _scaled(self.rack_costs) if isinstance(self.rack_costs, Mapping) else ({}, Fraction(1))
+        if not isinstance(self.rack_costs, Mapping) and self.rack_costs not in MODES:
             raise ConfigError(
-                f"racks must be one of {MODES} or {{member rack: {{replica rack: cost}}}}, not {self.racks!r}"
+                f"rack_costs must be one of {MODES} or {{member rack: {{replica rack: cost}}}}, not {self.rack_costs!r}"
             )
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "_dearest", max(table.values(), default=0))
@@ -61,7 +61,7 @@ class Objective:
 
     def price(self, member_rack: str, replica_rack: str) -> int:
         """Cost for a member on one rack to read a replica on another, in multiples of `unit`."""
-        if isinstance(self.racks, str):
+        if isinstance(self.rack_costs, str):
             return int(member_rack != replica_rack)
         return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else self._dearest)
 
@@ -71,9 +71,9 @@ def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Frac
     exact: dict[tuple[str, str], Fraction] = {}
     for member_rack, row in matrix.items():
         if not isinstance(row, Mapping):
-            raise ConfigError(f"racks[{member_rack!r}] must be {{replica rack: cost}}, not {row!r}")
+            raise ConfigError(f"rack_costs[{member_rack!r}] must be {{replica rack: cost}}, not {row!r}")
         for replica_rack, cost in row.items():
-            name = f"racks[{member_rack!r}][{replica_rack!r}]"
+            name = f"rack_costs[{member_rack!r}][{replica_rack!r}]"
             if not isinstance(member_rack, str) or not isinstance(replica_rack, str):
                 raise ConfigError(f"{name}: racks are named by strings")
             if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
@@ -85,8 +85,8 @@ def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Frac
     table = {pair: int(cost / unit) for pair, cost in exact.items()}
     if max(table.values(), default=0) > FINEST:
         raise ConfigError(
-            f"racks has costs that differ too finely: the largest is {max(table.values())} times their common unit, "
-            f"{FINEST} is the most; round them"
+            f"rack_costs differ too finely: the largest is {max(table.values())} times their common unit, {FINEST} is "
+            "the most; round them"
         )
     return table, unit
 
@@ -106,14 +106,14 @@ class RackCosts:
     rows: Ints
 
 
-def rack_costs(indexed: Indexed, objective: Objective) -> RackCosts:
+def position_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     """Compute the rack costs of a group's positions. Cost: O(P), plus rows times racks."""
     group = indexed.group
     columns: dict[str | None, int] = {None: 0}
     rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)
-    by_leader = objective.racks == "leader"
+    by_leader = objective.rack_costs == "leader"
     places: Mapping[str, Sequence[Hashable]] = group.leaders if by_leader else group.racks
-    if len(columns) == 1 or not places or objective.racks == "none":
+    if len(columns) == 1 or not places or objective.rack_costs == "none":
         zero = np.zeros(1, np.int64)
         return RackCosts(np.broadcast_to(zero, indexed.size), np.zeros_like(rack), zero[:, None])
     of = np.zeros(indexed.size, np.int64)

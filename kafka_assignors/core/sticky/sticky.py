@@ -14,7 +14,7 @@ from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from . import flow, spread
-from .objective import Objective, RackCosts, rack_costs
+from .objective import Objective, RackCosts, position_costs
 
 DEFAULT = Objective()
 
@@ -53,11 +53,11 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
-    classes = classify(indexed, rack_costs(indexed, objective))
+    classes = classify(indexed, position_costs(indexed, objective))
     if not len(classes.size):
         return np.full(indexed.size, UNASSIGNED)
     had = held(classes, before, len(indexed.members))
-    rack_first = objective.order.index("racks") < objective.order.index("moves")
+    rack_first = objective.goals.index("racks") < objective.goals.index("moves")
     problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, rack_first)
     return spread.chosen(indexed, classes.of, before, had, flow.optimum(problem))
 

@@ -40,14 +40,14 @@ class Placing:
 DEFAULT = Placing()
 
 
-def settings(
+def placing_of(  # one parameter per option
     weights: Weights | None = None,
     capacity: Mapping[str, float] | None = None,
     epsilon: float = EPSILON,
     move_budget: int | None = None,
     hysteresis: bool = False,
     eager: bool | Collection[str] = False,
-) -> Mapping[str, Any]:
+) -> Placing:
     """Validate the options of the strategy. In a live group, members send them (`core.wire.weighted.inputs`).
 
     Args:
@@ -73,7 +73,7 @@ def settings(
         raise ConfigError(f"eager must be True, False or a list of member ids, not {eager!r}")
     options = engine.Options(float(epsilon), move_budget, hysteresis)
     who = eager if isinstance(eager, bool) else frozenset(eager)
-    return {"placing": Placing(checked(weights), checked_capacity(capacity), options, who)}
+    return Placing(checked(weights), checked_capacity(capacity), options, who)
 
 
 def load() -> None:
@@ -135,7 +135,7 @@ def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
     return now
 
 
-def tell(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
+def facts(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
     """Facts about weights and capacities."""
     members = [replace(member, owned=Partitions.of(()), generation=NO_GENERATION) for member in group.members]
     found = modelled(resolve(Group(members, group.partitions)), placing)  # ownership makes no difference here

@@ -8,6 +8,7 @@ from kafka_assignors import Group, Member, Plan, plan
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.facts import of_claims
+from kafka_assignors.core.reading import decoded
 from kafka_assignors.errors import ConfigError
 from tests.support.assignors import fuzz
 
@@ -38,11 +39,11 @@ def test_nonsense_is_refused(make, message):
 @pytest.mark.parametrize("name", sorted(strategies.STRATEGIES))
 def test_a_group_without_members_is_assigned_nothing(name):
     """A leader has at least itself; a replayed group may have had nobody."""
-    assert strategies.strategy(name).answer(strategies.reading(name, Group([], {"t": 3})))[0] == {}
+    assert strategies.strategy(name).assign(decoded(name, Group([], {"t": 3})))[0] == {}
 
 
 def test_options_that_are_tuples_survive_json():
-    made = plan(Group([A, B], {"t": 3}), "sticky", order=("balance", "moves", "racks"))
+    made = plan(Group([A, B], {"t": 3}), "sticky", goals=("balance", "moves", "racks"))
     assert Plan.from_json(made.to_json()) == made
     assert Plan.from_json(made.to_json()).replay() == made
 
@@ -80,5 +81,5 @@ def test_the_target_is_what_the_second_rebalance_gives(parity):
             for m in read.group.members
         ]
         second = Group(held, read.group.partitions, read.group.racks)
-        assert made.answer(strategies.reading("cooperative-sticky", second))[0] == planned.target, seed
+        assert made.assign(decoded("cooperative-sticky", second))[0] == planned.target, seed
     assert withheld > 10

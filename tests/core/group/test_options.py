@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors import CompactStickyAssignor, CooperativeStickyAssignor, StickyAssignor
-from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition, options
+from kafka_assignors.core.reading import decode, replay
 from kafka_assignors.core.strategies import STRATEGIES, Strategy, strategy
 from kafka_assignors.core.wire import compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
@@ -21,11 +21,11 @@ from tests.support.kafka_python.joins import cluster, join
 
 STICKY: list[dict[str, Any]] = [
     {},
-    {"racks": "leader"},
-    {"racks": "none"},
-    {"order": ["balance", "moves", "racks"]},
+    {"rack_costs": "leader"},
+    {"rack_costs": "none"},
+    {"goals": ["balance", "moves", "racks"]},
     {"parity": "java"},
-    {"racks": {"r1": {"r2": 3}}, "order": ["balance", "moves", "racks"]},
+    {"rack_costs": {"r1": {"r2": 3}}, "goals": ["balance", "moves", "racks"]},
 ]
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "sticky": STICKY,
@@ -38,7 +38,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "weighted": [{}, {"epsilon": 0.2}, {"move_budget": 2}, {"hysteresis": True}],
     "config": [{}, {"uncovered": "average"}, {"table": {"i0": {"t": [1, 2]}}}],
 }
-TOO_LARGE = {"racks": {f"rack-{i}": {f"rack-{j}": abs(i - j) for j in range(12)} for i in range(12)}}
+TOO_LARGE = {"rack_costs": {f"rack-{i}": {f"rack-{j}": abs(i - j) for j in range(12)} for i in range(12)}}
 RACKS = {"t": [["r1"], ["r2"], ["r1"], ["r2"], ["r3"], ["r1"]]}
 LEADERS = {"t": ["r1", "r2", "r1", "r2", "r3", None]}
 
@@ -57,7 +57,7 @@ def heard(*members: Strategy) -> list[tuple[str, str | None, Subscription]]:
 
 
 def test_every_strategy_with_options_is_here() -> None:
-    assert {name for name, each in STRATEGIES.items() if each.settings is not strategies._no_settings} == {*CHOICES}
+    assert {name for name, each in STRATEGIES.items() if each.defaults()} == {*CHOICES}
 
 
 # ------------------------------------------------------------------------------------------------- one rule
@@ -74,7 +74,7 @@ def test_whoever_leads_places_alike(data: st.DataObject, name: str) -> None:
         for m, each in enumerate(made)
     ]
 
-    answers = [strategies.replay(name, members, {"t": 6}, RACKS, LEADERS, **each) for each in drawn]
+    answers = [replay(name, members, {"t": 6}, RACKS, LEADERS, **each) for each in drawn]
 
     assert all(answer == answers[0] for answer in answers)
     if all(each == drawn[0] for each in drawn):
@@ -93,17 +93,17 @@ def test_whoever_leads_places_alike(data: st.DataObject, name: str) -> None:
 )
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky", "compact-sticky"])
 def test_the_options_that_most_members_tell_hold(name: str, members: list[str | None], holds: str | None) -> None:
-    made = [strategy(name, racks=racks) if racks else strategy(name) for racks in members]
+    made = [strategy(name, rack_costs=racks) if racks else strategy(name) for racks in members]
 
     for leader in made:
-        assert leader.agreed(heard(*made))[0].options.get("racks") == holds
+        assert leader.agreed(heard(*made))[0].options.get("rack_costs") == holds
 
 
 def test_options_that_are_written_out_and_at_their_defaults_are_none() -> None:
-    written = strategy("sticky", racks="replica", order=("balance", "racks", "moves"), parity=None)
+    written = strategy("sticky", rack_costs="replica", goals=("balance", "racks", "moves"), parity=None)
 
     assert written.user_data(None, -1) == (None, "")
-    assert strategy("cooperative-sticky", racks="replica").user_data((), 7) == (struct.pack(">i", 7), "")
+    assert strategy("cooperative-sticky", rack_costs="replica").user_data((), 7) == (struct.pack(">i", 7), "")
 
 
 # ------------------------------------------------------------------------------------------------- what travels
@@ -131,7 +131,7 @@ def test_options_come_back_beside_unchanged_claims(
     assert why == ""
     assert (options.read(told) if told else {}) == given_
     assert (data == plain) == (not given_)
-    first, second = (strategies.read(name, [each], counts) for each in subscribed)
+    first, second = (decode(name, [each], counts) for each in subscribed)
     assert first.group == second.group
     assert first.facts == second.facts
     if name == "sticky":
@@ -140,13 +140,13 @@ def test_options_come_back_beside_unchanged_claims(
 
 @pytest.mark.source("IBM/sarama sticky_assignor_user_data.go decode, encoder_decoder.go decode: the length must match")
 def test_sticky_user_data_with_options_are_an_array_and_a_generation_to_the_last_byte() -> None:
-    data, _ = strategy("sticky", racks="none").user_data((TopicPartition("t", 3),), 9)
+    data, _ = strategy("sticky", rack_costs="none").user_data((TopicPartition("t", 3),), 9)
     assert data is not None
 
     assert userdata._read(data, 0, has_generation=True)[1] == len(data)
     (topics,) = struct.unpack_from(">i", data)
     assert topics == 2
-    assert data[4:].startswith(struct.pack(">h", 24) + b'options:{"racks":"none"}' + bytes(4))  # no partition of it
+    assert data[4:].startswith(struct.pack(">h", 29) + b'options:{"rack_costs":"none"}' + bytes(4))
 
 
 @pytest.mark.source("librdkafka rdkafka_sticky_assignor.c: under cooperative-sticky it sends sticky's user data")
@@ -155,7 +155,7 @@ def test_librdkafkas_claims_under_cooperative_sticky_are_no_options() -> None:
 
 
 def test_large_options_are_told_by_their_digest_and_each_leaders_own_hold() -> None:
-    large, other, default = strategy("sticky", **TOO_LARGE), strategy("sticky", racks="none"), strategy("sticky")
+    large, other, default = strategy("sticky", **TOO_LARGE), strategy("sticky", rack_costs="none"), strategy("sticky")
     data, _ = large.user_data(None, -1)
 
     assert options.read(userdata.options("sticky", data)) is None
@@ -167,7 +167,7 @@ def test_large_options_are_told_by_their_digest_and_each_leaders_own_hold() -> N
     assert "sha256:" in fact.text
     assert "the leader's own hold, as options of more than 512 bytes are told by their digest alone" in fact.text
     for leader in (large, other):  # what everybody can read comes before what nobody can
-        assert leader.agreed(heard(large, large, other))[0].options == {"racks": "none"}
+        assert leader.agreed(heard(large, large, other))[0].options == {"rack_costs": "none"}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,10 @@ def test_any_user_data_are_survived(name: str, data: bytes, version: bytes) -> N
         assert agreed.name == name
 
 
-@given(text=st.dictionaries(st.sampled_from([*"ab", "racks", "order", "parity", "table", "epsilon", "hash", "inner"]),
+OPTIONS = [*"ab", "rack_costs", "goals", "parity", "table", "epsilon", "hash", "inner"]
+
+
+@given(text=st.dictionaries(st.sampled_from(OPTIONS),
     st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
                  lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each, max_size=2))),
     name=st.sampled_from(sorted(CHOICES)))  # fmt: skip
@@ -223,7 +226,7 @@ def test_any_options_of_another_member_are_survived(text: dict[str, Any], name: 
 
     made, _ = strategy(name).agreed([("m", None, Subscription(("t",), data))])
 
-    made.answer(strategies.read(name, [("m", "i", Subscription(("t",)))], {"t": 3}))
+    made.assign(decode(name, [("m", "i", Subscription(("t",)))], {"t": 3}))
 
 
 def test_user_data_of_version_1_are_read_as_before_and_those_of_a_newer_one_say_nothing() -> None:
@@ -238,9 +241,9 @@ def test_user_data_of_version_1_are_read_as_before_and_those_of_a_newer_one_say_
 
 
 def test_what_differs_is_told_once_with_who_has_it(caplog: pytest.LogCaptureFixture) -> None:
-    own = {"racks": "none", "order": ("balance", "moves", "racks")}
+    own = {"rack_costs": "none", "goals": ("balance", "moves", "racks")}
     leader, same, other = CooperativeStickyAssignor(**own), CooperativeStickyAssignor(**own), CooperativeStickyAssignor(
-        racks="leader", order=("balance", "moves", "racks")
+        rack_costs="leader", goals=("balance", "moves", "racks")
     )  # fmt: skip
     joined = [join(m, each.metadata({"t"}).encode()) for m, each in zip("abc", (leader, same, other), strict=True)]
     with caplog.at_level(logging.WARNING, "kafka_assignors"):
@@ -248,16 +251,16 @@ def test_what_differs_is_told_once_with_who_has_it(caplog: pytest.LogCaptureFixt
             leader.assign(cluster({"t": [[1]]}), joined)
 
     assert [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"] == [
-        "cooperative-sticky: members have different options: racks='leader' ('c'), racks='none' ('a', 'b'); "
-        "racks='none' holds under any leader, as most members tell it: give all the same"
+        "cooperative-sticky: members have different options: rack_costs='leader' ('c'), rack_costs='none' ('a', 'b'); "
+        "rack_costs='none' holds under any leader, as most members tell it: give all the same"
     ]
 
 
 def test_members_that_tell_nothing_may_be_other_clients_under_javas_names_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    for cls, silent in ((StickyAssignor, []), (CompactStickyAssignor, ["racks by default ('java')"])):
-        leader = cls(racks="none")
+    for cls, silent in ((StickyAssignor, []), (CompactStickyAssignor, ["rack_costs by default ('java')"])):
+        leader = cls(rack_costs="none")
         joined = [join("a", leader.metadata({"t"}).encode()), join("java", cls().metadata({"t"}).encode())]
         caplog.clear()
         with caplog.at_level(logging.WARNING, "kafka_assignors"):

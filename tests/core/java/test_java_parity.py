@@ -9,13 +9,20 @@ from hypothesis import given
 
 from benchmarks.clusters import cluster
 from kafka_assignors.core import strategies
+from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.group.order import HashedSet, hash_order
 from kafka_assignors.core.java import sticky as javasticky
+from kafka_assignors.core.strategy import Decoded
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import CooperativeStickyAssignor, StickyAssignor
 from tests.support.assignors import golden
 from tests.support.assignors.groups import groups
+
+
+def as_java(name, decoded):
+    return strategies.strategy(name, parity="java").assign(decoded)
+
 
 FILES = [("sticky", "sticky", 847, 0), ("cooperative_sticky", "cooperative-sticky", 970, 9)]
 
@@ -39,7 +46,7 @@ def test_every_round_is_javas(file, name, rounds, unsafe):
             compared += 1
             expected = step.row["expected"]
             java = expected["assignment"] if step.row["determinism"] == "exact" else expected["java_sample"]
-            assignment, facts = strategies.strategy(name).java_answer(golden.reading(step))
+            assignment, facts = as_java(name, golden.reading(step))
             told += bool(facts)
             if golden.canonical(assignment) != golden.canonical(java):
                 differing.append(step.name)
@@ -51,14 +58,14 @@ def test_every_round_is_javas(file, name, rounds, unsafe):
 @pytest.mark.parametrize("step", [*golden.steps("java_defects")], ids=lambda step: step.name)
 def test_where_java_fails_the_answer_is_sound_and_comes_in_time(step):
     reading = golden.reading(step)
-    assignment, facts = strategies.strategy(step.protocol).java_answer(reading)
+    assignment, facts = as_java(step.protocol, reading)
 
     broken = violations(reading.group, assignment, cooperative=step.protocol == "cooperative-sticky")
     kinds = {fact.kind for fact in facts}
     assert {violation.law for violation in broken} <= {"hand-over", "covered"}
     assert len(broken) == sum(fact.kind == "as-java" for fact in facts)
     if "no-parity" in kinds:
-        assert assignment == strategies.strategy(step.protocol).answer(reading)[0]
+        assert assignment == strategies.strategy(step.protocol).assign(reading)[0]
     assert kinds == KINDS.get(step.name, set())
 
 
@@ -72,8 +79,8 @@ def test_java_moves_partitions_in_a_circle_for_ever():
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @given(group=groups())
 def test_any_group_has_a_sound_answer(name, group):
-    reading = strategies.Reading(group, (), strategies.resolve(group))
-    assignment, facts = strategies.strategy(name).java_answer(reading)
+    reading = Decoded(group, (), resolve(group))
+    assignment, facts = as_java(name, reading)
     broken = violations(group, assignment, cooperative=name == "cooperative-sticky")
     assert [f"as Java: {each.text}" for each in broken] == [f.text for f in facts if f.kind == "as-java"]
     assert {each.law for each in broken} <= {"hand-over", "covered"}

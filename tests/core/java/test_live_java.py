@@ -62,7 +62,7 @@ def judged(leader: JavaLeader, name: str, case: fuzz.Case) -> Judged:
     read = case.reading(name)
     if broken := violations(read.group, best, cooperative=name != "sticky"):
         return Judged("", f"our answer is unsound: {broken}")
-    ours, facts = strategies.strategy(name).having(parity="java").answer(read)
+    ours, facts = strategies.strategy(name).with_options(parity="java").assign(read)
     why = "; ".join(fact.text for fact in facts)
     endless = "for ever" in why
     java = leader.assign(name, case.sent(name), known, 2 if endless else 30)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import kafka_assignors
 from kafka_assignors.core.group import Group, Member
+from kafka_assignors.core.reading import decoded
 from kafka_assignors.core.stateless import metaq, rocketmq
 from kafka_assignors.core.stateless import range as range_
 from kafka_assignors.core.stateless.ring import Ring, ketama, md5_word, numbered
-from kafka_assignors.core.strategies import STRATEGIES, reading, strategy
+from kafka_assignors.core.strategies import STRATEGIES, strategy
 from kafka_assignors.core.wire.protocol import decode_assignment
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import ASSIGNORS
@@ -20,7 +21,7 @@ from tests.support.assignors import family
 from tests.support.assignors.groups import MEMBER_IDS, RACKS, TOPICS, groups
 from tests.support.examples import examples
 
-STATELESS = [name for name, each in STRATEGIES.items() if each.claim is None]
+STATELESS = [name for name, each in STRATEGIES.items() if not each.uses_claims]
 RINGS = [("metaq-consistent-hash", {}), ("rocketmq-consistent-hash", {}), ("consistent-hash", {"epsilon": None})]
 
 
@@ -103,7 +104,7 @@ def test_all_rules_in_a_group_of_a_real_size():
         ("metaq-consistent-hash", family.metaq_hash(0)),
         ("rocketmq-consistent-hash", family.rocketmq_hash(10, "kafka")),
     ):
-        assert strategy(name).assign(group) == family.per_topic(group, rule), name
+        assert strategy(name).place(group) == family.per_topic(group, rule), name
 
 
 @settings(max_examples=examples(50))
@@ -140,7 +141,7 @@ def test_averages_and_metaqs_default_give_as_many_as_range(group):
 @pytest.mark.source("issue: surplus members get none")
 @pytest.mark.parametrize("name", ["metaq-default", "average", "average-by-circle"])
 def test_members_without_a_partition(name):
-    placed = strategy(name).assign(group_of("a", "b", "c", "d", "e", partitions=3))
+    placed = strategy(name).place(group_of("a", "b", "c", "d", "e", partitions=3))
 
     assert placed == {"a": {"t": [0]}, "b": {"t": [1]}, "c": {"t": [2]}, "d": {}, "e": {}}
 
@@ -160,7 +161,7 @@ def test_claims_play_no_part(group):
     )
 
     for name in STATELESS:
-        assert strategy(name).assign(group) == strategy(name).assign(fresh), name
+        assert strategy(name).place(group) == strategy(name).place(fresh), name
 
 
 @settings(max_examples=examples(50))
@@ -170,8 +171,8 @@ def test_static_members_have_the_same_after_a_full_restart(group):
     members = [Member(m.member_id, m.topics, m.member_id, m.rack) for m in group.members]
     again = [Member(f"{9 - i}-new", m.topics, m.instance_id, m.rack) for i, m in enumerate(members)]
     for name in STATELESS:
-        before = strategy(name).assign(Group(members, group.partitions, group.racks))
-        after = strategy(name).assign(Group(again, group.partitions, group.racks))
+        before = strategy(name).place(Group(members, group.partitions, group.racks))
+        after = strategy(name).place(Group(again, group.partitions, group.racks))
         assert {m.instance_id: after[m.member_id] for m in again} == before, name
 
 
@@ -182,8 +183,8 @@ def test_when_a_member_leaves_only_its_partitions_move(group, data):
     stay = [member for member in group.members if member is not gone]
     for name, options in RINGS:
         able = strategy(name, **options)
-        before = able.answer(reading(name, group))[0]
-        after = able.answer(reading(name, Group(stay, group.partitions)))[0]
+        before = able.assign(decoded(name, group))[0]
+        after = able.assign(decoded(name, Group(stay, group.partitions)))[0]
         for member in stay:
             for topic, partitions in before[member.member_id].items():
                 assert set(partitions) <= set(after[member.member_id][topic]), name
@@ -193,9 +194,9 @@ def test_when_a_member_leaves_only_its_partitions_move(group, data):
 @given(group=groups())
 def test_the_answer_in_bytes_is_the_answer(group):
     for name in STATELESS:
-        read = reading(name, group)
-        assignment, facts = strategy(name).answer(read)
-        written, facts_too = strategy(name).answer_bytes(read)
+        read = decoded(name, group)
+        assignment, facts = strategy(name).assign(read)
+        written, facts_too = strategy(name).assign_bytes(read)
         assert {m: dict(decode_assignment(bytes(data)).partitions) for m, data in written.items()} == assignment, name
         assert facts_too == facts
 
@@ -222,7 +223,7 @@ def test_a_member_without_a_rack_stops_nobody_and_is_told():
     members = [Member("a", {"t"}, rack="r1"), Member("b", {"t"})]
     group = Group(members, {"t": 4}, {}, {"t": ["r1", "r1", "r9"]})
 
-    placed, facts = strategy("machine-room-nearby").answer(reading("machine-room-nearby", group))
+    placed, facts = strategy("machine-room-nearby").assign(decoded("machine-room-nearby", group))
 
     assert placed == {"a": {"t": [0, 1, 2, 3]}, "b": {}}  # r9's one partition, and that of no rack: to the first
     assert [(fact.kind, fact.subject) for fact in facts] == [
@@ -276,6 +277,6 @@ def test_two_members_of_one_identity_stop_nobody(name):
     members = [Member("x", set(TOPICS)), Member("y", set(TOPICS), "x"), Member("z", set(TOPICS))]
     group = Group(members, dict.fromkeys(TOPICS, 10))
 
-    placed = strategy(name).assign(group)
+    placed = strategy(name).place(group)
 
     assert sum(len(ids) for topics in placed.values() for ids in topics.values()) == 40

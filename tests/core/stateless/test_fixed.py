@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from kafka_assignors import ConfigAssignor
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.reading import decoded, replay
 from kafka_assignors.core.stateless import fixed, roundrobin
-from kafka_assignors.core.strategies import reading, replay, strategy
+from kafka_assignors.core.strategies import strategy
 from kafka_assignors.errors import AssignmentError, ConfigError
 from tests.support.assignors.groups import TOPICS, groups
 from tests.support.examples import examples
@@ -26,7 +27,7 @@ def group_of(**instances):
 
 
 def placed(group, **options):
-    assignment, facts = strategy("config", **options).answer(reading("config", group))
+    assignment, facts = strategy("config", **options).assign(decoded("config", group))
     assert violations(group, assignment) == []
     return assignment, [str(fact) for fact in facts]
 

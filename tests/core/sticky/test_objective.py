@@ -17,9 +17,10 @@ from scipy.sparse import csr_array
 
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.reading import replay
 from kafka_assignors.core.sticky import sticky
-from kafka_assignors.core.sticky.objective import ORDERS, Objective
-from kafka_assignors.core.strategies import replay, strategy
+from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.core.strategies import strategy
 from kafka_assignors.errors import ConfigError
 from tests.support.assignors import golden
 from tests.support.assignors.objectives import drawn, price, worth
@@ -39,7 +40,7 @@ def best(group, objective):
         for p in range(count):
             tp = TopicPartition(topic, p)
             arcs += [
-                (tp, i, price(group, objective.racks, tp, m), int(before.get(tp, m.member_id) != m.member_id))
+                (tp, i, price(group, objective.rack_costs, tp, m), int(before.get(tp, m.member_id) != m.member_id))
                 for i, m in enumerate(group.members)
                 if topic in m.topics
             ]
@@ -61,12 +62,12 @@ def best(group, objective):
     }
     held = [LinearConstraint(flow, wanted, wanted)]
     found = []
-    for name in objective.order:
+    for name in objective.goals:
         solved = milp(costs[name], constraints=held, bounds=Bounds(0, 1), integrality=1, options={"mip_rel_gap": 0})
         assert solved.status == 0, solved.message
         found.append(round(solved.fun))
         held.append(LinearConstraint(costs[name][None, :], -np.inf, found[-1] + 0.25))
-    return tuple(n * (unit if name == "racks" else 1) for name, n in zip(objective.order, found, strict=True))
+    return tuple(n * (unit if name == "racks" else 1) for name, n in zip(objective.goals, found, strict=True))
 
 
 @pytest.mark.timeout(300 + MANY // 4)
@@ -74,7 +75,7 @@ def best(group, objective):
 def test_every_mode_and_order_gets_the_best_there_is(groups):
     for seed in range(FIRST, FIRST + groups):
         group, matrix = drawn(seed)
-        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], ORDERS[seed // 4 % 2])
+        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], GOALS[seed // 4 % 2])
 
         assignment = sticky.assign(group, objective=objective)
 
@@ -98,7 +99,7 @@ def test_moves_before_racks_leaves_partitions_where_they_are():
         {"t": [["r1"], ["r2"]]},
     )
     assert sticky.assign(group) == {"a": {"t": [0]}, "b": {"t": [1]}}
-    stay = Objective(order=("balance", "moves", "racks"))
+    stay = Objective(goals=("balance", "moves", "racks"))
     assert sticky.assign(group, objective=stay) == {"a": {"t": [1]}, "b": {"t": [0]}}
 
 
@@ -120,20 +121,20 @@ def test_a_matrix_pays_for_the_cheapest_replica_and_for_unknown_pairs_the_most()
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"racks": "near"}, "'near'"),
-        ({"racks": ["r1"]}, "['r1']"),
-        ({"racks": {"r1": 3}}, "racks['r1']"),
-        ({"racks": {"r1": {"r2": -1}}}, "racks['r1']['r2'] must be a number of 0 or above, not -1"),
-        ({"racks": {"r1": {"r2": True}}}, "not True"),
-        ({"racks": {"r1": {"r2": float("nan")}}}, "not nan"),
-        ({"racks": {"r1": {"r2": float("inf")}}}, "not inf"),
-        ({"racks": {"r1": {2: 1}}}, "strings"),
-        ({"racks": {"r1": {"r2": 0.0000001, "r3": 1}}}, "too finely"),
-        ({"order": "balance"}, "order must be"),
-        ({"order": ("racks", "balance", "moves")}, "order must be"),
-        ({"order": 5}, "order must be"),
-        ({"order": [["balance"]]}, "order must be"),
-        ({"parity": "java", "racks": "leader"}, "parity"),
+        ({"rack_costs": "near"}, "'near'"),
+        ({"rack_costs": ["r1"]}, "['r1']"),
+        ({"rack_costs": {"r1": 3}}, "rack_costs['r1']"),
+        ({"rack_costs": {"r1": {"r2": -1}}}, "rack_costs['r1']['r2'] must be a number of 0 or above, not -1"),
+        ({"rack_costs": {"r1": {"r2": True}}}, "not True"),
+        ({"rack_costs": {"r1": {"r2": float("nan")}}}, "not nan"),
+        ({"rack_costs": {"r1": {"r2": float("inf")}}}, "not inf"),
+        ({"rack_costs": {"r1": {2: 1}}}, "strings"),
+        ({"rack_costs": {"r1": {"r2": 0.0000001, "r3": 1}}}, "too finely"),
+        ({"goals": "balance"}, "goals must be"),
+        ({"goals": ("racks", "balance", "moves")}, "goals must be"),
+        ({"goals": 5}, "goals must be"),
+        ({"goals": [["balance"]]}, "goals must be"),
+        ({"parity": "java", "rack_costs": "leader"}, "parity"),
         ({"rack": "r1"}, "no option 'rack'"),
     ],
 )
@@ -149,6 +150,6 @@ def test_options_reach_a_replay_as_json_has_them():
             ("b", None, b"\0\3\0\0\0\1\0\1t\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\0\2r2")]  # fmt: skip
     answer = replay(
         "sticky", case, group.partitions, group.racks, group.leaders,
-        racks="leader", order=["balance", "racks", "moves"],
+        rack_costs="leader", goals=["balance", "racks", "moves"],
     )  # fmt: skip
     assert answer == {"a": {"t": [0]}, "b": {"t": [1]}}

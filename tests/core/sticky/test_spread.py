@@ -21,7 +21,7 @@ def java(leader: JavaLeader, case: fuzz.Case) -> Assignment:
 
 
 def ours(_: JavaLeader, case: fuzz.Case) -> Assignment:
-    return strategies.strategy("sticky").answer(case.reading("sticky"))[0]
+    return strategies.strategy("sticky").assign(case.reading("sticky"))[0]
 
 
 def joining(member_id: str, held: Assignment, generation: int) -> fuzz.Joining:

@@ -19,6 +19,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.indexed import Indexed
+from kafka_assignors.core.reading import decode, decoded
 from kafka_assignors.core.sticky.objective import Objective, rack_costs
 from kafka_assignors.core.wire import bulk, compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
@@ -189,8 +190,8 @@ def lead(made: strategies.Strategy, sent: list[bytes]) -> tuple[dict[str, bytes]
     """What a leader does with what members sent: the answer, and the facts it tells."""
     heard = [(f"m{i}", None, said) for i, said in enumerate(bulk.subscriptions(sent))]
     made, told = made.agreed(heard)
-    reading = strategies.read(made.name, heard, TOPICS)
-    answer, facts = made.answer_bytes(reading)
+    reading = decode(made.name, heard, TOPICS)
+    answer, facts = made.assign_bytes(reading)
     return {m: bytes(data) for m, data in answer.items()}, [str(fact) for fact in (*told, *reading.facts, *facts)]
 
 
@@ -202,7 +203,7 @@ def too_dear(made: strategies.Strategy, bomb: bytes) -> Iterator[str]:
         yield f"{work:,} lines run"
     if len(facts) > MOST_FACTS:
         yield f"{len(facts)} facts"
-    if made.options or made.claim is None:
+    if made.options or not made.uses_claims:
         return  # these read subscriptions as the others do, and tracing takes long
     tracemalloc.start()
     lead(made, group)
@@ -236,7 +237,7 @@ def test_no_member_stops_its_leader(name, options):
     assert dear == {}
 
 
-@pytest.mark.parametrize("name", [name for name in STRATEGIES if strategies.STRATEGIES[name].claim])
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if strategies.STRATEGIES[name].uses_claims])
 def test_no_member_stops_its_leader_with_bytes_at_random(name):
     made = strategies.strategy(name)
     made.load()
@@ -300,7 +301,7 @@ def test_parity_with_java_is_not_quadratic():
     )
     for name in ("sticky", "cooperative-sticky"):
         made = strategies.strategy(name, parity="java")
-        assert lines(lambda made=made, name=name: made.answer(strategies.reading(name, group))) < 2 * LINES
+        assert lines(lambda made=made, name=name: made.assign(decoded(name, group))) < 2 * LINES
 
 
 def test_a_matrix_of_many_racks_is_looked_up_at_once():
@@ -319,7 +320,7 @@ def test_disputes_are_told_in_one_fact_for_those_who_dispute():
     members = [Member(m, {"t"}, owned=owned[first:], generation=2) for m, first in (("a", 0), ("b", 0), ("c", 15_000))]
     found = [
         fact.text
-        for fact in strategies.reading("cooperative-sticky", Group(members, {"t": 20_000})).facts
+        for fact in decoded("cooperative-sticky", Group(members, {"t": 20_000})).facts
         if fact.kind == "claim-disputed"
     ]
     assert found == [

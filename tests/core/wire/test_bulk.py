@@ -52,8 +52,8 @@ def test_the_answer_in_bytes_is_the_answer(file, name):
     strategy = strategies.strategy(name)
     for step in list(golden.steps(file, name))[::3]:
         reading = golden.reading(step)
-        assignment, facts = strategy.answer(reading)
-        written, facts_too = strategy.answer_bytes(reading)
+        assignment, facts = strategy.assign(reading)
+        written, facts_too = strategy.assign_bytes(reading)
 
         assert facts == facts_too
         assert {m: protocol.decode_assignment(bytes(data)).partitions for m, data in written.items()} == assignment

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors.core.strategies import replay
+from kafka_assignors.core.reading import replay
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.checker import Verdict, check
@@ -94,7 +94,7 @@ def test_an_assignor_is_named_with_its_options() -> None:
     named = assignor_named('consistent-hash{"epsilon": 0.1}', rack="a")
 
     assert (named.name, named.rack, named._strategy.options["epsilon"]) == ("consistent-hash", "a", 0.1)
-    with pytest.raises(ConfigError, match="assignor 'average' has no option 'epsilon'; it has none"):
+    with pytest.raises(ConfigError, match="AverageAssignor has no option 'epsilon'; it has rack"):
         assignor_named('average{"epsilon": 0.1}')
     with pytest.raises(ConfigError, match="its options are no JSON object like"):
         assignor_named("consistent-hash{epsilon=0.1}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.strategies import replay
+from kafka_assignors.core.reading import replay
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.core.wire.userdata import options
 from kafka_assignors.integration.broker import Broker

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
+from kafka_assignors.core.reading import decode
+from kafka_assignors.core.strategy import Decoded
 from kafka_assignors.core.wire import protocol, userdata
 
 NEWEST = 7
@@ -77,10 +78,10 @@ class Case:
         """Member id, instance id and subscription bytes, in JoinGroup order."""
         return [(member.member_id, member.instance, member.bytes(name)) for member in self.members]
 
-    def reading(self, name: str) -> strategies.Reading:
+    def reading(self, name: str) -> Decoded:
         """What a leader of ours reads."""
         members = [(m, i, protocol.decode_subscription(data)) for m, i, data in self.sent(name)]
-        return strategies.read(name, members, self.counts(), self.racks())
+        return decode(name, members, self.counts(), self.racks())
 
     def counts(self) -> dict[str, int]:
         return {topic: len(placed) for topic, placed in self.topics.items()}

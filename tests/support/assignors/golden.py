@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, Group, TopicPartition
 from kafka_assignors.core.group.assignment import Assignment, owners
+from kafka_assignors.core.reading import decode, replay
+from kafka_assignors.core.strategy import Decoded
 from kafka_assignors.core.wire import protocol, userdata
 from tests.support.places import VECTORS
 
@@ -86,13 +88,13 @@ def joined(step: Step) -> list[tuple[str, str | None, bytes]]:
     return [(m["id"], m.get("instance"), subscription_bytes(m, step.protocol)) for m in step.row["members"]]
 
 
-def reading(step: Step) -> strategies.Reading:
+def reading(step: Step) -> Decoded:
     members = [(m, i, protocol.decode_subscription(data)) for m, i, data in joined(step)]
-    return strategies.read(step.protocol, members, partitions(step), racks(step))
+    return decode(step.protocol, members, partitions(step), racks(step))
 
 
 def assign(step: Step) -> Assignment:
-    return strategies.replay(step.protocol, joined(step), partitions(step), racks(step))
+    return replay(step.protocol, joined(step), partitions(step), racks(step))
 
 
 def canonical(assignment: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, list[int]]]:
@@ -148,7 +150,7 @@ def settle(group: Group) -> tuple[Assignment, int]:
     """Let a cooperative group rebalance, each member claiming what it got, until nothing is withheld; and how often."""
     first_claims = max((member.generation for member in group.members), default=0)
     for round_ in range(1, MAX_ROUNDS + 1):
-        assignment = strategies.strategy("cooperative-sticky").assign(group)
+        assignment = strategies.strategy("cooperative-sticky").place(group)
         members = [
             type(m)(m.member_id, m.topics, m.instance_id, m.rack, owned, first_claims + round_)
             for m in group.members

@@ -19,6 +19,7 @@ from benchmarks.clusters import cluster
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
 from kafka_assignors.core.group.assignment import Assignment, owners, pairs
+from kafka_assignors.core.reading import decode, replay
 from kafka_assignors.core.wire import protocol, userdata
 
 Sent = Sequence[tuple[str, str | None, bytes]]
@@ -180,13 +181,13 @@ class Model:
 
 
 def ours(group: Model, counts: Counts, random: Random) -> Assignment:
-    return strategies.replay("cooperative-sticky", group.sent(), counts)
+    return replay("cooperative-sticky", group.sent(), counts)
 
 
 def java(group: Model, counts: Counts, random: Random) -> Assignment:
     decoded = [(m, i, protocol.decode_subscription(data)) for m, i, data in group.sent()]
-    reading = strategies.read("cooperative-sticky", decoded, counts)
-    return strategies.strategy("cooperative-sticky").having(parity="java").answer(reading)[0]
+    reading = decode("cooperative-sticky", decoded, counts)
+    return strategies.strategy("cooperative-sticky").with_options(parity="java").assign(reading)[0]
 
 
 def lawful(group: Model, counts: Counts, random: Random) -> Assignment:

@@ -55,7 +55,7 @@ def worth(group, objective, assignment):
     member = {m.member_id: m for m in group.members}
     goals = {
         "balance": sum(n * n for n in Counter(now.values()).values()),
-        "racks": sum(price(group, objective.racks, tp, member[m]) for tp, m in now.items()),
+        "racks": sum(price(group, objective.rack_costs, tp, member[m]) for tp, m in now.items()),
         "moves": sum(now.get(tp) != m for tp, m in before.items()),
     }
-    return tuple(goals[name] for name in objective.order)
+    return tuple(goals[name] for name in objective.goals)

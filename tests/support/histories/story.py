@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.reading import replay
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.history.events import Event, partitions_json
 from kafka_assignors.integration import recording
@@ -275,7 +276,7 @@ class Story:
         self.tell("assign_begin", "member", leader, members=[self._id(m) for m in members],
                   topics=self.topics, racks={}, **view)  # fmt: skip
         self.tell("assign_end", "member", leader, duration_us=100, **view)
-        answer = strategies.replay(
+        answer = replay(
             self.protocol,
             [(self._id(m), self._instances.get(m, (None, 0))[0], bytes_of[m]) for m in members],
             self.topics,
@@ -300,13 +301,12 @@ class Story:
 
     def _subscription(self, name: str) -> bytes:
         owned, generation = self._claims.get(name, (set(), -1))
+        claiming = strategies.strategy(self.protocol).claiming
         if self.protocol in COOPERATIVE:
             owned = tuple(sorted(self.held[name]))
-            said = (
-                None if self.protocol == "cooperative-sticky" else strategies.claiming(self.protocol, owned, generation)
-            )
+            said = claiming(owned, generation)  # None under ``cooperative-sticky``: the subscription says it
             return encode_subscription(Subscription(tuple(self.topics), said, owned, generation))
-        data = strategies.claiming(self.protocol, tuple(sorted(owned)), generation)
+        data = claiming(tuple(sorted(owned)), generation)
         return encode_subscription(Subscription(tuple(self.topics), data))
 
     def _id(self, name: str) -> str:

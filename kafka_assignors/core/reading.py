@@ -1,0 +1,141 @@
+"""What members sent -> a `Group`; and the replay of a leader's answer from bytes.
+
+The adapters and `replay` share `decode` and `Strategy.assign`: an offline replay of the bytes that a group exchanged
+gives exactly what our leader answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from .group import Group, Member, Partitions
+from .group import facts as facts_
+from .group.assignment import Assignment
+from .group.claims import resolve
+from .group.facts import Fact
+from .strategies import strategy
+from .strategy import Decoded, Joined
+from .wire import bulk, limits, userdata
+
+Racks = Mapping[str, Sequence[Collection[str]]]
+Leaders = Mapping[str, Sequence[str | None]]
+
+
+def decode(
+    name: str,
+    members: Iterable[Joined],
+    partitions: Mapping[str, int],
+    racks: Racks | None = None,
+    leaders: Leaders | None = None,
+) -> Decoded:
+    """Turn what members sent into a `Group`, as the strategy of that name reads it.
+
+    Args:
+        name: Name of the elected assignor.
+        members: (member id, instance id or None, subscription), in any order.
+        partitions: topic -> partition count, as the leader sees the cluster.
+        racks: topic -> per partition its replicas' racks; see `Group`.
+        leaders: topic -> per partition its leader's rack; see `Group`.
+
+    Returns:
+        The group and the facts, in a fixed order. User data that cannot be decoded claim nothing.
+
+    Raises:
+        UnknownName: No strategy has the name.
+    """
+    elected = strategy(name)
+    heard = list(members)
+    subscriptions = [subscription for _, _, subscription in heard]
+    # Equal ones share one object, most groups have one; and `bulk` makes equal tuples the same, which saves comparing.
+    tuples = {id(subscription.topics): subscription.topics for subscription in subscriptions}
+    distinct: dict[tuple[str, ...], frozenset[str]] = {}
+    for topics in tuples.values():
+        if topics not in distinct:
+            distinct[topics] = frozenset(topics)
+    sets = {key: distinct[topics] for key, topics in tuples.items()}
+    known = frozenset[str]().union(*distinct.values())
+    counts: dict[str, int] = {}
+    said: Sequence[userdata.Claim] = [userdata.Claim()] * len(heard)
+    if elected.uses_claims:
+        counts = {topic: partitions.get(topic, limits.UNKNOWN_PARTITIONS) for topic in known}
+        said = elected.claims_of(subscriptions, counts)
+    claimed = [_limited(each, counts) for each in said]
+    joined = [
+        Member(member_id, sets[id(subscription.topics)], instance_id, subscription.rack, owned, generation)
+        for (member_id, instance_id, subscription), (owned, generation, _) in zip(heard, claimed, strict=True)
+    ]
+    facts = [
+        Fact("garbage-user-data", member_id, f"member {member_id!r}: {garbage}; ignored")
+        for (member_id, _, _), (_, _, garbage) in zip(heard, claimed, strict=True)
+        if garbage
+    ]
+    facts += [Fact("unread", m, f"member {m!r} {each.unread}") for m, _, each in heard if each.unread]
+    group = Group(joined, partitions, racks, leaders)
+    generations = {member_id: subscription.generation for member_id, _, subscription in heard}
+    return decoded(name, group, facts, generations)
+
+
+def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim:
+    """A claim without topics that nobody subscribes to; nothing if it is beyond the limit."""
+    owned = claim.owned
+    if not len(owned):
+        return claim
+    owned = Partitions.of(owned).among(counts)
+    if len(owned) > limits.PARTITIONS:
+        text = f"claims of {len(owned):,} partitions; {limits.PARTITIONS:,} are read at most"
+        return userdata.Claim(garbage=text)
+    return claim if owned is claim.owned else claim._replace(owned=owned)
+
+
+def decoded(
+    name: str, group: Group, facts: Iterable[Fact] = (), generations: Mapping[str, int] | None = None
+) -> Decoded:
+    """A group that needs no decoding, as the strategy of that name takes it.
+
+    Args:
+        name: The strategy's name.
+        group: The group.
+        facts: What is known about it beside.
+        generations: As in `Decoded`.
+    """
+    claims = resolve(group) if strategy(name).uses_claims else None
+    told = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
+    return Decoded(group, facts_.ordered(told), claims, generations or {})
+
+
+def replay(
+    name: str,
+    members: Iterable[tuple[str, str | None, bytes]],
+    partitions: Mapping[str, int],
+    racks: Racks | None = None,
+    leaders: Leaders | None = None,
+    **options: Any,
+) -> Assignment:
+    """What our leader answers to these bytes.
+
+    Args:
+        name: Name of the elected assignor.
+        members: (member id, instance id or None, ConsumerProtocolSubscription bytes), in any order.
+        partitions: topic -> partition count, as the leader saw the cluster.
+        racks: topic -> per partition its replicas' racks, as the leader saw them.
+        leaders: topic -> per partition its leader's rack, as the leader saw it.
+        options: The options its assignor was made with; they hold if members tell none. What each member tells by
+            itself (`Strategy.individual`) is read from the bytes.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry.
+
+    Raises:
+        UnknownName: No strategy has the name.
+        ConfigError: It has no such option, or the option doesn't take that value.
+        WireError: A subscription that is none.
+    """
+    sent = list(members)
+    subscriptions = bulk.subscriptions([data for _, _, data in sent])
+    joined = [(ids[0], ids[1], each) for ids, each in zip(sent, subscriptions, strict=True)]
+    made = strategy(name)
+    kept = {option: value for option, value in options.items() if option not in made.individual}
+    elected, _ = made.with_options(**kept).agreed(joined)
+    assignment, _ = elected.assign(decode(name, joined, partitions, racks, leaders))
+    return assignment

@@ -1,0 +1,251 @@
+"""What every assignor has in common: a name, options, and an assignment that follows from the group alone."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any, TypeVar
+
+from ..errors import ConfigError
+from .group import NO_GENERATION, Group, TopicPartition
+from .group import facts as facts_
+from .group import options as options_
+from .group.assignment import Assignment
+from .group.claims import Claims, resolve
+from .group.facts import Fact
+from .group.indexed import Indexed, Ints
+from .wire import bulk, compact, userdata
+from .wire.protocol import Subscription
+
+Joined = tuple[str, str | None, Subscription]
+"""A member as it joined: member id, instance id or None, subscription."""
+
+Self = TypeVar("Self", bound="Strategy")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A group, decoded from its members' subscriptions.
+
+    Args:
+        group: The group.
+        facts: What was dropped, and what is odd.
+        claims: The claims, resolved; None under a strategy that ignores claims.
+        generations: member id -> generation in its subscription, which need not be that of its claims.
+    """
+
+    group: Group
+    facts: tuple[Fact, ...]
+    claims: Claims | None = None
+    generations: Mapping[str, int] = field(default_factory=dict)
+
+
+class Strategy:
+    """One assignor; a family of strategies is a subclass. A value: equal if name and options are.
+
+    A family defines `owners`; `configure`, if it has options; `needs`, `facts` and `settles_as`, where the defaults
+    aren't true of it; with claims how they are written (`user_data`, `claiming`) and read (`claims_of`); and `agreed`,
+    if members tell more than options and claims.
+
+    Args:
+        name: Its protocol name, as members offer it in JoinGroup.
+
+    Attributes:
+        options: The options chosen, all JSON values; see `with_options`.
+        uses_claims: Whether its assignment depends on what members claim to hold.
+        individual: Names of options of which each member tells its own part, and of arguments of an assignor that
+            decide what its member tells: nobody votes on them, and a replay reads them from the bytes.
+    """
+
+    uses_claims = False
+    individual: Collection[str] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.options: Mapping[str, Any] = {}
+        self.configure()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Strategy):
+            return NotImplemented
+        return (type(self), self.name, self.options) == (type(other), other.name, other.options)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"{type(self).__name__}({self.name!r}{options})"
+
+    def configure(self) -> None:
+        """Check the options and keep what they mean. One keyword per option, each with its default.
+
+        Raises:
+            ConfigError: An option doesn't take that value.
+        """
+
+    def load(self) -> None:
+        """Import what the decision needs and takes long to import; to be called before the first join."""
+
+    def defaults(self) -> Mapping[str, Any]:
+        """The options that it has, with their defaults."""
+        return {name: each.default for name, each in signature(self.configure).parameters.items()}
+
+    def with_options(self: Self, /, **options: Any) -> Self:
+        """This strategy with these options, all others at their defaults.
+
+        Raises:
+            ConfigError: It has no such option, or the option doesn't take that value.
+        """
+        known = self.defaults()
+        for option in options:
+            if option not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
+        made = copy.copy(self)
+        configure: Callable[..., None] = made.configure
+        configure(**options)
+        made.options = {name: self.as_json(name, value) for name, value in options.items()}
+        return made
+
+    def as_json(self, option: str, value: Any) -> Any:  # noqa: ARG002 (for families whose options are no JSON values)
+        """An option's value as JSON has it, sharing nothing with the caller's."""
+        return plain(value)
+
+    def told_options(self) -> Mapping[str, Any]:
+        """The options that members tell each other: those that are not at their defaults."""
+        known = self.defaults()
+        return {
+            name: value
+            for name, value in self.options.items()
+            if name not in self.individual and value != plain(known[name])
+        }
+
+    def needs(self) -> Collection[str]:
+        """Which of a group's ``racks`` and ``leaders`` the assignment depends on; others need not be looked up."""
+        return ()
+
+    def facts(self, group: Group) -> Iterable[Fact]:  # noqa: ARG002
+        """What is odd about a group under this strategy."""
+        return ()
+
+    def user_data(
+        self,
+        owned: Sequence[TopicPartition] | None,
+        generation: int,
+        rack: str | None = None,
+        instance_id: str | None = None,
+    ) -> tuple[bytes | None, str]:
+        """What a member with this strategy sends beside its subscription.
+
+        Args:
+            owned: What it was assigned last; None if it never was.
+            generation: Generation that gave it.
+            rack: Its rack.
+            instance_id: Its ``group.instance.id``.
+
+        Returns:
+            The user data, and why they claim nothing although it owns something; "" otherwise.
+        """
+        if self.name in compact.JAVAS:
+            return None, ""
+        kept = owned if self.uses_claims else None
+        since = NO_GENERATION if kept is None else generation
+        return compact.encode_within(kept or (), since, rack, instance_id, options_.tell(self.told_options()))
+
+    def said(self, user_data: bytes | None) -> compact.Carried:
+        """What a member's user data say besides claims, if they are ours: generation, rack, instance id."""
+        return compact.Carried() if self.name in compact.JAVAS else compact.decode(user_data, {})
+
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:  # noqa: ARG002
+        """The user data by which a member claims what it was assigned; None if user data claim nothing."""
+        return None
+
+    def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
+        """What members claim to hold.
+
+        Args:
+            subscriptions: The members'.
+            counts: topic -> partition count, of the topics that they subscribe to.
+        """
+        raise NotImplementedError
+
+    def agreed(self: Self, members: Iterable[Joined]) -> tuple[Self, tuple[Fact, ...]]:
+        """This strategy with the options that hold in a group, and facts about them; the same under any leader.
+
+        The options that most members tell hold; among equally many those of the smallest text. Members that tell none
+        don't vote; if nobody tells any, or digests alone (`options.MOST`), the leader's own hold.
+        """
+        if not self.defaults():
+            return self, ()
+        held: dict[bytes, list[str]] = {}
+        for member_id, _, subscription in members:
+            held.setdefault(userdata.options(self.name, subscription.user_data), []).append(member_id)
+        silent = held.pop(b"", [])
+        votes: dict[bytes, Self] = {}
+        facts = []
+        for told, by in list(held.items()):
+            try:
+                if (chosen := options_.read(told)) is not None:
+                    votes[told] = self.with_options(**chosen)
+            except ValueError as error:  # a ConfigError is one
+                del held[told]
+                text = f"options of member {by[0]!r} can't be read: {error}; they don't count"
+                facts.append(Fact("options-unread", by[0], text))
+        mine = options_.tell(self.told_options())
+        winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)
+        if silent and held and (mine == b"" or self.name not in compact.JAVAS):
+            held[b""] = silent  # under Java's names they may be other clients, which have no options
+        if len(held) > 1 or (held and mine not in held):
+            facts.append(options_.differ(held, votes.get(winner, self).told_options(), voted=bool(votes)))
+        return votes.get(winner, self), facts_.ordered(facts)
+
+    def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
+        """The assignment as an array.
+
+        Args:
+            indexed: The group as integers.
+            claims: Its claims, resolved; given if `uses_claims`.
+
+        Returns:
+            int[P], the number of each position's owner; `UNASSIGNED` where there is none.
+        """
+        raise NotImplementedError
+
+    def place(self, group: Group) -> Assignment:
+        """The assignment of a group: member id -> topic -> ascending partition ids; every member has an entry."""
+        indexed, claims = self._indexed(group, None)
+        return indexed.assignment(self.owners(indexed, claims))
+
+    def assign(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
+        """The assignment of a decoded group, and facts about it."""
+        indexed, claims = self._indexed(decoded.group, decoded.claims)
+        return indexed.assignment(self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
+
+    def assign_bytes(self, decoded: Decoded) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
+        """`assign`, each member's part as the bytes of its assignment; many times cheaper in a large group."""
+        indexed, claims = self._indexed(decoded.group, decoded.claims)
+        return bulk.assignments(indexed, self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
+
+    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:  # noqa: ARG002
+        """What members have once nothing is withheld any more; `assignment`, if one rebalance is enough.
+
+        Args:
+            decoded: The group.
+            assignment: What `assign` answers to it.
+        """
+        return assignment
+
+    def _indexed(self, group: Group, claims: Claims | None) -> tuple[Indexed, Claims | None]:
+        if not self.uses_claims:
+            return Indexed(group), None
+        claims = claims or resolve(group)
+        return claims.indexed, claims
+
+
+def plain(value: Any) -> Any:
+    """A JSON value of its own: a caller's dict or list may change later, and a tuple would come back as a list."""
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value

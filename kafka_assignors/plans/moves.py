@@ -1,0 +1,104 @@
+"""What a decision moves, and why; and what it withholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..core.group import TopicPartition
+from ..core.group.claims import Claims
+from ..core.group.indexed import UNASSIGNED, Ints
+from ..core.sticky.objective import RackCosts, position_costs
+from ..core.strategies import Weighted, strategy
+from ..core.weighted.report import Load, report
+from .certificate import positions
+from .values import Decision, Move, number
+
+
+def withheld(decision: Decision, claims: Claims) -> Mapping[TopicPartition, tuple[str, ...]]:
+    """What nobody is given in this rebalance -> the members that must give it up first."""
+    now, then = (positions(claims.indexed, each) for each in (decision.assignment, decision.target))
+    missing = np.flatnonzero((now == UNASSIGNED) & (then != UNASSIGNED))
+    return {partition: claims.holders(partition) for partition in claims.indexed.names(missing)}
+
+
+def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
+    """Every partition that its new owner does not hold already, by topic and partition.
+
+    Args:
+        decision: The decision.
+        claims: The claims of its group, resolved.
+    """
+    indexed, holder = claims.indexed, claims.holder
+    then = positions(indexed, decision.target)
+    moving = np.flatnonzero((then != UNASSIGNED) & (then != holder))
+    contested: dict[int, str] = {}
+    for position, member in zip(*(each.tolist() for each in claims.left), strict=True):
+        contested.setdefault(position, indexed.members[member].member_id)
+    disputed = set(claims.disputes[0].tolist())
+    why = _Reasons(decision, claims, then)
+    found = []
+    for at, partition in zip(moving.tolist(), indexed.names(moving), strict=True):
+        new = indexed.members[then[at]].member_id
+        if holder[at] != UNASSIGNED:
+            old: str | None = indexed.members[holder[at]].member_id
+            kind, text = why.of(at, int(holder[at]), int(then[at]))
+        elif at in disputed:
+            old, kind = None, "disputed"
+            text = f"{' and '.join(claims.holders(partition))} claim it with the same generation"
+        elif at in contested:
+            old, kind = contested[at], "unsubscribed"
+            text = f"{old} does not subscribe to {partition.topic} any more"
+        else:
+            old, kind, text = None, "unowned", "no member holds it: its owner left, or it is new"
+        found.append(Move(partition, old, new, kind, text))
+    return tuple(found)
+
+
+class _Reasons:
+    """Why a partition leaves a live owner."""
+
+    def __init__(self, decision: Decision, claims: Claims, then: Ints) -> None:
+        members = claims.indexed.members
+        self.unit = decision.objective.unit
+        self.racks = [member.rack for member in members]
+        self.had = np.bincount(claims.holder[claims.holder != UNASSIGNED], minlength=len(members)).tolist()
+        self.has = np.bincount(then[then != UNASSIGNED], minlength=len(members)).tolist()
+        self.prices: RackCosts = position_costs(claims.indexed, decision.objective)
+        made = strategy(decision.strategy, **decision.options)
+        self.ids = [member.member_id for member in members]
+        self.load = decision.load
+        self.work: Mapping[str, float] = {}
+        if isinstance(made, Weighted):
+            self.work = report(claims, claims.holder, made.placing).work
+        self.rule = "" if made.uses_claims else f"{made.name} looks at who is there, not at who holds what"
+        if made.options.get("parity") == "java":
+            self.rule = "Java places it so"
+
+    def of(self, at: int, old: int, new: int) -> tuple[str, str]:
+        """Kind and text."""
+        if self.rule:
+            return "rule", self.rule
+        if self.load is not None:
+            return self._by_work(self.load, old, new)
+        row = self.prices.rows[self.prices.of[at]]
+        here, there = int(row[self.prices.rack[old]]), int(row[self.prices.rack[new]])
+        if there < here:
+            saved = f"costs {number(there * self.unit)} instead of {number(here * self.unit)}"
+            return "racks", f"on rack {self.racks[new]} it {saved} on {self.racks[old]}"
+        if self.had[old] > self.has[old]:
+            change = f"from {self.had[old]} to {self.has[old]} partitions"
+            return "balance", f"its owner goes {change}, the new one from {self.had[new]} to {self.has[new]}"
+        return "exchange", "its owner gets others instead, which fewer members may have or which cost less there"
+
+    def _by_work(self, load: Load, old: int, new: int) -> tuple[str, str]:
+        """Of a plan by work."""
+        before, after = (self.ids[m] for m in (old, new))
+        if not load.capacity[before]:
+            return "standby", f"{before} is a standby, which nobody needs now"
+        now = self.work[before] / load.capacity[before]
+        change = f"its owner goes from {now:,.4g} to {load.work[before] / load.capacity[before]:,.4g} work / capacity"
+        if now > load.limit * (1 + 1e-9):
+            return "balance", f"{change}, {load.limit:,.4g} is the most allowed; {after} has room"
+        return "exchange", f"{change}: it gives way to what fits nowhere else"
