@@ -85,9 +85,9 @@ def test_random_groups_are_proven_in_every_mode_and_order():
         objective = Objective(("replica", "leader", matrix, "none")[seed % 4], GOALS[seed // 4 % 2])
         assignment, certificate = proven(group, objective)
         assert check(group, assignment, certificate) == [], seed
-        goals = dict(zip(objective.order, bound(resolve(group), certificate), strict=True))
+        goals = dict(zip(objective.goals, bound(resolve(group), certificate), strict=True))
         goals["racks"] *= objective.unit
-        assert tuple(goals[name] for name in objective.order) == worth(group, objective, assignment)
+        assert tuple(goals[name] for name in objective.goals) == worth(group, objective, assignment)
 
 
 def test_any_prices_bound_every_assignment_from_below():
@@ -221,7 +221,7 @@ def test_the_graph_of_the_proof_does_not_grow_with_partitions(monkeypatch):
     for scale in (1, 10):
         group = grown("W3", monkeypatch, scale)
         claims = resolve(group)
-        classes = sticky.classify(claims.indexed, sticky.rack_costs(claims.indexed, Objective()))
+        classes = sticky.classify(claims.indexed, sticky.position_costs(claims.indexed, Objective()))
         sizes.append((len(classes.size), classes.allowed.shape[1], len(classes.kind)))
         proven(group)
     assert sizes[0] == sizes[2] == (20, 55, 55)

@@ -221,7 +221,7 @@ def test_damaged_json_is_refused_or_read_but_never_a_traceback(data):
 def test_unknown_names_and_options_say_what_there_is():
     with pytest.raises(UnknownName, match="cooperative-sticky"):
         plan(story(), "best")
-    with pytest.raises(ConfigError, match="it has parity, racks, order"):
+    with pytest.raises(ConfigError, match="it has parity, rack_costs, goals"):
         plan(story(), rack="r1")
 
 
