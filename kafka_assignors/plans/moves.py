@@ -68,10 +68,10 @@ class _Reasons:
         self.prices: RackCosts = position_costs(claims.indexed, decision.objective)
         made = strategy(decision.strategy, **decision.options)
         self.ids = [member.member_id for member in members]
-        self.load = decision.load
+        self.load: Load | None = None
         self.work: Mapping[str, float] = {}
         if isinstance(made, Weighted):
-            self.work = report(claims, claims.holder, made.placing).work
+            self.load, self.work = decision.load, report(claims, claims.holder, made.placing).work
         self.rule = "" if made.uses_claims else f"{made.name} looks at who is there, not at who holds what"
         if made.options.get("parity") == "java":
             self.rule = "Java places it so"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors import WeightedAssignor
-from kafka_assignors.core.strategies import replay
+from kafka_assignors.core.reading import replay
 from kafka_assignors.core.wire import compact
 from kafka_assignors.core.wire.weighted import chosen, decode, encode, encode_within
 from kafka_assignors.errors import ConfigError

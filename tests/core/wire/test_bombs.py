@@ -20,7 +20,7 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.indexed import Indexed
 from kafka_assignors.core.reading import decode, decoded
-from kafka_assignors.core.sticky.objective import Objective, rack_costs
+from kafka_assignors.core.sticky.objective import Objective, position_costs
 from kafka_assignors.core.wire import bulk, compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.kafka_python import leader as kafka_leader
@@ -312,7 +312,7 @@ def test_a_matrix_of_many_racks_is_looked_up_at_once():
     on = [set(Random(p).sample(racks, 3)) for p in range(3000)]
     objective = Objective(matrix)
     indexed = Indexed(Group(members, {"t": 3000}, {"t": on}))
-    assert lines(lambda: rack_costs(indexed, objective)) < LINES
+    assert lines(lambda: position_costs(indexed, objective)) < LINES
 
 
 def test_disputes_are_told_in_one_fact_for_those_who_dispute():
