@@ -40,12 +40,13 @@ format: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(READY)  ## formatting, linting, strict types, names in the tests, import contracts
+lint: $(READY)  ## formatting, linting, strict types, names in the tests, import contracts, the figures of the house
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.structure
 
 test-fast: $(READY)  ## the tests that need no broker, Java, Spark or Docker, on all cores
 	$(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" --numprocesses auto --dist worksteal $(ARGS)

@@ -33,11 +33,10 @@ from kafka_assignors.integration.topics import Topics, create_topics
 from kafka_assignors.jvm import spark_jars, spark_java_home
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
+from tests.support.connection import sparkui
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
 from tests.support.connection.scenarios import short_scenario
 from tests.support.places import ROOT
-
-from . import sparkui
 
 ENDS_S, JOINS_S = 540, 60
 
