@@ -15,7 +15,11 @@ from tests.support.kafka_python.polling import Polling
 from tests.support.waiting import until
 
 PARTITIONS = 6
-BOUNCES = [[RangeAssignor], [CooperativeStickyAssignor, RangeAssignor], [CooperativeStickyAssignor]]
+BOUNCES: list[list[type[Any]]] = [
+    [RangeAssignor],
+    [CooperativeStickyAssignor, RangeAssignor],
+    [CooperativeStickyAssignor],
+]
 
 
 class Owners(ConsumerRebalanceListener):
