@@ -283,7 +283,8 @@ def test_the_package_offers_the_four_classes():
 @pytest.mark.parametrize("cls", kafka_python.ASSIGNORS.values())
 def test_every_assignor_spells_out_its_options(cls):
     known = signature(cls).parameters
-    assert known.keys() - {"rack", "protocol"} == strategies.strategy(cls.name).defaults().keys()
+    made = strategies.strategy(cls.name)
+    assert known.keys() - {"rack", "protocol", *made.individual} == made.defaults().keys() - {*made.individual}
     assert {each.kind for each in known.values()} == {Parameter.KEYWORD_ONLY}
     with pytest.raises(ConfigError, match=f"{cls.__name__} has no option 'racs'; it has {', '.join(known)}$"):
         cls(racs="none")

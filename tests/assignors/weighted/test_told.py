@@ -73,6 +73,7 @@ def test_the_leader_decides_by_what_members_tell() -> None:
     assert sorted(map(len, (topics.get("t", []) for topics in answer.values()))) == [0, 1, 5]
     assert answer["c"] == {}
     assert answer == replay("weighted", members[::-1], {"t": 6})
+    assert answer == replay("weighted", members, {"t": 6}, weights={"t": [1.0] * 6}, capacity=0, protocol="eager")
 
 
 @pytest.mark.parametrize(
