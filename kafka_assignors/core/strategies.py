@@ -6,11 +6,10 @@ A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Str
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
-from .group import NO_GENERATION, Group, Partitions, TopicPartition
+from .group import NO_GENERATION, Group, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
 from .group.assignment import Assignment
@@ -222,6 +221,7 @@ class Sticky(Optimal):
 class CooperativeSticky(Optimal):
     """``cooperative-sticky``: the optimal assignment in two rebalances; see `cooperative.assign`."""
 
+    withholds = True
     bearable = ("hand-over", "covered")
 
     def user_data(
@@ -251,9 +251,6 @@ class CooperativeSticky(Optimal):
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         return cooperative.owners(claims or resolve(indexed.group), self.objective)
 
-    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
-        return _once_more(self, decoded, assignment)
-
 
 class CompactSticky(Optimal):
     """``compact-sticky``: `Sticky` with user data that take a tenth; see `wire.compact`."""
@@ -273,6 +270,7 @@ class Weighted(Strategy):
     """
 
     uses_claims = True
+    withholds = True
     individual = ("weights", "weights_file", "capacity", "eager", "protocol")
 
     def configure(  # one parameter per option
@@ -333,25 +331,6 @@ class Weighted(Strategy):
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         return placing.owners(claims or resolve(indexed.group), self.placing)
-
-    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
-        return _once_more(self, decoded, assignment)
-
-
-def _once_more(made: Strategy, decoded: Decoded, assignment: Assignment) -> Assignment:
-    """The answer to the next rebalance: members hold what `assignment` gave them, and have revoked the rest."""
-    told = (member.generation for member in decoded.group.members)
-    generation = 1 + max([NO_GENERATION, *told, *decoded.generations.values()])
-    members = [
-        replace(
-            member,
-            owned=Partitions.of((t, p) for t, ids in assignment[member.member_id].items() for p in ids),
-            generation=generation,
-        )
-        for member in decoded.group.members
-    ]
-    group = Group(members, decoded.group.partitions, decoded.group.racks, decoded.group.leaders)
-    return made.assign(Decoded(group, (), resolve(group), dict.fromkeys(decoded.generations, generation)))[0]
 
 
 def _encoded(given: Mapping[str, Sequence[int]]) -> bytes:

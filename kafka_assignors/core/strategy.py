@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, TypeVar
 
 from ..errors import ConfigError
-from .group import NO_GENERATION, Group, TopicPartition
+from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
 from .group.assignment import Assignment
@@ -45,8 +45,8 @@ class Decoded:
 class Strategy:
     """One assignor; a family of strategies is a subclass. A value: equal if name and options are.
 
-    A family defines `owners`; `configure`, if it has options; `needs`, `facts` and `settles_as`, where the defaults
-    aren't true of it; with claims how they are written (`user_data`, `claiming`) and read (`claims_of`); and `agreed`,
+    A family defines `owners`; `configure`, if it has options; `needs` and `facts`, where the defaults aren't true of
+    it; with claims how they are written (`user_data`, `claiming`) and read (`claims_of`); and `agreed`,
     if members tell more than options and claims.
 
     Args:
@@ -55,11 +55,13 @@ class Strategy:
     Attributes:
         options: The options chosen, all JSON values; see `with_options`.
         uses_claims: Whether its assignment depends on what members claim to hold.
+        withholds: Whether it gives to nobody, for one rebalance, what moves away from a member that still holds it.
         individual: Names of options of which each member tells its own part, and of arguments of an assignor that
             decide what its member tells: nobody votes on them, and a replay reads them from the bytes.
     """
 
     uses_claims = False
+    withholds = False
     individual: Collection[str] = ()
 
     def __init__(self, name: str) -> None:
@@ -228,14 +230,30 @@ class Strategy:
         indexed, claims = self._indexed(decoded.group, decoded.claims)
         return bulk.assignments(indexed, self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
 
-    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:  # noqa: ARG002
+    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
         """What members have once nothing is withheld any more; `assignment`, if one rebalance is enough.
+
+        After one that withheld, members hold what `assignment` gave them and have revoked the rest; this is the answer
+        to the next.
 
         Args:
             decoded: The group.
             assignment: What `assign` answers to it.
         """
-        return assignment
+        if not self.withholds:
+            return assignment
+        told = (member.generation for member in decoded.group.members)
+        generation = 1 + max([NO_GENERATION, *told, *decoded.generations.values()])
+        members = [
+            replace(
+                member,
+                owned=Partitions.of((t, p) for t, ids in assignment[member.member_id].items() for p in ids),
+                generation=generation,
+            )
+            for member in decoded.group.members
+        ]
+        group = Group(members, decoded.group.partitions, decoded.group.racks, decoded.group.leaders)
+        return self.assign(Decoded(group, (), resolve(group), dict.fromkeys(decoded.generations, generation)))[0]
 
     def _indexed(self, group: Group, claims: Claims | None) -> tuple[Indexed, Claims | None]:
         if not self.uses_claims:

@@ -335,9 +335,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
             for topic, partitions in topics.items()
             for partition in partitions
         }
-        withheld = strategies.strategy(protocol).rounds > 1 and any(
-            tp not in after for tp in before if _exists(tp, rebalance)
-        )
+        withheld = made.withholds and any(tp not in after for tp in before if _exists(tp, rebalance))
         if not withheld:
             break
         # A member that revoked a partition rejoins with what it has now.
