@@ -86,13 +86,13 @@ class Outages:
     def elect_unclean(self, tp: TopicPartition, sender: Sender, timeout_s: float = 60) -> None:
         """Make a partition lose acknowledged records: its follower misses some and becomes its leader.
 
-        The follower is stopped while records are sent, and their owner consumes and commits them. Sending pauses from
-        the leader's kill until the follower leads and the history says what was lost (``truncated``). The old leader
-        stays away until `restore`.
+        The follower is stopped while records are sent, and their owner consumes and commits them. Sending pauses while
+        the follower stops, and from the leader's kill until the follower leads and the history says what was lost
+        (``truncated``). The old leader stays away until `restore`.
 
         Args:
             tp: A partition of a topic that may lose records (`topics.LOSSY`), in sync.
-            sender: Sends to `tp` with ``acks=1``; pauses between the leader's kill and the follower's election.
+            sender: Sends to `tp` with ``acks=1``; pauses whenever a partition of the topic changes its leader.
             timeout_s: Limit for each step.
 
         Raises:
@@ -102,7 +102,10 @@ class Outages:
         """
         leader, follower = self._members.leader_and_follower(tp)
         begins = self._members.ends(tp.topic)[tp]
-        self.stop(follower)
+        # With `acks=1` a node also loses records when it hands its leaders over: it still acknowledges those that come
+        # after the controller chose the next leader. Nothing may be lost before the election.
+        with sender.quiet():
+            self.stop(follower)
         self._members.wait_ends(tp.topic, {tp: begins + MISSED}, timeout_s)
         with sender.quiet():
             before = self._members.ends(tp.topic)
