@@ -149,11 +149,12 @@ class Uniform(Rule):
             return self._any(among or view.candidates)
         rows, table = self._loads
         if among:
-            # As in Java: the near partitions among those that the loads permit, else all of these.
+            # As in Java: the near partitions among those that the loads permit, else all of these. Their weights come
+            # from the longest queue among them: a queue elsewhere must not level the differences between them.
             wanted = frozenset(among)
             near = [row for row in rows if row[0] in wanted]
             if near:
-                table = _Table(near, max(queue for _, queue in rows))
+                table = _Table(near, max(queue for _, queue in near))
         return table.pick(self._draw())
 
     def _any(self, ids: Sequence[int]) -> int:

@@ -170,6 +170,25 @@ def test_racks_come_before_backlog_and_backlog_counts_within_the_rack():
     assert set(stays(uniform, topic, 500)) == {0, 2, 3, 5}, "the near ones are all left out"
 
 
+@pytest.mark.source("kafka-clients 4.4.0 BuiltInPartitioner#createPartitionLoadStatsForThisRackIfNeeded")
+@pytest.mark.parametrize(
+    ("queues", "weights"),
+    [
+        ({1: 0, 4: 1, 0: 10}, {1: 2, 4: 1}),  # with the longest queue of the topic: 11 to 10
+        ({1: 3, 4: 3, 0: 0}, {1: 1, 4: 1}),
+        ({1: 5, 4: 0, 0: 1}, {1: 1, 4: 6}),
+        ({4: 7, 0: 0, 2: 3}, {4: 1}),  # partition 1 is left out: its leader is late
+        ({0: 2, 2: 0, 3: 1}, {0: 1, 2: 3, 3: 2}),  # so are all of the rack: the topic's weights
+    ],
+)
+def test_weights_come_from_the_longest_queue_of_the_rack(queues, weights):
+    """One draw for each unit of weight finds each partition as often as it weighs."""
+    total = sum(weights.values())
+    uniform, topic = Uniform(iter(range(total)).__next__, 100, rack="rack-b"), view([0, 1, 2] * 2)
+    uniform.set_loads(sorted(queues.items()), 6)
+    assert stays(uniform, topic, total) == weights
+
+
 @pytest.mark.parametrize("share", [0.0, 0.7])
 def test_no_more_than_the_local_share_goes_to_the_rack(share):
     counts = stays(Uniform(source(9), 100, rack="rack-b", local_share=share), view([0, 1, 2] * 2), 6000)
