@@ -32,7 +32,7 @@ from .core.strategies import strategy
 from .core.wire import compact
 from .core.wire.protocol import Subscription, decode_subscription, encode_subscription
 from .errors import ConfigError
-from .fact_log import News, log
+from .fact_log import FactLog, log
 
 try:
     from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
@@ -109,7 +109,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
         self._generation = NO_GENERATION
         self._coordinator: weakref.ref[Any] | None = None
-        self._news = News()
+        self._fact_log = FactLog()
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made with: consumer, assignment and generation are the original's."""
@@ -125,7 +125,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         Raises:
             Refused: The instance serves another consumer already.
         """
-        coordinator = _asking()
+        coordinator = _calling_coordinator()
         self._serve(coordinator)
         instance_id = None if coordinator is None else coordinator._group_instance_id
         data = self._user_data(instance_id)
@@ -152,7 +152,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
     @_OfInstance
     def on_assignment(self, assignment: Any) -> None:
         """Remember what this member got, and in which generation."""
-        coordinator = _asking()
+        coordinator = _calling_coordinator()
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = NO_GENERATION if coordinator is None else coordinator.generation
 
@@ -179,12 +179,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
         told = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts)]
-        self._news.tell(self.name, {*told, *garbage, *_size(size, len(members))})
+        self._fact_log.warn(self.name, {*told, *garbage, *_size(size, len(members))})
         return given
 
     def _heard(self, members: Mapping[str, Any]) -> tuple[list[tuple[str, str | None, Subscription]], list[Fact]]:
         """The members as they joined, or what aiokafka tells of them; and user data that say nothing."""
-        answered = _answered()
+        answered = _join_answer()
         if answered.keys() == members.keys():
             return [(m, instance_id, decode_subscription(data)) for m, (instance_id, data) in answered.items()], []
         joined, garbage = [], []
@@ -246,7 +246,7 @@ class CompactStickyAssignor(Assignor):
         super().__init__("compact-sticky", rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
 
 
-def _calling() -> Iterator[dict[str, Any]]:
+def _calling_frames() -> Iterator[dict[str, Any]]:
     """The local variables of the coordinator's functions that call, the nearest first.
 
     aiokafka shows an assignor neither its consumer, nor its generation, nor members as they joined; they are here.
@@ -258,17 +258,17 @@ def _calling() -> Iterator[dict[str, Any]]:
         frame = frame.f_back
 
 
-def _asking() -> Any:
+def _calling_coordinator() -> Any:
     """The group coordinator that is calling; None where that can't be seen."""
-    for names in _calling():
+    for names in _calling_frames():
         this = names["self"]
         return this._coordinator if isinstance(this, CoordinatorGroupRebalance) else this
     return None
 
 
-def _answered() -> dict[str, tuple[str | None, bytes]]:
+def _join_answer() -> dict[str, tuple[str | None, bytes]]:
     """By member id, instance id and subscription, from the JoinGroup answer at hand; empty where that can't be seen."""
-    for names in _calling():
+    for names in _calling_frames():
         # (member id, instance id, subscription), and without the instance id before version 5.
         found = [tuple(each) for each in getattr(names.get("response"), "members", ())]
         if found and all(len(each) in (2, 3) and isinstance(each[-1], bytes) for each in found):

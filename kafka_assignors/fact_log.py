@@ -10,13 +10,13 @@ from .core.group.facts import Fact
 log = logging.getLogger("kafka_assignors")
 
 
-class News:
+class FactLog:
     """Logs each fact once, as a warning of the logger ``kafka_assignors``; again if it returns after a break."""
 
     def __init__(self) -> None:
-        self._told: frozenset[Fact] = frozenset()
+        self._logged: frozenset[Fact] = frozenset()
 
-    def tell(self, name: str, facts: Iterable[Fact]) -> None:
+    def warn(self, name: str, facts: Iterable[Fact]) -> None:
         """Log the facts of one assignment.
 
         Args:
@@ -24,6 +24,6 @@ class News:
             facts: Its facts.
         """
         now = frozenset(facts)
-        for fact in sorted(now - self._told, key=lambda fact: (fact.kind, fact.subject)):
+        for fact in sorted(now - self._logged, key=lambda fact: (fact.kind, fact.subject)):
             log.warning("%s: %s", name, fact)
-        self._told = now
+        self._logged = now

@@ -26,7 +26,7 @@ from kafka.partitioner import Partitioner
 from kafka_assignors.connection import Connection, Right, denied, needing
 from kafka_assignors.errors import AccessRefused, ConfigError
 from kafka_assignors.history.writer import EventWriter
-from kafka_assignors.kafka_python.consumer import forbid_topic_creation
+from kafka_assignors.kafka_python.private import forbid_topic_creation
 
 from ..broker.ready import require_broker
 from ..errors import HarnessError, NotDrained

@@ -20,7 +20,7 @@ from kafka.errors import CommitFailedError, KafkaError, RetriableError
 
 from ..core.group import TopicPartition
 from ..errors import ConfigError
-from ..kafka_python import consumer as kafka_consumer
+from ..kafka_python import private
 from ..kafka_python.guard import guard
 from .delivery import Delivery, partition_of
 from .settings import planes
@@ -153,7 +153,7 @@ class BridgedConsumer:
             if room > 0:
                 self._take(room, max(0.0, min(left, _SLICE_S)))
             # Another member may own a fenced member's partitions by now; they are forgotten when it rejoins.
-            fenced = kafka_consumer.is_fenced(self._control)
+            fenced = private.is_fenced(self._control)
             if left <= 0 or not (fenced or len(delivery.messages) < num_messages):
                 break
         batch = [] if fenced else delivery.messages[:num_messages]
@@ -262,7 +262,7 @@ class BridgedConsumer:
 
     def _commit_before_leaving(self, due: Mapping[TopicPartition, int]) -> None:
         """Unlike a commit in a callback, this one is retried while the coordinator moves or loads."""
-        if not due or kafka_consumer.is_fenced(self._control):
+        if not due or private.is_fenced(self._control):
             return
         try:
             self._do(self._control.commit, _offsets(due), _LAST_COMMIT_MS)
@@ -288,9 +288,9 @@ class BridgedConsumer:
             self._working = False
 
     def _look_after_the_group(self) -> None:
-        due = kafka_consumer.must_rejoin(self._control)
+        due = private.must_rejoin(self._control)
         if due or time.monotonic() >= self._next_turn:
-            self._do(kafka_consumer.rebalance, self._control, _JOIN_S if due else _SLICE_S)
+            self._do(private.rebalance, self._control, _JOIN_S if due else _SLICE_S)
             self._next_turn = time.monotonic() + _SLICE_S
             if self._auto_commit and time.monotonic() >= self._next_ask:
                 self._next_ask = time.monotonic() + self._commit_every_s

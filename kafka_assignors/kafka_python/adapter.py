@@ -18,16 +18,16 @@ from ..core.reading import decode
 from ..core.strategy import Strategy
 from ..core.wire.protocol import VERSION, by_topic
 from ..errors import ConfigError
-from ..fact_log import News, log
+from ..fact_log import FactLog, log
 
 try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-    from . import commits as kafka_commits
-    from . import consumer as kafka_consumer
-    from . import guard as kafka_guard
-    from . import leader as kafka_leader
+    from . import private
+    from .commits import keep_commits
+    from .guard import guard_coordinator
+    from .leader import Assigned, leader_racks, partition_counts, replica_racks, subscriptions
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
@@ -44,8 +44,8 @@ class _ClosingWhatItRefuses(KeywordOptions):
         try:
             return super().__call__(*args, **kwargs)
         except Exception:
-            if (coordinator := kafka_consumer.asking()) is not None:
-                kafka_consumer.close_half_made(coordinator)
+            if (coordinator := private.calling_coordinator()) is not None:
+                private.close_half_made(coordinator)
             raise
 
 
@@ -78,7 +78,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         self._coordinator: weakref.ref[Any] | None = None
         self._client_rack: str | None = None
         self._unseen = False  # was asked by something that is not its consumer, as far as it can be seen
-        self._news = News()
+        self._fact_log = FactLog()
         self._forget()
 
     def _forget(self) -> None:
@@ -103,7 +103,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
 
         It looks for it on the call stack, so it can't see one whose assignors are called on another thread than
         kafka-python's own; a warning says so. What it does with it: a leader can't fall out of the group in silence
-        (`keep_rejoining`), a member notices what it lost (`kafka_guard.guard`), a cooperative member claims what the
+        (`keep_rejoining`), a member notices what it lost (`guard`), a cooperative member claims what the
         consumer really holds, and the consumer's ``client_rack`` is told to the group.
 
         Args:
@@ -114,7 +114,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
             ConfigError: The instance has the state of another consumer, the list has two assignors of one name, or
                 it is no ``KafkaConsumer`` of a version that is known.
         """
-        self._attach(kafka_consumer.coordinator_of(consumer), consumer.config.get("client_rack") or None)
+        self._attach(private.coordinator_of(consumer), consumer.config.get("client_rack") or None)
 
     def _attach(self, coordinator: Any, client_rack: str | None) -> None:
         known = self._attached()
@@ -122,12 +122,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
             self._client_rack = client_rack or self._client_rack
             return
         name = type(self).__name__
-        if known is not None and kafka_consumer.is_open(known):
+        if known is not None and private.is_open(known):
             raise ConfigError(
                 f"this {name} is attached to another consumer; give each its own instance, for example by "
                 f"{name}.factory(), or close the other first"
             )
-        if twice := kafka_consumer.listed_twice(coordinator):
+        if twice := private.listed_twice(coordinator):
             raise ConfigError(
                 f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
                 "the other in silence: remove one"
@@ -135,7 +135,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         if known is not None:
             self._forget()  # that was in another consumer's group
         self._coordinator, self._client_rack = weakref.ref(coordinator), client_rack
-        kafka_consumer.check(coordinator)
+        private.check(coordinator)
 
     def _attached(self) -> Any:
         return self._coordinator() if self._coordinator else None
@@ -147,18 +147,18 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
 
     def _find_consumer(self) -> Any:
         """Attach to the consumer that is being made; its coordinator, None when it can't be seen."""
-        if (coordinator := kafka_consumer.asking()) is not None:
+        if (coordinator := private.calling_coordinator()) is not None:
             try:
-                self._attach(coordinator, kafka_consumer.asking_rack())
+                self._attach(coordinator, private.calling_client_rack())
             except ConfigError:
-                kafka_consumer.close_half_made(coordinator)
+                private.close_half_made(coordinator)
                 raise
         self._unseen = coordinator is None
         return coordinator
 
     def _find_joining(self) -> None:
         """Attach to the consumer that joins, if it couldn't be seen when it was made."""
-        if (coordinator := kafka_consumer.asking()) is not None:
+        if (coordinator := private.calling_coordinator()) is not None:
             if self._attached() is not coordinator:
                 self._attach(coordinator, None)
                 if self.rack is None:
@@ -172,7 +172,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
                 "%s: can't see its consumer, as kafka-python %s calls it on another thread or in a way that is not "
                 "known: a member that was thrown out goes on consuming, and a leader may fall out of its group in "
                 "silence; call its attach(consumer) before the first poll",
-                self.name, kafka_consumer.VERSION
+                self.name, private.VERSION
             )  # fmt: skip
 
     def metadata(self, topics: Collection[str]) -> Any:
@@ -180,8 +180,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         self._find_joining()
         if (coordinator := self._attached()) is not None:
             # Only now: what is just being made is not complete.
-            kafka_guard.guard_coordinator(coordinator)
-            kafka_commits.keep_commits(coordinator)
+            guard_coordinator(coordinator)
+            keep_commits(coordinator)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -200,7 +200,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
     def _user_data(self) -> bytes | None:
         # Of all that this member sends, aiokafka hands nothing else to the leader's assignor but topics.
         coordinator = self._attached()
-        instance_id = None if coordinator is None else kafka_consumer.instance_id(coordinator)
+        instance_id = None if coordinator is None else private.instance_id(coordinator)
         data, why = self._strategy.user_data(self._owned, self._generation, self._told_rack(), instance_id)
         if why:
             log.warning("%s: %s", self.name, why)
@@ -228,18 +228,18 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
             WireError: A member's metadata are bytes that are no subscription.
         """
         if (coordinator := self._attached()) is not None:
-            kafka_consumer.keep_rejoining(coordinator)
+            private.keep_rejoining(coordinator)
         joined = list(members)
-        said = kafka_leader.subscriptions([member.metadata for member in joined])
+        said = subscriptions([member.metadata for member in joined])
         subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
-        partitions = kafka_leader.partition_counts(cluster, subscribed)
+        partitions = partition_counts(cluster, subscribed)
         heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
         strategy, differing = self._strategy.agreed(heard)
         needs = strategy.needs() if any(subscription.rack for subscription in said) else ()
-        racks = kafka_leader.replica_racks(cluster, partitions) if "racks" in needs else None
-        leaders = kafka_leader.leader_racks(cluster, partitions) if "leaders" in needs else None
+        racks = replica_racks(cluster, partitions) if "racks" in needs else None
+        leaders = leader_racks(cluster, partitions) if "leaders" in needs else None
         group = decode(strategy.name, heard, partitions, racks, leaders)
         answer, facts = strategy.assign_bytes(group)
         told = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts))
-        self._news.tell(self.name, told)
-        return {member_id: kafka_leader.Assigned(data) for member_id, data in answer.items()}
+        self._fact_log.warn(self.name, told)
+        return {member_id: Assigned(data) for member_id, data in answer.items()}

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from kafka.errors import CommitFailedError
 from kafka.future import Future
 
-from . import consumer as kafka_consumer
+from . import private
 
 _kept: weakref.WeakSet[Any] = weakref.WeakSet()
 Offsets = Mapping[Any, Any]
@@ -33,10 +33,10 @@ def keep_commits(coordinator: Any) -> None:
 
     Nothing changes under an eager protocol, where a member that joins owns nothing.
     """
-    if coordinator not in _kept and not kafka_consumer.lacks_for_commits(coordinator):
+    if coordinator not in _kept and not private.lacks_for_commits(coordinator):
         _kept.add(coordinator)
         held = _Held()
-        kafka_consumer.wrap_commits(
+        private.wrap_commits(
             coordinator,
             sync=_finishing,
             asynchronous=functools.partial(_holding, held),
@@ -62,14 +62,14 @@ class _Held:
 
     def flush(self, coordinator: Any) -> None:
         """Send them, in order, once no rebalance is under way."""
-        if self.send is None or kafka_consumer.rebalancing(coordinator):
+        if self.send is None or private.rebalancing(coordinator):
             return
         due, self.commits = self.commits, []
         for commit in due:
             mine, lost = _split(coordinator, commit.member_id, commit.offsets)
             error = _lost(lost) if lost else None
             if error is not None:
-                (commit.callback or kafka_consumer.default_callback(coordinator))(lost, error)
+                (commit.callback or private.default_callback(coordinator))(lost, error)
             if mine:
                 _answer(commit.answer, self.send(mine, commit.callback), error)
             elif error is not None:
@@ -87,10 +87,10 @@ def _holding(held: _Held, coordinator: Any, commit: Callable[..., Any]) -> Calla
 
     @functools.wraps(commit)
     def kept(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
-        if not kafka_consumer.rebalancing(coordinator):
+        if not private.rebalancing(coordinator):
             return commit(offsets, callback)
         answer = Future()
-        held.commits.append(_Commit(kafka_consumer.member_id(coordinator), dict(offsets), callback, answer))
+        held.commits.append(_Commit(private.member_id(coordinator), dict(offsets), callback, answer))
         return answer
 
     return kept
@@ -114,11 +114,11 @@ def _finishing(coordinator: Any, commit: Callable[..., Any]) -> Callable[..., An
 
     @functools.wraps(commit)
     def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
-        if not kafka_consumer.rebalancing(coordinator):
+        if not private.rebalancing(coordinator):
             return commit(offsets, timeout_ms=timeout_ms)
         deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-        member_id = kafka_consumer.member_id(coordinator)
-        if not kafka_consumer.finish_join(coordinator, timeout_ms):
+        member_id = private.member_id(coordinator)
+        if not private.finish_join(coordinator, timeout_ms):
             return commit(offsets, timeout_ms=1)  # which raises, and says that it is rebalancing
         mine, lost = _split(coordinator, member_id, offsets)
         if mine:
@@ -132,7 +132,7 @@ def _finishing(coordinator: Any, commit: Callable[..., Any]) -> Callable[..., An
 
 def _split(coordinator: Any, member_id: str, offsets: Offsets) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """What a member may still commit, and what it may not: what went to others, and all if it was out meanwhile."""
-    owned = kafka_consumer.owned(coordinator) if kafka_consumer.member_id(coordinator) == member_id else ()
+    owned = private.owned(coordinator) if private.member_id(coordinator) == member_id else ()
     mine = {tp: offset for tp, offset in offsets.items() if tp in owned}
     return mine, {tp: offset for tp, offset in offsets.items() if tp not in mine}
 

@@ -11,7 +11,7 @@ from .adapter import Assignor  # first: it says what to install where kafka-pyth
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 
 from ..errors import ConfigError
-from . import consumer as kafka_consumer
+from . import private
 
 PROTOCOLS = ("auto", "cooperative", "eager")
 """What a cooperative assignor takes as `protocol`."""
@@ -43,7 +43,7 @@ class Cooperative(Assignor):
             return [RebalanceProtocol.EAGER]
         # A consumer that cannot be seen does not tell which of the two is in force. Of one alone that is known, and a
         # list that would need the other is refused when the consumer is made: better than claims that are not true.
-        if self._protocol == "cooperative" or coordinator is None or not kafka_consumer.tells_protocol(coordinator):
+        if self._protocol == "cooperative" or coordinator is None or not private.tells_protocol(coordinator):
             return [RebalanceProtocol.COOPERATIVE]
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
@@ -53,7 +53,7 @@ class Cooperative(Assignor):
 
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, with what its consumer holds at this moment; see `Assignor.metadata`."""
-        if (coordinator := self._attached()) is not None and kafka_consumer.is_fenced(coordinator):
+        if (coordinator := self._attached()) is not None and private.is_fenced(coordinator):
             self._forget()
         return super().metadata(topics)
 
@@ -63,8 +63,8 @@ class Cooperative(Assignor):
         held: Collection[tuple[str, int]] = self._owned or ()
         if self._coordinator is not None:
             coordinator = self._attached()
-            if coordinator is None or not kafka_consumer.is_cooperative(coordinator):
+            if coordinator is None or not private.is_cooperative(coordinator):
                 return ()
-            held = kafka_consumer.held(coordinator, held)
+            held = private.held(coordinator, held)
         # Partitions of topics it left were revoked before this join.
         return [(topic, partition) for topic, partition in held if topic in topics]

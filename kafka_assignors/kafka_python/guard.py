@@ -12,7 +12,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import FencedInstanceIdError
 
 from ..errors import ConfigError
-from . import consumer as kafka_consumer
+from . import private
 
 # Not a mark on the methods: a tracing tool may have wrapped them before, and may wrap them again.
 _guarded: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -46,8 +46,8 @@ def guard(consumer: Any) -> None:
     Source: kafka-python 3.0.12 ``kafka/coordinator/base.py`` and ``consumer.py``; Java's ``AbstractCoordinator``
     (``HeartbeatThread`` fails for good on FENCED_INSTANCE_ID) and ``ConsumerCoordinator.onJoinPrepare`` (KIP-429).
     """
-    coordinator = kafka_consumer.coordinator_of(consumer)
-    if lacks := kafka_consumer.unguardable(coordinator):
+    coordinator = private.coordinator_of(consumer)
+    if lacks := private.unguardable(coordinator):
         raise ConfigError(
             f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; the guard is made "
             "for kafka-python 3.0.12"
@@ -56,11 +56,11 @@ def guard(consumer: Any) -> None:
 
 
 def guard_coordinator(coordinator: Any) -> None:
-    """As `guard`, for a consumer's coordinator; one that can't be guarded is left alone (`kafka_consumer.check`)."""
-    if coordinator not in _guarded and not kafka_consumer.unguardable(coordinator):
+    """As `guard`, for a consumer's coordinator; one that can't be guarded is left alone (`private.check`)."""
+    if coordinator not in _guarded and not private.unguardable(coordinator):
         _guarded.add(coordinator)
-        kafka_consumer.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing)
-        kafka_consumer.learn_before_leading(coordinator)
+        private.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing)
+        private.learn_before_leading(coordinator)
 
 
 def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +71,7 @@ def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any
         try:
             return handle(*args, **kwargs)
         except FencedInstanceIdError:
-            kafka_consumer.fence(coordinator)
+            private.fence(coordinator)
             raise
 
     return guarded
@@ -86,8 +86,8 @@ def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[
 
     @functools.wraps(join)
     async def guarded() -> Any:
-        if kafka_consumer.was_fenced(coordinator):
-            mine = kafka_consumer.instance_id(coordinator)
+        if private.was_fenced(coordinator):
+            mine = private.instance_id(coordinator)
             raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
         return await join()
 
@@ -100,10 +100,10 @@ def _losing(coordinator: Any, reset: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(reset)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         answer = reset(*args, **kwargs)
-        for assignor in map(inspect.unwrap, kafka_consumer.assignors(coordinator)):
+        for assignor in map(inspect.unwrap, private.assignors(coordinator)):
             if isinstance(assignor, TheirCooperativeAssignor):
-                kafka_consumer.drop_claims(assignor)
-        kafka_consumer.lose_in_join(coordinator)
+                private.drop_claims(assignor)
+        private.lose_in_join(coordinator)
         return answer
 
     return guarded

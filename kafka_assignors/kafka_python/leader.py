@@ -1,6 +1,6 @@
 """What a leader on kafka-python reads, members and cluster metadata, and what it answers; all members at once.
 
-A partition's metadata come from `kafka_consumer.partitions`; `tests/kafka_python/test_leader.py` holds what is made
+A partition's metadata come from `private.partitions`; `tests/kafka_python/test_leader.py` holds what is made
 of them against kafka-python's public methods.
 """
 
@@ -18,7 +18,7 @@ from ..core.group.columns import Claimed, Columns
 from ..core.group.order import utf16
 from ..core.wire import bulk
 from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, owns_beyond
-from . import consumer as kafka_consumer
+from . import private
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
@@ -26,7 +26,7 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 
     Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
     """
-    found = kafka_consumer.partitions(cluster, sorted(topics, key=utf16))
+    found = private.partitions(cluster, sorted(topics, key=utf16))
     return {topic: len(each) for topic, each in found.items()}
 
 
@@ -41,8 +41,8 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
     # The same few brokers have many partitions together.
     places = _Places(rack_of)
     codes = {
-        topic: [places[kafka_consumer.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
-        for topic, found in kafka_consumer.partitions(cluster, partitions).items()
+        topic: [places[private.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
+        for topic, found in private.partitions(cluster, partitions).items()
     }
     return {topic: DictionaryEncoded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
 
@@ -69,8 +69,8 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
     if not rack_of:
         return {}
     nodes = {
-        topic: map(kafka_consumer.leader_node, map(found.get, range(partitions[topic])))
-        for topic, found in kafka_consumer.partitions(cluster, partitions).items()
+        topic: map(private.leader_node, map(found.get, range(partitions[topic])))
+        for topic, found in private.partitions(cluster, partitions).items()
     }
     return {topic: [None if node is None else rack_of.get(node) for node in each] for topic, each in nodes.items()}
 

@@ -17,7 +17,7 @@ from ..fact_log import log
 from .cooperative import Cooperative  # it says what to install where kafka-python is missing
 
 # isort: split
-from . import consumer as kafka_consumer
+from . import private
 
 
 class WeightedAssignor(Cooperative):
@@ -81,7 +81,7 @@ class WeightedAssignor(Cooperative):
 
     def _user_data(self) -> bytes | None:
         coordinator = self._attached()
-        instance_id = None if coordinator is None else kafka_consumer.instance_id(coordinator)
+        instance_id = None if coordinator is None else private.instance_id(coordinator)
         held = self._still_held(self._topics)
         known = {topic: each for topic, each in self._weights().items() if topic in self._topics}
         # An eager member gave up everything, but tells what it had; a cooperative one's subscription says what it has.
@@ -101,7 +101,7 @@ class WeightedAssignor(Cooperative):
 
     def _incremental(self) -> bool:
         coordinator = self._attached()
-        return self._protocol != "eager" and (coordinator is None or kafka_consumer.is_cooperative(coordinator))
+        return self._protocol != "eager" and (coordinator is None or private.is_cooperative(coordinator))
 
     def _weights(self) -> Mapping[str, Floats]:
         """What this member knows now; nothing where its source fails."""

@@ -34,9 +34,9 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
     then = positions(indexed, decision.target)
     moving = np.flatnonzero((then != UNASSIGNED) & (then != holder))
     contested: dict[int, str] = {}
-    for position, member in zip(*(each.tolist() for each in claims.left), strict=True):
+    for position, member in zip(*(each.tolist() for each in claims.unsubscribed_at), strict=True):
         contested.setdefault(position, indexed.members[member].member_id)
-    disputed = set(claims.disputes[0].tolist())
+    disputed = set(claims.disputed_at[0].tolist())
     why = _Reasons(decision, claims, then)
     found = []
     for at, partition in zip(moving.tolist(), indexed.names(moving), strict=True):

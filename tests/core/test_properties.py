@@ -18,6 +18,7 @@ from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.reading import decode, replay
 from kafka_assignors.core.sticky import cooperative, sticky
 from kafka_assignors.core.wire import protocol
+from kafka_assignors.plans import plan
 from tests.support.assignors.golden import Score, kip54_unbalanced, previous_owners
 from tests.support.assignors.groups import groups, reordered
 from tests.support.assignors.oracle import cost, foreign
@@ -134,7 +135,7 @@ def test_cooperative_settles_in_two_rounds_with_one_owner_at_every_instant(group
     assert violations(group, rounds[1]) == []
     assert rounds[2] == rounds[1]
     assert cost(group, rounds[1])[:2] == optimum(group)[:2]
-    assert set(cooperative.withheld(group)) == owners(rounds[1]).keys() - owners(rounds[0]).keys()
+    assert set(plan(group, "cooperative-sticky").withheld) == owners(rounds[1]).keys() - owners(rounds[0]).keys()
 
 
 @given(group=groups(racks=False), data=st.data())

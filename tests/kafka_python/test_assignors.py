@@ -17,7 +17,7 @@ from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobin
 from kafka_assignors.core import strategies
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.kafka_python import assignors as kafka_python
-from kafka_assignors.kafka_python import leader as kafka_leader
+from kafka_assignors.kafka_python import leader
 from tests.support.assignors import golden
 from tests.support.kafka_python.joins import cluster, join, plain
 
@@ -123,7 +123,7 @@ def test_racks_come_from_the_brokers(cls):
     members = [join(f"m-{rack}", cls(rack=rack).metadata({"t"}).encode()) for rack in ("r1", "r2")]
 
     assert plain(cls().assign(metadata, members)) == {"m-r1": {"t": [1, 3]}, "m-r2": {"t": [0, 2]}}
-    assert list(kafka_leader.replica_racks(metadata, {"t": 2})["t"]) == [{"r2"}, {"r1"}]
+    assert list(leader.replica_racks(metadata, {"t": 2})["t"]) == [{"r2"}, {"r1"}]
 
 
 def test_a_cooperative_move_takes_two_rounds():

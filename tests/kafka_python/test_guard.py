@@ -18,7 +18,7 @@ from kafka.structs import TopicPartition
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, guard
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.kafka_python import consumer as kafka_consumer
+from kafka_assignors.kafka_python import private
 
 Make = Callable[..., Any]
 FENCED, UNKNOWN_MEMBER = 82, 25
@@ -225,6 +225,6 @@ def test_a_leader_that_no_broker_tells_of_a_topic_joins_again(consumer: Make) ->
     coordinator = cold._coordinator
 
     with pytest.raises(StaleMetadata, match="got no metadata of other, t in time"):
-        coordinator._net.run(kafka_consumer.learn, coordinator, {"t", "other"})
+        coordinator._net.run(private.learn, coordinator, {"t", "other"})
 
     assert StaleMetadata.retriable

@@ -25,8 +25,7 @@ from kafka.structs import TopicPartition
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.kafka_python import ASSIGNORS
-from kafka_assignors.kafka_python import consumer as kafka_consumer
+from kafka_assignors.kafka_python import ASSIGNORS, private
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
@@ -425,7 +424,7 @@ def test_without_a_consumer_it_claims_what_it_got_of_topics_it_still_subscribes_
 
 @pytest.mark.parametrize(
     ("name", "use"),
-    [("need_rejoin", kafka_consumer.must_rejoin), ("poll", lambda made: kafka_consumer.rebalance(made, 0.0))],
+    [("need_rejoin", private.must_rejoin), ("poll", lambda made: private.rebalance(made, 0.0))],
 )
 def test_what_the_bridge_drives_says_what_is_missing(consumer, monkeypatch, name, use):
     """It can't do without, so it is an error; what is in `PRIVATE` is a warning (`test_renamed.py`)."""

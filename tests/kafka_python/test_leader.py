@@ -19,8 +19,7 @@ from kafka_assignors.core.group import TopicPartition as OurTopicPartition
 from kafka_assignors.core.wire import protocol
 from kafka_assignors.core.wire.protocol import Subscription
 from kafka_assignors.errors import WireError
-from kafka_assignors.kafka_python import consumer as kafka_consumer
-from kafka_assignors.kafka_python import leader as kafka_leader
+from kafka_assignors.kafka_python import leader, private
 from tests.support.assignors import golden
 from tests.support.kafka_python.joins import cluster
 
@@ -30,7 +29,7 @@ DATA = protocol.encode_assignment(protocol.AssignedPartitions(GIVEN))
 
 @pytest.fixture
 def assigned():
-    return kafka_leader.Assigned(memoryview(DATA))
+    return leader.Assigned(memoryview(DATA))
 
 
 @given(
@@ -41,7 +40,7 @@ def test_metadata_are_those_of_the_public_methods(topics, racks):
     """Broker 4 is in no metadata: a replica that is gone."""
     metadata = cluster(topics, racks)
 
-    counts = kafka_leader.partition_counts(metadata, {*topics, "missing"})
+    counts = leader.partition_counts(metadata, {*topics, "missing"})
     assert counts == {t: len(metadata.partitions_for_topic(t)) for t in sorted(topics)}
     expected = {
         t: [
@@ -50,11 +49,11 @@ def test_metadata_are_those_of_the_public_methods(topics, racks):
         ]
         for t, n in counts.items()
     }
-    found = kafka_leader.replica_racks(metadata, counts)
+    found = leader.replica_racks(metadata, counts)
     assert {t: list(rows) for t, rows in found.items()} == (expected if any(racks.values()) else {})
     leading = {t: [metadata.leader_for_partition(TopicPartition(t, p)) for p in range(n)] for t, n in counts.items()}
     leaders = {t: [racks.get(node) for node in nodes] for t, nodes in leading.items()}
-    assert kafka_leader.leader_racks(metadata, counts) == (leaders if any(racks.values()) else {})
+    assert leader.leader_racks(metadata, counts) == (leaders if any(racks.values()) else {})
 
 
 def test_members_are_read_alike_in_every_form():
@@ -68,13 +67,13 @@ def test_members_are_read_alike_in_every_form():
     expected = [protocol.decode_subscription(each) for each in data]
     decoded = [ConsumerProtocolSubscription.decode(each) for each in data]
 
-    assert kafka_leader.subscriptions(data) == expected
-    assert kafka_leader.subscriptions(decoded) == expected
+    assert leader.subscriptions(data) == expected
+    assert leader.subscriptions(decoded) == expected
     mixed = [a if i % 2 else b for i, (a, b) in enumerate(zip(data, decoded, strict=True))]
-    assert kafka_leader.subscriptions(mixed) == expected
+    assert leader.subscriptions(mixed) == expected
     assert any(subscription.owned for subscription in expected)
     with pytest.raises(WireError, match="cut off"):
-        kafka_leader.subscriptions([*decoded, b"\0"])
+        leader.subscriptions([*decoded, b"\0"])
 
 
 def test_what_a_decoded_member_owns():
@@ -82,7 +81,7 @@ def test_what_a_decoded_member_owns():
     sent = ConsumerProtocolSubscription(version=1, topics=["t"], user_data=None, owned_partitions=partitions)
     owned = (OurTopicPartition("t", 2), OurTopicPartition("t", 0))
 
-    assert kafka_leader.subscriptions([sent]) == [Subscription(("t",), None, owned)]
+    assert leader.subscriptions([sent]) == [Subscription(("t",), None, owned)]
 
 
 def test_an_answer_looks_like_any_other(assigned):
@@ -96,8 +95,8 @@ def test_an_answer_looks_like_any_other(assigned):
     assert assigned.encode() == DATA  # after it was looked into
     assert assigned == whole
     assert whole == assigned
-    assert assigned == kafka_leader.Assigned(DATA)
-    assert assigned != kafka_leader.Assigned(protocol.encode_assignment(protocol.AssignedPartitions({})))
+    assert assigned == leader.Assigned(DATA)
+    assert assigned != leader.Assigned(protocol.encode_assignment(protocol.AssignedPartitions({})))
     assert list(assigned) == list(whole)
     assert repr(assigned).endswith(repr(whole).partition("(")[2])
     with pytest.raises(AttributeError, match="nonsense"):
@@ -113,14 +112,14 @@ def test_what_is_changed_is_sent(assigned):
     assigned.assigned_partitions[0][1].append(7)
     assert ConsumerProtocolAssignment.decode(assigned.encode()).assigned_partitions[0] == ("orders", [0, 5, 7])
 
-    other = kafka_leader.Assigned(DATA)
+    other = leader.Assigned(DATA)
     other.assigned_partitions = [("new", [3])]
     other.user_data = b"x"
     assert other.encode() == ConsumerProtocolAssignment(3, [("new", [3])], b"x").encode()
 
 
 def test_a_copy_is_one_of_its_own(assigned):
-    for duplicate in (copy.deepcopy(kafka_leader.Assigned(DATA)), copy.copy(assigned)):
+    for duplicate in (copy.deepcopy(leader.Assigned(DATA)), copy.copy(assigned)):
         duplicate.assigned_partitions = []
         assert assigned.encode() == DATA
 
@@ -138,7 +137,7 @@ def test_sync_group_sends_it_as_it_is(assigned):
 @pytest.mark.parametrize("name", ["_partitions", "replica_nodes", "leader_id"])
 def test_a_cluster_that_hides_a_name_is_placed_without_racks_and_that_is_told_once(name, caplog, monkeypatch):
     """Renamed live: `tests/kafka_python/test_renamed.py`; two are fields made of Kafka's schemas."""
-    monkeypatch.setattr(kafka_consumer, "_told", set())
+    monkeypatch.setattr(private, "_told", set())
     metadata = cluster({"t": [[1, 2], [2, 1]]}, {1: "r1", 2: "r2"})
     known = metadata._partitions["t"]
     if name == "_partitions":
@@ -149,9 +148,9 @@ def test_a_cluster_that_hides_a_name_is_placed_without_racks_and_that_is_told_on
             known[p] = types.SimpleNamespace(**{n: v for n, v in vars_of(each).items() if n != name})
 
     with caplog.at_level(logging.WARNING, "kafka_assignors"):
-        counts = kafka_leader.partition_counts(metadata, {"t", "missing"})
-        replicas = kafka_leader.replica_racks(metadata, counts)
-        leaders = kafka_leader.leader_racks(metadata, counts)
+        counts = leader.partition_counts(metadata, {"t", "missing"})
+        replicas = leader.replica_racks(metadata, counts)
+        leaders = leader.leader_racks(metadata, counts)
 
     assert counts == {"t": 2}
     both = [frozenset({"r1", "r2"})] * 2
@@ -167,11 +166,11 @@ def vars_of(partition):
 
 
 def test_private_names_of_kafka_python_stand_in_one_file():
-    """What `kafka_consumer` names, no other file names of anything but its own ``self``."""
-    names = {name for private in kafka_consumer.PRIVATE for name in private.path.split(".") if name.startswith("_")}
-    package = Path(kafka_consumer.__file__).parents[1]
+    """What `private` names, no other file names of anything but its own ``self``."""
+    names = {name for use in private.USED for name in use.path.split(".") if name.startswith("_")}
+    package = Path(private.__file__).parents[1]
     paths = [*package.glob("*.py"), *package.glob("confluent/*.py"), *package.glob("kafka_python/*.py")]
-    for path in {*paths} - {Path(kafka_consumer.__file__), package / "aiokafka.py"}:
+    for path in {*paths} - {Path(private.__file__), package / "aiokafka.py"}:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in names | {"_coordinator"}:
                 assert getattr(node.value, "id", "") in ("self", "one"), f"{path.name}:{node.lineno} {node.attr}"

@@ -13,11 +13,11 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.kafka_python import consumer as kafka_consumer
+from kafka_assignors.kafka_python import private
 from tests.support.kafka_python.renamed import NEW, SOME
 from tests.support.places import ROOT
 
-NAMES = sorted({name for private in kafka_consumer.PRIVATE for name in private.path.split(".")})
+NAMES = sorted({name for use in private.USED for name in use.path.split(".")})
 FOUND_BY = ("_coordinator", "group_protocols")
 """How an assignor gets to its consumer's coordinator: by hand, and by itself."""
 
@@ -63,11 +63,11 @@ def test_a_renamed_name_is_one_warning_that_says_what_is_lost(lives: dict[str, A
     life = lives[name]
     assert life["places"] >= 2, "where it is made, and where it is used"
     assert well(life)
-    lost = [private.lost for private in kafka_consumer.PRIVATE if name in private.path.split(".")]
+    lost = [use.lost for use in private.USED if name in use.path.split(".")]
     (warning,) = told(life)
     assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses; without it: ")
     assert all(each in warning for each in lost)
-    guarded = name not in {part for private in kafka_consumer.GUARD for part in private.path.split(".")}
+    guarded = name not in {part for use in private.GUARD for part in use.path.split(".")}
     assert life["guard"] == ("fine" if guarded else "ConfigError")
     shared = "one assignor instance in two open consumers isn't refused"
     assert life["refused"] == ("fine" if shared in lost else "ConfigError")

@@ -33,7 +33,7 @@ from kafka.errors import KafkaError
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
-from kafka_assignors.kafka_python.consumer import keep_rejoining
+from kafka_assignors.kafka_python.private import keep_rejoining
 
 from ...registry import assignor_named
 from ..config import MemberConfig

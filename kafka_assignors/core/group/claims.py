@@ -43,22 +43,23 @@ class Claims:
         indexed: The group as integers.
         holder: int[P], the number of the one member whose claim is the newest and that still subscribes to the topic;
             `UNASSIGNED` if there is no such member.
-        disputes: Parallel arrays of positions and members: subscribed members that claim a position with the same,
+        disputed_at: Parallel arrays of positions and members: subscribed members that claim a position with the same,
             newest generation. No claim wins, but any of these members may still hold the partition.
-        overruled: Parallel arrays of positions and members: claims overruled by another member's newer generation.
-        left: Parallel arrays of positions and members: claims of topics that the member does not subscribe to.
+        stale_at: Parallel arrays of positions and members: claims overruled by another member's newer generation.
+        unsubscribed_at: Parallel arrays of positions and members: claims of topics that the member does not subscribe
+            to.
         mistaken: Members that claim nonexistent partitions.
     """
 
     indexed: Indexed
     holder: Ints
-    disputes: tuple[Ints, Ints]
-    overruled: tuple[Ints, Ints]
-    left: tuple[Ints, Ints]
+    disputed_at: tuple[Ints, Ints]
+    stale_at: tuple[Ints, Ints]
+    unsubscribed_at: tuple[Ints, Ints]
     mistaken: tuple[Member, ...]
 
     @cached_property
-    def owner(self) -> Mapping[TopicPartition, str]:
+    def held_by(self) -> Mapping[TopicPartition, str]:
         """topic-partition -> member id, for positions that have a holder."""
         held = np.flatnonzero(self.holder != UNASSIGNED)
         holders = [self.indexed.members[m].member_id for m in self.holder[held].tolist()]
@@ -68,7 +69,7 @@ class Claims:
     def disputed(self) -> Mapping[TopicPartition, tuple[str, ...]]:
         """topic-partition -> the members that dispute it."""
         found: dict[TopicPartition, tuple[str, ...]] = {}
-        for member_id, partition in self._named(self.disputes):
+        for member_id, partition in self._named(self.disputed_at):
             found[partition] = (*found.get(partition, ()), member_id)
         return found
 
@@ -81,17 +82,17 @@ class Claims:
     @cached_property
     def unsubscribed(self) -> Mapping[str, Dropped]:
         """Claims of topics that the member does not subscribe to, by member id."""
-        return self._dropped(self.left)
+        return self._dropped(self.unsubscribed_at)
 
     @cached_property
     def stale(self) -> Mapping[str, Dropped]:
         """Claims that a newer generation of another member overrules, by member id."""
-        return self._dropped(self.overruled)
+        return self._dropped(self.stale_at)
 
     @cached_property
-    def quarrels(self) -> Mapping[tuple[str, ...], Dropped]:
+    def disputed_by(self) -> Mapping[tuple[str, ...], Dropped]:
         """Disputed partitions, by the members that dispute them."""
-        at, by = self.disputes
+        at, by = self.disputed_at
         start = np.flatnonzero(np.diff(at, prepend=-1))
         rivals = np.diff(np.append(start, len(at)))
         found: dict[tuple[str, ...], Dropped] = {}
@@ -104,8 +105,8 @@ class Claims:
 
     def holders(self, partition: TopicPartition) -> tuple[str, ...]:
         """Members that may still hold a partition; empty if it is free."""
-        owner = self.owner.get(partition)
-        return self.disputed.get(partition, ()) if owner is None else (owner,)
+        holder = self.held_by.get(partition)
+        return self.disputed.get(partition, ()) if holder is None else (holder,)
 
     def _dropped(self, claims: tuple[Ints, Ints]) -> Mapping[str, Dropped]:
         return {self.indexed.members[m].member_id: dropped for m, dropped in self._several(claims[1], claims[0])}
@@ -146,7 +147,7 @@ def resolve(group: Group) -> Claims:
     left = ~reading
     holder = np.full(indexed.size, UNASSIGNED)
     nothing = np.zeros(0, np.int64)
-    disputes = overruled = (nothing, nothing)
+    disputed = stale = (nothing, nothing)
     claims = np.bincount(position, minlength=indexed.size)
     alone = (claims[position] == 1) & reading
     holder[position[alone]] = claimant[alone]
@@ -167,9 +168,9 @@ def resolve(group: Group) -> Claims:
         only = np.bincount(run, newest & reads, len(start))[run] == 1
         believed = newest & only & reads
         holder[at[believed]] = by[believed]
-        disputed, late = newest & ~only & reads, ~newest & reads
-        disputes, overruled = (at[disputed], by[disputed]), (at[late], by[late])
-    return Claims(indexed, holder, disputes, overruled, (position[left], claimant[left]), mistaken)
+        tied, late = newest & ~only & reads, ~newest & reads
+        disputed, stale = (at[tied], by[tied]), (at[late], by[late])
+    return Claims(indexed, holder, disputed, stale, (position[left], claimant[left]), mistaken)
 
 
 def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:

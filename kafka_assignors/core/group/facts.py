@@ -107,7 +107,7 @@ def of_claims(claims: Claims) -> Iterable[Fact]:
             yield Fact(
                 "claim-strange", member.member_id, f"member {member.member_id!r} claims partitions of {of}; ignored"
             )
-    for holders, partitions in claims.quarrels.items():
+    for holders, partitions in claims.disputed_by.items():
         first = partitions.first[0]
         is_, it_is = ("is", "it is") if partitions.count == 1 else ("are", "they are")
         text = (

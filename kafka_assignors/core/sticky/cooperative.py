@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..group import Group, TopicPartition
+from ..group import Group
 from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.indexed import UNASSIGNED, Ints
@@ -44,14 +42,5 @@ def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if none in this round."""
     target = sticky.owners(claims, objective)
     target[(claims.holder != UNASSIGNED) & (claims.holder != target)] = UNASSIGNED
-    target[claims.disputes[0]] = UNASSIGNED
+    target[claims.disputed_at[0]] = UNASSIGNED
     return target
-
-
-def withheld(group: Group) -> dict[TopicPartition, tuple[str, ...]]:
-    """Partitions that `assign` withholds this round, and the members that must revoke them first."""
-    claims = resolve(group)
-    held = claims.holder != UNASSIGNED
-    held[claims.disputes[0]] = True
-    missing = claims.indexed.names(np.flatnonzero(held & (owners(claims) == UNASSIGNED)))
-    return {partition: claims.holders(partition) for partition in missing}

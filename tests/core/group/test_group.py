@@ -53,7 +53,7 @@ def test_who_left_a_topic_disputes_nothing():
     left = Member("b", {"u"}, owned=[("t", 0)], generation=3)
     group = Group([Member("a", {"t"}, owned=[("t", 0)], generation=3), left], {"t": 1, "u": 1})
     found = resolve(group)
-    assert dict(found.owner) == {("t", 0): "a"}
+    assert dict(found.held_by) == {("t", 0): "a"}
     assert [fact.kind for fact in of_claims(found)] == ["claim-unsubscribed"]
     assert plan(group, "cooperative-sticky").withheld == {}
 

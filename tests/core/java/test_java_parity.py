@@ -12,7 +12,7 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.group.order import HashedSet, hash_order
-from kafka_assignors.core.java import sticky as javasticky
+from kafka_assignors.core.java import sticky
 from kafka_assignors.core.strategy import Decoded
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.kafka_python import CooperativeStickyAssignor, StickyAssignor
@@ -72,8 +72,8 @@ def test_where_java_fails_the_answer_is_sound_and_comes_in_time(step):
 def test_java_moves_partitions_in_a_circle_for_ever():
     """J4: 91 partitions and 13 members; Java's ``assign`` never returns."""
     step = next(s for s in golden.steps("java_defects") if s.name.startswith("J4") and s.protocol == "sticky")
-    with pytest.raises(javasticky.NoAnswer, match="circle"):
-        javasticky.assign(golden.reading(step).group, cooperative=False)
+    with pytest.raises(sticky.NoAnswer, match="circle"):
+        sticky.assign(golden.reading(step).group, cooperative=False)
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])

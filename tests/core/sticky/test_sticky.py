@@ -12,6 +12,7 @@ import pytest
 from kafka_assignors.core.group import Group, Member, TopicPartition, claims
 from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.sticky import cooperative, levels, maxflow, sticky
+from kafka_assignors.plans import plan
 
 
 def loads(assignment):
@@ -117,11 +118,11 @@ def test_two_that_join_at_once_share_every_topic():
 
 def test_withheld_names_who_must_give_it_up_first():
     group = Group([claiming("a", {"t"}, ("t", 0), ("t", 1)), Member("b", {"t"})], {"t": 2})
-    assert cooperative.withheld(group) == {TopicPartition("t", 1): ("a",)}
+    assert plan(group, "cooperative-sticky").withheld == {TopicPartition("t", 1): ("a",)}
 
     disputed = Group([claiming(m, {"t"}, ("t", 0)) for m in "ab"], {"t": 1})
     assert cooperative.assign(disputed) == {"a": {}, "b": {}}
-    assert cooperative.withheld(disputed) == {TopicPartition("t", 0): ("a", "b")}
+    assert plan(disputed, "cooperative-sticky").withheld == {TopicPartition("t", 0): ("a", "b")}
 
 
 def dropped(*partitions):
@@ -144,9 +145,9 @@ def test_claims_are_believed_by_generation_and_partition():
 
     found = claims.resolve(group)
 
-    assert found.owner == {t[1]: "new", t[4]: "late"}  # "as-late" gave t-4 up when it left the topic
+    assert found.held_by == {t[1]: "new", t[4]: "late"}  # "as-late" gave t-4 up when it left the topic
     assert found.disputed == {t[2]: ("new", "twin")}
-    assert found.quarrels == {("new", "twin"): dropped(t[2])}
+    assert found.disputed_by == {("new", "twin"): dropped(t[2])}
     assert found.nonexistent == {"late": dropped(TopicPartition("gone", 0)), "old": dropped(t[5])}
     assert found.unsubscribed == {"left": dropped(t[0], t[3]), "as-late": dropped(t[4])}
     assert found.stale == {"late": dropped(t[3]), "old": dropped(t[0], t[1])}

@@ -23,7 +23,7 @@ from kafka_assignors.core.reading import decode, decoded
 from kafka_assignors.core.sticky.objective import Objective, position_costs
 from kafka_assignors.core.wire import bulk, compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
-from kafka_assignors.kafka_python import leader as kafka_leader
+from kafka_assignors.kafka_python import leader
 from tests.support.work import lines
 
 LINES = 2_000_000
@@ -283,7 +283,7 @@ def test_what_is_beyond_a_limit_is_told(bomb, fact):
 def test_limits_hold_for_members_that_kafka_python_decoded():
     for name in ("500,000 topics", "owned: 175,000 empty runs", "50,000 topics that all claim"):
         sent = [*honest("cooperative-sticky"), bombs()[name]]
-        decoded = kafka_leader.subscriptions([ConsumerProtocolSubscription.decode(each) for each in sent])
+        decoded = leader.subscriptions([ConsumerProtocolSubscription.decode(each) for each in sent])
         for ours, theirs in zip(bulk.subscriptions(sent), decoded, strict=True):
             assert ours._replace(generation=0, rack=None) == theirs._replace(generation=0, rack=None)
 

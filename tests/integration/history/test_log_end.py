@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.history.writer import EventWriter
-from kafka_assignors.integration.members import coordinator_log as coordreader
+from kafka_assignors.integration.members import coordinator_log
 from kafka_assignors.integration.members.coordinator_log import CoordinatorLog
 
 
@@ -40,8 +40,8 @@ class Broker:
 
 def kinds(monkeypatch: pytest.MonkeyPatch, folder: Path, broker: Callable[[], Broker]) -> list[str]:
     """What the file has once the reader is closed."""
-    monkeypatch.setattr(coordreader, "_open", lambda *_: (broker(), broker()))
-    monkeypatch.setattr(coordreader, "_CLOSE_S", 0.3)
+    monkeypatch.setattr(coordinator_log, "_open", lambda *_: (broker(), broker()))
+    monkeypatch.setattr(coordinator_log, "_CLOSE_S", 0.3)
     path = folder / "g.coordlog.jsonl"
     log = CoordinatorLog("h:1", "g", EventWriter(path, "run", "coordlog", group="g"))
     log.close()

@@ -3,7 +3,7 @@
 kafka-python shows an assignor neither its consumer nor the rebalance protocol in force. But the consumer's coordinator
 is in the call stack whenever kafka-python calls an assignor, so it is found there, and everything else through it.
 
-`PRIVATE` says what stops working when a version renames one of these names. `check` tells that once, as a warning;
+`USED` says what stops working when a version renames one of these names. `check` tells that once, as a warning;
 the functions here then answer what is safest and never raise `AttributeError`.
 """
 
@@ -30,7 +30,7 @@ from ..fact_log import log
 
 
 @dataclass(frozen=True)
-class Private:
+class PrivateName:
     """One use of a private name.
 
     Args:
@@ -44,14 +44,14 @@ class Private:
 
 _GUARD = "guard() can't work: a member that was fenced or thrown out goes on consuming, and claims what it has lost"
 GUARD = tuple(
-    Private(path, _GUARD)
+    PrivateName(path, _GUARD)
     for path in (
         *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
         *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining"),
         *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
     )
 )
-"""What `kafka_guard` needs, all of it."""
+"""What `guard` needs, all of it."""
 _LEARN = "a leader assigns nothing of a topic that only others read until its metadata have come, and calls it absent"
 LEARN = (
     *("_manager.send", "_manager.wait_for", "_cluster.request_update", "_cluster.set_topics"),
@@ -60,27 +60,29 @@ LEARN = (
 """What `learn_before_leading` needs, all of it."""
 _COMMITS = "a commit is refused while the group rebalances, also of partitions that the member keeps"
 COMMITS = tuple(
-    Private(path, _COMMITS)
+    PrivateName(path, _COMMITS)
     for path in (
         *("commit_offsets_sync", "commit_offsets_async", "_on_join_complete_async"),
         *("ensure_active_group", "rebalance_in_progress"),
         *("_subscription.assigned_partitions", "_rebalance_protocol", "group_metadata"),
     )
 )
-"""What `kafka_commits` needs, all of it."""
-PRIVATE = (
+"""What `commits` needs, all of it."""
+USED = (
     *GUARD,
     *COMMITS,
-    Private("_rebalance_protocol", "cooperative-sticky is COOPERATIVE only: beside an eager assignor it is refused"),
-    Private("_rebalance_protocol", "one assignor instance in two open consumers isn't refused"),
-    Private("_heartbeat_closed", "one assignor instance in two open consumers isn't refused"),
-    Private("_subscription.assigned_partitions", "a member claims what it was assigned, held or not"),
-    Private("group_metadata", "a member that was fenced or thrown out claims what it has lost"),
-    Private("request_rejoin", "a leader whose poll ends during a rebalance falls out of its group in silence"),
-    Private("config", "group_instance_id isn't told to aiokafka's leaders, and a name listed twice isn't refused"),
-    Private("_client.close", "a consumer that an assignor refuses leaves its threads and sockets behind"),
-    *(Private(path, _LEARN) for path in LEARN),
-    Private("_cluster._partitions", "racks of brokers are not seen: members in a rack get any partition"),
+    PrivateName(
+        "_rebalance_protocol", "cooperative-sticky is COOPERATIVE only: beside an eager assignor it is refused"
+    ),
+    PrivateName("_rebalance_protocol", "one assignor instance in two open consumers isn't refused"),
+    PrivateName("_heartbeat_closed", "one assignor instance in two open consumers isn't refused"),
+    PrivateName("_subscription.assigned_partitions", "a member claims what it was assigned, held or not"),
+    PrivateName("group_metadata", "a member that was fenced or thrown out claims what it has lost"),
+    PrivateName("request_rejoin", "a leader whose poll ends during a rebalance falls out of its group in silence"),
+    PrivateName("config", "group_instance_id isn't told to aiokafka's leaders, and a name listed twice isn't refused"),
+    PrivateName("_client.close", "a consumer that an assignor refuses leaves its threads and sockets behind"),
+    *(PrivateName(path, _LEARN) for path in LEARN),
+    PrivateName("_cluster._partitions", "racks of brokers are not seen: members in a rack get any partition"),
 )
 """What is used of a coordinator. Its class is recognised by ``group_protocols``, a consumer has it as ``_coordinator``:
 without these two an assignor is not attached, and says so (`kafka_assignor.Assignor.attach`)."""
@@ -100,9 +102,9 @@ def tell(text: str) -> None:
 def check(coordinator: Any) -> None:
     """Tell which private names this kafka-python doesn't have, and what no longer works: one warning per name, once."""
     lost: dict[str, dict[str, None]] = {}
-    for private in PRIVATE:
-        if name := missing(coordinator, private.path):
-            lost.setdefault(name, {})[private.lost] = None
+    for use in USED:
+        if name := missing(coordinator, use.path):
+            lost.setdefault(name, {})[use.lost] = None
     for name, sentences in lost.items():
         tell(without(name, *sentences))
 
@@ -128,7 +130,7 @@ def _get(thing: Any, path: str, default: Any) -> Any:
     return default if missing(thing, path) else attrgetter(path)(thing)
 
 
-def asking() -> Any:
+def calling_coordinator() -> Any:
     """The coordinator that is calling an assignor: its consumer is being made, or it joins, or it leads.
 
     Returns:
@@ -137,7 +139,7 @@ def asking() -> Any:
     return next((this for this in _callers() if hasattr(type(this), "group_protocols")), None)
 
 
-def asking_rack() -> str | None:
+def calling_client_rack() -> str | None:
     """The ``client_rack`` of the consumer that is being made. kafka-python itself sends it with fetches alone."""
     for this in _callers():
         config = getattr(this, "config", None)
@@ -405,8 +407,8 @@ def lacks_for_commits(coordinator: Any) -> list[str]:
     return _lacks(coordinator, COMMITS)
 
 
-def _lacks(coordinator: Any, needed: Iterable[Private]) -> list[str]:
-    found = (missing(coordinator, private.path) for private in needed)
+def _lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
+    found = (missing(coordinator, use.path) for use in needed)
     return list(dict.fromkeys(name for name in found if name))
 
 
