@@ -4,13 +4,14 @@ Give *instances*, one consumer each; aiokafka would use a class as it stands:
 
 >>> consumer_options = {"partition_assignment_strategy": [StickyAssignor(rack="eu-1a")]}
 
-What aiokafka makes different:
+aiokafka differs from kafka-python in three ways:
 
-* It is EAGER: every member gives up everything before a rebalance. So there is no ``cooperative-sticky``.
-* Its leader's assignor is handed topics and user data of each member, no rack, no instance id. Members send Java's
-  bytes all the same, racks and generations included, and a leader looks them up in the answer that aiokafka is working
-  on. An aiokafka that hides that answer would place without racks and take static members for dynamic ones; not so
-  under other names than Java's (`compact-sticky`, `consistent-hash`, …), whose user data carry both (`core.compact`).
+* It is EAGER: every member revokes all partitions before a rebalance, so ``cooperative-sticky`` does not exist here.
+* aiokafka passes its leader's assignor the topics and user data of each member, but no rack and no instance id. Members
+  still send Java's bytes, including racks and generations, and a leader reads them from the JoinGroup response on the
+  call stack. If an aiokafka version hid this response, the leader would ignore racks and treat static members as
+  dynamic. Names that are not Java's (`compact-sticky`, `consistent-hash`, …) would not suffer, because their user data
+  carry both (`core.wire.compact`).
 * Each assignor in the list costs one more JoinGroup and generation at the start: list one, or two while you migrate.
 """
 
@@ -46,17 +47,20 @@ except ImportError as error:
 
 
 class Refused(ConfigError, KafkaError):  # type: ignore[misc]
-    """aiokafka was given an assignor that it can't use; ``AIOKafkaConsumer.start`` raises it.
+    """An assignor that aiokafka cannot use; raised by ``AIOKafkaConsumer.start``.
 
-    Or, where topics are subscribed to after the start, the next call that asks for messages. It is a ``KafkaError``, as
-    aiokafka hands no other error to its caller: of others its background task logs a traceback, and ends for good.
+    If topics are subscribed after the start, the next call that fetches messages raises it. It is a ``KafkaError``,
+    because aiokafka passes no other error to its caller: its background task logs a traceback and ends.
     """
 
     __str__ = Exception.__str__  # a KafkaError names its class
 
 
 class _OfInstance:
-    """A method that says what to do when aiokafka was given the class: it calls methods of whatever it gets."""
+    """A method that raises a clear error if aiokafka got the class instead of an instance.
+
+    aiokafka calls the methods of any object in the list, including a class.
+    """
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
@@ -77,17 +81,19 @@ class _OfInstance:
 
 
 class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ignore[misc]
-    """Any strategy by its name; one instance belongs to one consumer. A copy, or a pickled one, starts anew.
+    """An assignor with any strategy, by its name. One instance belongs to one consumer.
+
+    A copied or unpickled instance starts without a consumer.
 
     Args:
-        name: A name of `core.strategies.STRATEGIES`, but for ``cooperative-sticky``.
-        rack: This member's rack, told to the group; see the module for who can use it.
-        options: Those of the strategy (`core.strategies`).
+        name: A name in `core.strategies.STRATEGIES`, except ``cooperative-sticky``.
+        rack: This member's rack, sent with its subscription; the module's docstring says which leaders read it.
+        options: The strategy's options (`core.strategies`).
 
     Raises:
         UnknownName: No strategy has the name.
-        ConfigError: ``cooperative-sticky``, which aiokafka cannot do; `rack` is no string; or an option that the
-            strategy does not have, or not with that value.
+        ConfigError: `name` is ``cooperative-sticky``, which aiokafka does not support; `rack` is not a string; the
+            strategy has no such option; or the option's value is invalid.
     """
 
     name = ""
@@ -96,8 +102,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         self._strategy = strategy(name, **options)
         if name == "cooperative-sticky":
             raise ConfigError(
-                "aiokafka can't do cooperative-sticky: its members revoke everything before they join, and its leader "
-                "can't see what others hold; use StickyAssignor() or CompactStickyAssignor()"
+                "aiokafka does not support cooperative-sticky: its members revoke all partitions before they join, and "
+                "its leader can't see what others hold; use StickyAssignor() or CompactStickyAssignor()"
             )
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
@@ -106,13 +112,13 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         self._strategy.load()
 
     def _start_anew(self) -> None:
-        self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
+        self._owned: tuple[TopicPartition, ...] | None = None  # None: no assignment yet
         self._generation = NO_GENERATION
         self._coordinator: weakref.ref[Any] | None = None
         self._fact_log = FactLog()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made with: consumer, assignment and generation are the original's."""
+        """The configuration alone; the consumer, the assignment and the generation stay with the original."""
         one = object.__new__(type(self))
         one.__dict__.update(self.__dict__)
         one._start_anew()
@@ -120,10 +126,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
 
     @_OfInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """This member's subscription, version 3; under Java's names in the bytes Java writes for the same state.
+        """This member's subscription, version 3; for Java's assignors byte for byte as Java encodes it.
 
         Raises:
-            Refused: The instance serves another consumer already.
+            Refused: The instance belongs to another open consumer.
         """
         coordinator = _calling_coordinator()
         self._serve(coordinator)
@@ -140,7 +146,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
                 f"this {type(self).__name__} serves another consumer; give each its own instance, or stop the other"
             )
         if known is not None:
-            self._owned, self._generation = None, NO_GENERATION  # that was in another consumer's group
+            self._owned, self._generation = None, NO_GENERATION  # they belong to the previous consumer
         self._coordinator = weakref.ref(coordinator)
 
     def _user_data(self, instance_id: str | None) -> bytes | None:
@@ -151,14 +157,14 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
 
     @_OfInstance
     def on_assignment(self, assignment: Any) -> None:
-        """Remember what this member got, and in which generation."""
+        """Store this member's assignment and generation."""
         coordinator = _calling_coordinator()
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = NO_GENERATION if coordinator is None else coordinator.generation
 
     @_OfInstance
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
-        """Answer as the group's leader.
+        """Assign partitions to all members, as the group's leader.
 
         Args:
             cluster: aiokafka's ``ClusterMetadata``.
@@ -167,26 +173,26 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         Returns:
             member id -> the bytes of its assignment, for every member.
         """
-        joined, garbage = self._heard(members)
+        joined, garbage = self._decoded(members)
         partitions = partition_counts(cluster, set().union(*(set(each.topics) for _, _, each in joined)))
-        places: tuple[Any, ...] = ()
-        if any(each.rack for _, _, each in joined):  # looking up racks takes long: only where a member can use them
-            places = racks(cluster, partitions)
+        found: tuple[Any, ...] = ()
+        if any(each.rack for _, _, each in joined):  # the lookup is slow, so only if a member has a rack
+            found = racks(cluster, partitions)
         strategy, differing = self._strategy.agreed(joined)
-        group = decode(self.name, joined, partitions, *places)
-        answer, facts = strategy.assign_bytes(group)
-        given = {member_id: bytes(each) for member_id, each in answer.items()}
+        group = decode(self.name, joined, partitions, *found)
+        assigned, facts = strategy.assign_bytes(group)
+        given = {member_id: bytes(each) for member_id, each in assigned.items()}
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
-        told = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts)]
-        self._fact_log.warn(self.name, {*told, *garbage, *_size(size, len(members))})
+        reported = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts)]
+        self._fact_log.warn(self.name, {*reported, *garbage, *_size(size, len(members))})
         return given
 
-    def _heard(self, members: Mapping[str, Any]) -> tuple[list[tuple[str, str | None, Subscription]], list[Fact]]:
-        """The members as they joined, or what aiokafka tells of them; and user data that say nothing."""
-        answered = _join_answer()
-        if answered.keys() == members.keys():
-            return [(m, instance_id, decode_subscription(data)) for m, (instance_id, data) in answered.items()], []
+    def _decoded(self, members: Mapping[str, Any]) -> tuple[list[tuple[str, str | None, Subscription]], list[Fact]]:
+        """The members' subscriptions, from the JoinGroup response or else from aiokafka's values; garbage user data."""
+        response = _join_response()
+        if response.keys() == members.keys():
+            return [(m, instance_id, decode_subscription(data)) for m, (instance_id, data) in response.items()], []
         joined, garbage = [], []
         for member_id, member in members.items():
             said = self._strategy.said(member.user_data)
@@ -213,27 +219,15 @@ class RoundRobinAssignor(Assignor):
         super().__init__("roundrobin", rack=rack)
 
 
-class StickyAssignor(Assignor):
-    """``sticky``: see `kafka_assignors.core.sticky.sticky.assign`. Claims and generation travel as Java writes them.
+class _Sticky(Assignor):
+    """Base class of the sticky assignors.
 
     Args:
         rack: See `Assignor`.
-        parity, rack_costs, goals: As of kafka-python's `kafka_assignors.StickyAssignor`.
+        parity, rack_costs, goals: As in `kafka_assignors.StickyAssignor`.
     """
 
-    def __init__(
-        self,
-        *,
-        rack: str | None = None,
-        parity: str | None = None,
-        rack_costs: str | Matrix = "replica",
-        goals: Sequence[str] = GOALS[0],
-    ) -> None:
-        super().__init__("sticky", rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
-
-
-class CompactStickyAssignor(Assignor):
-    """``compact-sticky``: as `StickyAssignor`, racks and static members included, with user data a tenth as large."""
+    _strategy_name = ""
 
     def __init__(
         self,
@@ -243,13 +237,28 @@ class CompactStickyAssignor(Assignor):
         rack_costs: str | Matrix = "replica",
         goals: Sequence[str] = GOALS[0],
     ) -> None:
-        super().__init__("compact-sticky", rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
+        super().__init__(self._strategy_name, rack=rack, parity=parity, rack_costs=rack_costs, goals=goals)
+
+
+class StickyAssignor(_Sticky):
+    """``sticky``: see `kafka_assignors.core.sticky.sticky.assign`. Members send claims and generation in Java's format.
+
+    The options are those of `kafka_assignors.StickyAssignor`.
+    """
+
+    _strategy_name = "sticky"
+
+
+class CompactStickyAssignor(_Sticky):
+    """``compact-sticky``: as `StickyAssignor`, including racks and static members, with user data a tenth as large."""
+
+    _strategy_name = "compact-sticky"
 
 
 def _calling_frames() -> Iterator[dict[str, Any]]:
-    """The local variables of the coordinator's functions that call, the nearest first.
+    """The local variables of the coordinator's functions on the call stack, innermost first.
 
-    aiokafka shows an assignor neither its consumer, nor its generation, nor members as they joined; they are here.
+    aiokafka passes an assignor neither its consumer, nor its generation, nor the JoinGroup response; all are here.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -259,17 +268,17 @@ def _calling_frames() -> Iterator[dict[str, Any]]:
 
 
 def _calling_coordinator() -> Any:
-    """The group coordinator that is calling; None where that can't be seen."""
+    """The group coordinator that calls the assignor; None if it is not on the call stack."""
     for names in _calling_frames():
         this = names["self"]
         return this._coordinator if isinstance(this, CoordinatorGroupRebalance) else this
     return None
 
 
-def _join_answer() -> dict[str, tuple[str | None, bytes]]:
-    """By member id, instance id and subscription, from the JoinGroup answer at hand; empty where that can't be seen."""
+def _join_response() -> dict[str, tuple[str | None, bytes]]:
+    """Member id -> instance id and subscription, from the JoinGroup response; empty if not on the call stack."""
     for names in _calling_frames():
-        # (member id, instance id, subscription), and without the instance id before version 5.
+        # (member id, instance id, subscription); before version 5 without the instance id.
         found = [tuple(each) for each in getattr(names.get("response"), "members", ())]
         if found and all(len(each) in (2, 3) and isinstance(each[-1], bytes) for each in found):
             return {each[0]: (each[1] if len(each) == 3 else None, each[-1]) for each in found}
@@ -277,13 +286,13 @@ def _join_answer() -> dict[str, tuple[str | None, bytes]]:
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
-    """Partition count per topic, from aiokafka's ``ClusterMetadata``; topics that it doesn't have are missing."""
+    """Partition count per topic, from aiokafka's ``ClusterMetadata``; topics without metadata are absent."""
     known = {topic: cluster.partitions_for_topic(topic) for topic in sorted(topics, key=utf16)}
     return {topic: max(ids, default=-1) + 1 for topic, ids in known.items() if ids is not None}
 
 
 def racks(cluster: Any, partitions: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Per topic and partition the racks of all its replicas, and that of its leader; empty where no broker has one."""
+    """Per topic and partition, the racks of all its replicas and the leader's rack; empty if no broker has a rack."""
     rack_of = {broker.nodeId: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}, {}
@@ -307,6 +316,6 @@ def _size(record: int, members: int) -> Iterable[Fact]:
     if record > compact.RECORD_LIMIT:
         text = (
             f"the group's {members} members and their assignments take {record:,} bytes, {compact.LIMIT_TEXT}: raise "
-            "it, or use compact-sticky, before no rebalance completes"
+            "the limit, or use compact-sticky, before rebalances start to fail"
         )
         yield Fact("record-size", "", text)

@@ -1,4 +1,4 @@
-"""Classes whose options are keywords: a misspelt one is refused with a message that lists all that exist."""
+"""Classes whose options are keywords: the error for a misspelt option lists all options."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .errors import ConfigError
 
 
 class KeywordOptions(ABCMeta):
-    """The class of assignor classes. It hides no signature: ``help``, IDEs and type checkers see ``__init__``'s."""
+    """Metaclass of the assignors. ``help``, IDEs and type checkers still see the signature of ``__init__``."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make an instance; raises `ConfigError` for a keyword that ``__init__`` doesn't have."""
+        """Make an instance; raises `ConfigError` for a keyword that ``__init__`` does not have."""
         known = cls.__signature__.parameters
         if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
             for option in kwargs:
@@ -23,6 +23,6 @@ class KeywordOptions(ABCMeta):
 
     @property
     def __signature__(cls) -> Signature:
-        """That of ``__init__``; `inspect` would take that of ``__call__`` here."""
+        """The signature of ``__init__``; without this `inspect` would show the one of ``__call__``."""
         whole = signature(cls.__init__)  # type: ignore[misc]
         return whole.replace(parameters=[*whole.parameters.values()][1:])

@@ -1,4 +1,4 @@
-"""Log facts about a group when they are new."""
+"""A log of facts about a group: each fact once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ log = logging.getLogger("kafka_assignors")
 
 
 class FactLog:
-    """Logs each fact once, as a warning of the logger ``kafka_assignors``; again if it returns after a break."""
+    """Logs each fact once, as a warning of the logger ``kafka_assignors``.
+
+    A fact that was absent from an assignment in between is logged again.
+    """
 
     def __init__(self) -> None:
         self._logged: frozenset[Fact] = frozenset()
 
     def warn(self, name: str, facts: Iterable[Fact]) -> None:
-        """Log the facts of one assignment.
+        """Log the facts of one assignment that the previous one did not have.
 
         Args:
             name: The assignor's name.

@@ -182,7 +182,7 @@ def test_the_one_for_aiokafka_needs_no_kafka_python():
 
 
 def test_cooperative_sticky_is_refused_with_the_reason():
-    with pytest.raises(ConfigError, match=r"aiokafka can't do cooperative-sticky: .* use StickyAssignor"):
+    with pytest.raises(ConfigError, match=r"aiokafka does not support cooperative-sticky: .* use StickyAssignor"):
         aiokafka.Assignor("cooperative-sticky")
 
 

@@ -1,6 +1,6 @@
-"""What the assignors for kafka-python share: one consumer's side of the group, and the leader's.
+"""Base class of the assignors for kafka-python: the subscription of one member, and the leader's assignment.
 
-Thin: what is decided is decided in `core`.
+`core` makes all decisions; this module converts values.
 """
 
 from __future__ import annotations
@@ -37,8 +37,12 @@ except ImportError as error:
 Self = TypeVar("Self", bound="Assignor")
 
 
-class _ClosingWhatItRefuses(KeywordOptions):
-    """A consumer makes its assignors late: one that refuses its options leaves it half-made, with threads running."""
+class _ClosesConsumerOnError(KeywordOptions):
+    """Closes the calling consumer if the assignor's constructor raises.
+
+    A consumer creates its assignors late in its own constructor. If one of them raises, the consumer would leave its
+    threads and sockets open.
+    """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (a metaclass)
         try:
@@ -49,22 +53,22 @@ class _ClosingWhatItRefuses(KeywordOptions):
             raise
 
 
-class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
-    """What the assignors share. One instance belongs to one consumer, which it finds by itself when that is made.
+class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
+    """Base class of the assignors. One instance belongs to one consumer, and finds it when the consumer is created.
 
-    A second consumer that is made with the same instance, while the first is open, gets a `ConfigError`; so does one
-    whose list has two assignors of one name. A copy, or a pickled one, starts as if it were new.
+    Creating a second consumer with the same instance while the first is open raises a `ConfigError`. A list with two
+    assignors of the same name raises it, too. A copied or unpickled instance starts without a consumer.
 
     Args:
         rack: This member's rack (KIP-881), sent with its subscription. None: the consumer's ``client_rack``; "": none.
-        options: Those of the strategy (`core.strategies`).
+        options: The strategy's options (`core.strategies`).
 
     Raises:
-        ConfigError: `rack` is no string, or an option that the strategy does not have, or not with that value.
+        ConfigError: `rack` is not a string, the strategy has no such option, or the option's value is invalid.
     """
 
     name: str
-    _strategy: Strategy  # apart from the name: a subclass places alike under a name of its own
+    _strategy: Strategy  # separate from the name: a subclass can use the same strategy under another name
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
         self._strategy = type(self)._strategy.with_options(**options)
@@ -77,16 +81,16 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None
         self._client_rack: str | None = None
-        self._unseen = False  # was asked by something that is not its consumer, as far as it can be seen
+        self._unseen = False  # the last caller was not recognised as a consumer
         self._fact_log = FactLog()
         self._forget()
 
     def _forget(self) -> None:
-        self._owned: tuple[TopicPartition, ...] | None = None  # None: was never assigned anything
+        self._owned: tuple[TopicPartition, ...] | None = None  # None: no assignment yet
         self._generation = NO_GENERATION
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made with: consumer, assignment and generation are the original's."""
+        """The configuration alone; the consumer, the assignment and the generation stay with the original."""
         one = object.__new__(type(self))
         one.__dict__.update(self.__dict__)
         one._start_anew()
@@ -94,25 +98,25 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
 
     @classmethod
     def factory(cls: type[Self], **config: Any) -> Callable[[], Self]:
-        """A callable that makes a fresh instance per consumer. A wrong configuration raises here, not in the join."""
+        """A callable that makes a new instance per consumer. An invalid configuration raises here, not in the join."""
         cls(**config)
         return functools.partial(cls, **config)
 
     def attach(self, consumer: Any) -> None:
-        """Tell the assignor its consumer. It finds a ``KafkaConsumer`` by itself: this is for one that it cannot see.
+        """Attach the assignor to its consumer, for the rare case in which it does not find the consumer.
 
-        It looks for it on the call stack, so it can't see one whose assignors are called on another thread than
-        kafka-python's own; a warning says so. What it does with it: a leader can't fall out of the group in silence
-        (`keep_rejoining`), a member notices what it lost (`guard`), a cooperative member claims what the
-        consumer really holds, and the consumer's ``client_rack`` is told to the group.
+        The assignor looks for a ``KafkaConsumer`` on the call stack. It cannot find one that calls its assignors on
+        another thread than kafka-python's own; a warning says so. With a consumer attached, a leader does not drop out
+        of the group silently (`keep_rejoining`), a member stops when it is fenced (`guard`), a cooperative member
+        claims what the consumer really holds, and the group learns the consumer's ``client_rack``.
 
         Args:
-            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``; it is
-                not kept alive.
+            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``. The
+                assignor keeps only a weak reference.
 
         Raises:
-            ConfigError: The instance has the state of another consumer, the list has two assignors of one name, or
-                it is no ``KafkaConsumer`` of a version that is known.
+            ConfigError: The instance is attached to another open consumer, the list has two assignors of the same
+                name, or `consumer` is not a ``KafkaConsumer`` of a supported version.
         """
         self._attach(private.coordinator_of(consumer), consumer.config.get("client_rack") or None)
 
@@ -130,10 +134,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         if twice := private.listed_twice(coordinator):
             raise ConfigError(
                 f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
-                "the other in silence: remove one"
+                "the other silently: remove one"
             )
         if known is not None:
-            self._forget()  # that was in another consumer's group
+            self._forget()  # its assignment belongs to the previous consumer
         self._coordinator, self._client_rack = weakref.ref(coordinator), client_rack
         private.check(coordinator)
 
@@ -141,12 +145,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         return self._coordinator() if self._coordinator else None
 
     def supported_protocols(self) -> list[Any]:
-        """EAGER. Asked while the consumer is made, it attaches itself."""
+        """EAGER. kafka-python calls this while it creates the consumer, so the assignor attaches itself here."""
         self._find_consumer()
         return [RebalanceProtocol.EAGER]
 
     def _find_consumer(self) -> Any:
-        """Attach to the consumer that is being made; its coordinator, None when it can't be seen."""
+        """Attach to the consumer that is being created; returns its coordinator, or None if it was not found."""
         if (coordinator := private.calling_coordinator()) is not None:
             try:
                 self._attach(coordinator, private.calling_client_rack())
@@ -157,29 +161,29 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         return coordinator
 
     def _find_joining(self) -> None:
-        """Attach to the consumer that joins, if it couldn't be seen when it was made."""
+        """Attach to the consumer that joins, if it was not found when it was created."""
         if (coordinator := private.calling_coordinator()) is not None:
             if self._attached() is not coordinator:
                 self._attach(coordinator, None)
                 if self.rack is None:
                     log.warning(
-                        "%s: its consumer was not seen when it was made, so its client_rack is not told to the group: "
-                        "give the assignor a rack, or call its attach(consumer)", self.name
+                        "%s: the assignor did not find its consumer when the consumer was created, so the group does "
+                        "not learn its client_rack: give the assignor a rack, or call its attach(consumer)", self.name
                     )  # fmt: skip
         elif self._coordinator is None and self._unseen:
             self._unseen = False
             log.warning(
-                "%s: can't see its consumer, as kafka-python %s calls it on another thread or in a way that is not "
-                "known: a member that was thrown out goes on consuming, and a leader may fall out of its group in "
-                "silence; call its attach(consumer) before the first poll",
+                "%s: the assignor can't find its consumer, because kafka-python %s calls it on another thread or in an "
+                "unknown way. An evicted member would keep consuming, and a leader may drop out of its group silently: "
+                "call the assignor's attach(consumer) before the first poll",
                 self.name, private.VERSION
             )  # fmt: skip
 
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, version 3, in the bytes Java writes for the same state; mends its consumer."""
+        """This member's subscription, version 3, byte for byte as Java encodes it. Also guards the consumer."""
         self._find_joining()
         if (coordinator := self._attached()) is not None:
-            # Only now: what is just being made is not complete.
+            # Not earlier: while the consumer is being created, its coordinator is incomplete.
             guard_coordinator(coordinator)
             keep_commits(coordinator)
         return ConsumerProtocolSubscription(
@@ -191,17 +195,17 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
                 for topic, partitions in by_topic(self._still_held(topics)).items()
             ],
             generation_id=self._generation,
-            rack_id=self._told_rack(),
+            rack_id=self._sent_rack(),
         )
 
-    def _told_rack(self) -> str | None:
+    def _sent_rack(self) -> str | None:
         return (self._client_rack if self.rack is None else self.rack) or None
 
     def _user_data(self) -> bytes | None:
-        # Of all that this member sends, aiokafka hands nothing else to the leader's assignor but topics.
+        # An aiokafka leader passes only topics and user data to its assignor, so user data repeat the other fields.
         coordinator = self._attached()
         instance_id = None if coordinator is None else private.instance_id(coordinator)
-        data, why = self._strategy.user_data(self._owned, self._generation, self._told_rack(), instance_id)
+        data, why = self._strategy.user_data(self._owned, self._generation, self._sent_rack(), instance_id)
         if why:
             log.warning("%s: %s", self.name, why)
         return data
@@ -210,36 +214,37 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosingWhatItRefuses):
         return ()  # an eager member revokes everything before it joins
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        """Remember what this member got, and in which generation."""
+        """Store this member's assignment and generation."""
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = generation
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-        """Answer as the group's leader.
+        """Assign partitions to all members, as the group's leader.
 
         Args:
             cluster: kafka-python's ``ClusterMetadata``.
-            members: kafka-python's ``JoinGroupResponseMember``s; their metadata decoded or still bytes.
+            members: kafka-python's ``JoinGroupResponseMember``s, with metadata decoded or as bytes.
 
         Returns:
-            member id -> ``ConsumerProtocolAssignment``, for every member; bytes until somebody looks into it.
+            member id -> ``ConsumerProtocolAssignment``, for every member; decoded on first access.
 
         Raises:
-            WireError: A member's metadata are bytes that are no subscription.
+            WireError: A member's metadata bytes are not a subscription.
         """
         if (coordinator := self._attached()) is not None:
             private.keep_rejoining(coordinator)
         joined = list(members)
-        said = subscriptions([member.metadata for member in joined])
-        subscribed = set().union(*{id(each.topics): each.topics for each in said}.values())  # equal ones are one tuple
+        decoded = subscriptions([member.metadata for member in joined])
+        # Equal subscriptions share one tuple, so each distinct tuple is added once.
+        subscribed = set().union(*{id(each.topics): each.topics for each in decoded}.values())
         partitions = partition_counts(cluster, subscribed)
-        heard = [(each.member_id, each.group_instance_id, sent) for each, sent in zip(joined, said, strict=True)]
-        strategy, differing = self._strategy.agreed(heard)
-        needs = strategy.needs() if any(subscription.rack for subscription in said) else ()
+        sent = [(each.member_id, each.group_instance_id, own) for each, own in zip(joined, decoded, strict=True)]
+        strategy, differing = self._strategy.agreed(sent)
+        needs = strategy.needs() if any(subscription.rack for subscription in decoded) else ()
         racks = replica_racks(cluster, partitions) if "racks" in needs else None
         leaders = leader_racks(cluster, partitions) if "leaders" in needs else None
-        group = decode(strategy.name, heard, partitions, racks, leaders)
-        answer, facts = strategy.assign_bytes(group)
-        told = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts))
-        self._fact_log.warn(self.name, told)
-        return {member_id: Assigned(data) for member_id, data in answer.items()}
+        group = decode(strategy.name, sent, partitions, racks, leaders)
+        assigned, facts = strategy.assign_bytes(group)
+        reported = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts))
+        self._fact_log.warn(self.name, reported)
+        return {member_id: Assigned(data) for member_id, data in assigned.items()}

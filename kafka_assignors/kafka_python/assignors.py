@@ -1,19 +1,19 @@
 """The assignors for kafka-python: members and cluster metadata in, ConsumerProtocolAssignments out.
 
-Thin: what is decided is decided in `core`. Each class goes into ``partition_assignment_strategy`` as a class, an
-instance, a ``functools.partial`` or a `factory`:
+`core` makes all decisions. ``partition_assignment_strategy`` takes each class as a class, an instance, a
+``functools.partial`` or a `factory`:
 
 >>> consumer_options = {"partition_assignment_strategy": [CooperativeStickyAssignor.factory(rack="eu-1a")]}
 
-What `assign` drops or cannot place (garbage user data, wrong claims, missing topics) is logged once, as a warning of
-the logger ``kafka_assignors``; it never raises for what other members send.
+`assign` never raises for data that other members send. It ignores garbage user data, wrong claims and missing topics,
+and logs each once, as a warning of the logger ``kafka_assignors``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .adapter import Assignor  # first: it says what to install where kafka-python is missing
+from .adapter import Assignor  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
 from ..core.sticky.objective import GOALS, Matrix
@@ -47,21 +47,22 @@ class RoundRobinAssignor(Assignor):
 
 
 class _Sticky(Assignor):
-    """What the two eager sticky assignors share.
+    """Base class of the two eager sticky assignors.
 
     Args:
         rack: See `Assignor`.
-        parity: ``"java"`` answers exactly what Java's assignor of the same name answers, its hash order included. It is
-            often less balanced or moves more where subscriptions differ, and slow in large groups. If Java's algorithm
-            throws, does not terminate, or returns an invalid assignment, the optimal assignment is used instead, and a
-            warning says so. None, the default, always answers the optimal assignment.
-        rack_costs: What it costs to read from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
-            matrix {member rack: {replica rack: cost}}; see `core.sticky.objective.Objective`. All members
-            should have the same; `kafka_assignors.core.group.options` says what holds where they differ.
+        parity: ``"java"`` returns exactly the assignment of Java's assignor of the same name, including its hash order.
+            If subscriptions differ, this assignment is often less balanced or moves more partitions, and it is slow in
+            large groups. If Java's algorithm throws, does not terminate, or returns an invalid assignment, the optimal
+            assignment is used instead, and a warning is logged. None, the default, always returns the optimal
+            assignment.
+        rack_costs: The cost of reading from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
+            matrix {member rack: {replica rack: cost}}; see `core.sticky.objective.Objective`. All members should use
+            the same; `kafka_assignors.core.group.options` resolves differences.
         goals: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
 
     Raises:
-        ConfigError: `rack` is no string, or another argument is not one of these; the message names it.
+        ConfigError: `rack` is not a string, or another argument is invalid; the message names it.
     """
 
     def __init__(
@@ -76,9 +77,9 @@ class _Sticky(Assignor):
 
 
 class StickyAssignor(_Sticky):
-    """``sticky``: see `kafka_assignors.core.sticky.sticky.assign`. Claims travel in user data V1, as Java writes it.
+    """``sticky``: see `kafka_assignors.core.sticky.sticky.assign`. Members send their claims in Java's user data V1.
 
-    ``parity="java"`` is there for those who need Java's very answer: see `kafka_assignors.core.java.sticky.assign`.
+    ``parity="java"`` returns Java's exact assignment: see `kafka_assignors.core.java.sticky.assign`.
     """
 
     name = "sticky"
@@ -86,10 +87,10 @@ class StickyAssignor(_Sticky):
 
 
 class CompactStickyAssignor(_Sticky):
-    """``compact-sticky``: as `StickyAssignor`, with user data that take a tenth (`kafka_assignors.core.wire.compact`).
+    """``compact-sticky``: as `StickyAssignor`, with user data a tenth as large (`kafka_assignors.core.wire.compact`).
 
-    For groups so large that Java's user data, four bytes a partition, do not fit into one record of the coordinator's
-    log. All members must have it: it is no name of Java's, and no other client knows it.
+    Use it for groups whose metadata, at four bytes per partition in Java's user data, do not fit into one record of the
+    coordinator's log. All members must use it, because no other client has an assignor of this name.
     """
 
     name = "compact-sticky"
@@ -99,22 +100,21 @@ class CompactStickyAssignor(_Sticky):
 class CooperativeStickyAssignor(Cooperative):
     """``cooperative-sticky``: see `core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
-    Alone, or beside other cooperative assignors, its consumer rebalances incrementally (COOPERATIVE). Beside an eager
-    one the consumer stays EAGER: it revokes all before each join, so it claims nothing. That is what a rolling change
-    needs (KIP-429): bounce every member from ``[old]`` to ``[CooperativeStickyAssignor, old]``, then every member to
-    ``[CooperativeStickyAssignor]``.
+    With cooperative assignors alone in the list, the consumer rebalances incrementally (COOPERATIVE). With an eager
+    assignor in the list, the consumer stays EAGER: it revokes all partitions before each join and claims none. A
+    rolling change relies on this (KIP-429): restart every member with ``[CooperativeStickyAssignor, old]``, then
+    restart every member with ``[CooperativeStickyAssignor]``.
 
-    What it claims to hold is true, or a partition would stay unassigned: what the consumer holds at that moment, and
-    nothing once it was fenced.
+    A false claim would leave a partition unassigned. So the assignor claims only partitions that the consumer holds at
+    that moment, and none once the consumer is fenced.
 
     Args:
         rack: See `Assignor`.
         parity, rack_costs, goals: See `StickyAssignor`.
-        protocol: ``"auto"`` supports both rebalance protocols and does as its consumer does. ``"cooperative"`` and
-            ``"eager"`` support that one alone, so that kafka-python refuses a list that would mean the other.
+        protocol: See `Cooperative`.
 
     Raises:
-        ConfigError: `rack` is no string, `protocol` none of the three, or an option as for `StickyAssignor`.
+        ConfigError: `rack` is not a string, `protocol` is invalid, or an option is invalid as in `StickyAssignor`.
     """
 
     name = "cooperative-sticky"

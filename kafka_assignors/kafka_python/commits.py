@@ -1,10 +1,11 @@
-"""Lets a cooperative ``KafkaConsumer`` commit while its group rebalances: mends kafka-python 3.0.12 from outside.
+"""Commits of a cooperative ``KafkaConsumer`` during a rebalance, which kafka-python 3.0.12 rejects.
 
-From the moment when it joins until it learns its assignment, kafka-python refuses every commit, also of partitions that
-the member keeps (getsentry/arroyo#168). Here ``commit`` first finishes the rebalance, as ``poll`` would, callbacks
-included; ``commit_async`` is held until ``poll`` has. Then what the member still owns is committed, and what it doesn't
-is named by a ``CommitFailedError``: its next owner reads that again. A member that was evicted meanwhile commits
-nothing, even if it gets the same partitions back: another member may have committed further.
+From its join until it gets its assignment, kafka-python rejects every commit, even for partitions that the member keeps
+(getsentry/arroyo#168). With this module, ``commit`` first completes the rebalance and its callbacks, as ``poll`` would;
+``commit_async`` waits until ``poll`` has completed it. Then the offsets of partitions that the member still owns are
+committed. A ``CommitFailedError`` names the others: their next owner reads these records again. A member that was
+evicted meanwhile commits nothing, even if it gets the same partitions back, because another member may have committed
+later offsets.
 
 Source: kafka-python 3.0.12 ``kafka/coordinator/consumer.py``, ``_send_offset_commit_request``; Java's
 ``KafkaConsumer.commitSync``, which tells its caller to poll and to try again (KIP-429).
@@ -25,13 +26,13 @@ from . import private
 
 _kept: weakref.WeakSet[Any] = weakref.WeakSet()
 Offsets = Mapping[Any, Any]
-"""Topic-partition -> what to commit."""
+"""Topic-partition -> offset to commit."""
 
 
 def keep_commits(coordinator: Any) -> None:
-    """Do it for a consumer's coordinator, once; one that is built in another way is left alone.
+    """Wrap the commits of a consumer's coordinator, once; does nothing if a private name is missing.
 
-    Nothing changes under an eager protocol, where a member that joins owns nothing.
+    Under an eager protocol nothing changes, because a joining member owns no partitions.
     """
     if coordinator not in _kept and not private.lacks_for_commits(coordinator):
         _kept.add(coordinator)
@@ -54,14 +55,14 @@ class _Commit(NamedTuple):
 
 
 class _Held:
-    """The commits of one consumer that wait."""
+    """The pending asynchronous commits of one consumer."""
 
     def __init__(self) -> None:
         self.commits: list[_Commit] = []
-        self.send: Callable[..., Any] | None = None  # the client's own asynchronous commit
+        self.send: Callable[..., Any] | None = None  # the consumer's original asynchronous commit
 
     def flush(self, coordinator: Any) -> None:
-        """Send them, in order, once no rebalance is under way."""
+        """Send the pending commits in order, unless a rebalance is in progress."""
         if self.send is None or private.rebalancing(coordinator):
             return
         due, self.commits = self.commits, []
@@ -82,7 +83,7 @@ def _answer(to: Future, sent: Any, error: Exception | None) -> None:
 
 
 def _holding(held: _Held, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-    """An asynchronous commit during a rebalance waits."""
+    """An asynchronous commit during a rebalance is held."""
     held.send = commit
 
     @functools.wraps(commit)
@@ -97,7 +98,7 @@ def _holding(held: _Held, coordinator: Any, commit: Callable[..., Any]) -> Calla
 
 
 def _flushing(held: _Held, coordinator: Any, joined: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """What waited is sent as soon as the rebalance is over, also if a callback raised."""
+    """Held commits are sent as soon as the rebalance is over, even if a callback raised."""
 
     @functools.wraps(joined)
     async def kept(*args: Any, **kwargs: Any) -> Any:
@@ -110,7 +111,7 @@ def _flushing(held: _Held, coordinator: Any, joined: Callable[..., Awaitable[Any
 
 
 def _finishing(coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-    """A commit during a rebalance finishes that first."""
+    """A synchronous commit during a rebalance first completes the rebalance."""
 
     @functools.wraps(commit)
     def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
@@ -119,7 +120,7 @@ def _finishing(coordinator: Any, commit: Callable[..., Any]) -> Callable[..., An
         deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
         member_id = private.member_id(coordinator)
         if not private.finish_join(coordinator, timeout_ms):
-            return commit(offsets, timeout_ms=1)  # which raises, and says that it is rebalancing
+            return commit(offsets, timeout_ms=1)  # raises kafka-python's error for a commit during a rebalance
         mine, lost = _split(coordinator, member_id, offsets)
         if mine:
             commit(mine, timeout_ms=None if deadline is None else max(1.0, 1000 * (deadline - time.monotonic())))
@@ -131,7 +132,7 @@ def _finishing(coordinator: Any, commit: Callable[..., Any]) -> Callable[..., An
 
 
 def _split(coordinator: Any, member_id: str, offsets: Offsets) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """What a member may still commit, and what it may not: what went to others, and all if it was out meanwhile."""
+    """Split offsets into those that the member may commit and the rest; an evicted member may commit none."""
     owned = private.owned(coordinator) if private.member_id(coordinator) == member_id else ()
     mine = {tp: offset for tp, offset in offsets.items() if tp in owned}
     return mine, {tp: offset for tp, offset in offsets.items() if tp not in mine}
@@ -140,7 +141,7 @@ def _split(coordinator: Any, member_id: str, offsets: Offsets) -> tuple[dict[Any
 def _lost(lost: Offsets) -> CommitFailedError:
     names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(lost))
     return CommitFailedError(
-        f"not committed, as the rebalance gave them to other members: {names}; their next owner begins at what was "
-        "committed before. What is still this consumer's was committed. To commit all before a rebalance takes it, "
-        "commit in on_partitions_revoked"
+        f"not committed, because the rebalance gave them to other members: {names}. Their next owner starts from the "
+        "offsets committed before. Partitions that this consumer still owns were committed. To commit every partition "
+        "before it is revoked, commit in on_partitions_revoked"
     )

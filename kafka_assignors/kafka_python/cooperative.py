@@ -1,11 +1,11 @@
-"""What the cooperative assignors for kafka-python share: the rebalance protocol in force, and what is still held."""
+"""Base class of the cooperative assignors for kafka-python: the rebalance protocol, and the partitions still held."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
 
-from .adapter import Assignor  # first: it says what to install where kafka-python is missing
+from .adapter import Assignor  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
@@ -14,20 +14,21 @@ from ..errors import ConfigError
 from . import private
 
 PROTOCOLS = ("auto", "cooperative", "eager")
-"""What a cooperative assignor takes as `protocol`."""
+"""Valid values of `protocol`."""
 
 
 class Cooperative(Assignor):
-    """An assignor whose members may keep what they have while they rebalance.
+    """An assignor whose members may keep their partitions during a rebalance.
 
     Args:
         rack: See `Assignor`.
-        protocol: ``"auto"`` supports both rebalance protocols and does as its consumer does. ``"cooperative"`` and
-            ``"eager"`` support that one alone, so that kafka-python refuses a list that would mean the other.
-        options: Those of the strategy.
+        protocol: ``"auto"`` supports both rebalance protocols and follows its consumer. ``"cooperative"`` and
+            ``"eager"`` support only that protocol: kafka-python then rejects a list of assignors that implies the
+            other.
+        options: The strategy's options.
 
     Raises:
-        ConfigError: `protocol` is none of the three, or see `Assignor`.
+        ConfigError: `protocol` is not one of the three; also as `Assignor`.
     """
 
     def __init__(self, *, rack: str | None = None, protocol: str = "auto", **options: Any) -> None:
@@ -37,22 +38,22 @@ class Cooperative(Assignor):
         self._protocol = protocol
 
     def supported_protocols(self) -> list[Any]:
-        """COOPERATIVE and EAGER, or what `protocol` says. Asked while the consumer is made, it attaches itself."""
+        """COOPERATIVE and EAGER, or the one that `protocol` names. Also attaches the assignor, as in `Assignor`."""
         coordinator = self._find_consumer()
         if self._protocol == "eager":
             return [RebalanceProtocol.EAGER]
-        # A consumer that cannot be seen does not tell which of the two is in force. Of one alone that is known, and a
-        # list that would need the other is refused when the consumer is made: better than claims that are not true.
-        if self._protocol == "cooperative" or coordinator is None or not private.tells_protocol(coordinator):
+        # Without its consumer the assignor can't know which of two protocols is in force, and might claim partitions
+        # that it has revoked. So it supports one alone: kafka-python then rejects a list that needs the other.
+        if self._protocol == "cooperative" or coordinator is None or not private.shows_protocol(coordinator):
             return [RebalanceProtocol.COOPERATIVE]
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
     def lost(self) -> None:
-        """Forget what was assigned: the member was fenced. One that knows its consumer sees that by itself."""
+        """Drop the assignment because the member was fenced. An attached assignor does this itself."""
         self._forget()
 
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, with what its consumer holds at this moment; see `Assignor.metadata`."""
+        """This member's subscription, with the partitions that its consumer holds now; see `Assignor.metadata`."""
         if (coordinator := self._attached()) is not None and private.is_fenced(coordinator):
             self._forget()
         return super().metadata(topics)
@@ -66,5 +67,5 @@ class Cooperative(Assignor):
             if coordinator is None or not private.is_cooperative(coordinator):
                 return ()
             held = private.held(coordinator, held)
-        # Partitions of topics it left were revoked before this join.
+        # Partitions of topics that it no longer subscribes to were revoked before this join.
         return [(topic, partition) for topic, partition in held if topic in topics]

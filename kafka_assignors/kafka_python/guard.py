@@ -1,4 +1,4 @@
-"""Makes a ``KafkaConsumer`` notice that it has lost its place in the group: mends kafka-python 3.0.12 from outside."""
+"""The guard: a ``KafkaConsumer`` of kafka-python 3.0.12 stops, or reports lost partitions, when the group evicts it."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from kafka.errors import FencedInstanceIdError
 from ..errors import ConfigError
 from . import private
 
-# Not a mark on the methods: a tracing tool may have wrapped them before, and may wrap them again.
+# A set, not a mark on the methods, because a tracing tool may wrap the methods before or after us.
 _guarded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def guard(consumer: Any) -> None:
-    """Make a consumer stop when it is fenced, and give up for lost what it lost.
+    """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
-    A consumer with an assignor of ours is guarded already. For others, call this once they are made; a second call does
-    nothing. What it mends:
+    Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
+    second call does nothing. It fixes four defects:
 
-    * **A fenced static member goes on consuming.** When another process takes its ``group_instance_id``, kafka-python
-      only stops its heartbeats: ``poll`` returns records that somebody else has got, for good. Guarded, each ``poll``
-      and ``commit`` raises ``FencedInstanceIdError`` once the next heartbeat is answered, as Java's do, and ``close``
-      calls ``on_partitions_lost``.
-    * **Thrown out in the middle of a join** (a leader whose ``assign`` outlasts its session), a cooperative member
-      keeps what it had: it is told ``revoked`` when others have it already, and goes on at an old position with what it
-      gets back. Guarded, it is told ``on_partitions_lost`` before it joins again, and begins anew where the group has
-      committed; an eager member, which has given all up, forgets its positions as well.
-    * **A leader assigns before it has metadata** of topics that only others read, so that their holders lose them for
-      a generation. Guarded, it waits for them, as Java's does.
-    * **kafka-python's own cooperative assignor claims what was lost**, so that the leader takes it from those who have
-      it. Guarded, it claims nothing then.
+    * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
+      only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
+      ``poll`` and ``commit`` raises ``FencedInstanceIdError`` after the next heartbeat response, as in Java, and
+      ``close`` calls ``on_partitions_lost``.
+    * **A cooperative member that is evicted during a join keeps its partitions**, for example a leader whose ``assign``
+      takes longer than its session. It calls ``on_partitions_revoked`` when other members already own the partitions,
+      and continues at an old position with partitions that it gets back. With the guard, it calls
+      ``on_partitions_lost`` before it joins again, and starts from the committed offsets. An eager member, which has
+      revoked all its partitions, also drops its positions.
+    * **A leader assigns before it has metadata** of topics that only other members read, so their holders lose these
+      partitions for a generation. With the guard, it waits for the metadata, as Java's leader does.
+    * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
+      With the guard, it then claims nothing.
 
     Args:
-        consumer: A ``KafkaConsumer`` with a group; not kept alive by this.
+        consumer: A ``KafkaConsumer`` with a group; weakly referenced.
 
     Raises:
-        ConfigError: This kafka-python is built in another way.
+        ConfigError: This kafka-python lacks a private name that the guard uses.
 
     Source: kafka-python 3.0.12 ``kafka/coordinator/base.py`` and ``consumer.py``; Java's ``AbstractCoordinator``
     (``HeartbeatThread`` fails for good on FENCED_INSTANCE_ID) and ``ConsumerCoordinator.onJoinPrepare`` (KIP-429).
@@ -49,14 +50,14 @@ def guard(consumer: Any) -> None:
     coordinator = private.coordinator_of(consumer)
     if lacks := private.unguardable(coordinator):
         raise ConfigError(
-            f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; the guard is made "
-            "for kafka-python 3.0.12"
+            f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; install "
+            "kafka-python 3.0.12"
         )
     guard_coordinator(coordinator)
 
 
 def guard_coordinator(coordinator: Any) -> None:
-    """As `guard`, for a consumer's coordinator; one that can't be guarded is left alone (`private.check`)."""
+    """Guard a consumer by its coordinator; does nothing if a private name is missing (`private.check` warns)."""
     if coordinator not in _guarded and not private.unguardable(coordinator):
         _guarded.add(coordinator)
         private.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing)
@@ -64,7 +65,7 @@ def guard_coordinator(coordinator: Any) -> None:
 
 
 def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
-    """A heartbeat's answer that fences the member ends it."""
+    """A heartbeat response that fences the member stops it."""
 
     @functools.wraps(handle)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -78,10 +79,10 @@ def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any
 
 
 def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-    """A fenced member doesn't join: it would fence the one that has its instance id now.
+    """A fenced member does not join: it would fence the process that now has its instance id.
 
-    A poll that had asked the latch just before would, as who is out must join again. Heartbeats are answered and joins
-    are begun on one thread, so here it is known.
+    Without this check, a ``poll`` that read the fenced flag just before the heartbeat response would join. Heartbeat
+    responses and joins run on the same thread, so the flag is up to date here.
     """
 
     @functools.wraps(join)
@@ -95,7 +96,7 @@ def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[
 
 
 def _losing(coordinator: Any, reset: Callable[..., Any]) -> Callable[..., Any]:
-    """A member that is out, and in the middle of a join, has lost what it holds before it joins again."""
+    """A member that is evicted during a join loses its partitions before it joins again."""
 
     @functools.wraps(reset)
     def guarded(*args: Any, **kwargs: Any) -> Any:

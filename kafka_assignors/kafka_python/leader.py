@@ -1,7 +1,7 @@
-"""What a leader on kafka-python reads, members and cluster metadata, and what it answers; all members at once.
+"""The leader's input and output on kafka-python: members and cluster metadata, and assignments; all members at once.
 
-A partition's metadata come from `private.partitions`; `tests/kafka_python/test_leader.py` holds what is made
-of them against kafka-python's public methods.
+A partition's metadata come from `private.partitions`. `tests/kafka_python/test_leader.py` compares the results with
+kafka-python's public methods.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from . import private
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
-    """Partition count per topic, from kafka-python's ``ClusterMetadata``; leaderless partitions count.
+    """Partition count per topic, from kafka-python's ``ClusterMetadata``, including partitions without a leader.
 
-    Topics that its metadata do not have are missing. Kafka numbers partitions without gaps.
+    Topics without metadata are absent. Kafka numbers partitions without gaps.
     """
     found = private.partitions(cluster, sorted(topics, key=utf16))
     return {topic: len(each) for topic, each in found.items()}
 
 
 def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:
-    """Per topic and partition the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
+    """Per topic and partition, the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
 
-    Empty when no broker has a rack. Replicas that are offline count: Java counts them too.
+    Empty if no broker has a rack. Offline replicas count, as in Java.
     """
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}
-    # The same few brokers have many partitions together.
+    # Many partitions share the same few sets of brokers.
     places = _Places(rack_of)
     codes = {
         topic: [places[private.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
@@ -48,7 +48,7 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
 
 
 class _Places(dict[tuple[int, ...], int]):
-    """Nodes -> their place in `racks`, the racks of those of them that have one."""
+    """Node ids -> index in `racks`, which has the set of these nodes' racks."""
 
     def __init__(self, rack_of: Mapping[int, str]) -> None:
         self._rack_of = rack_of
@@ -61,9 +61,9 @@ class _Places(dict[tuple[int, ...], int]):
 
 
 def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[str | None]]:
-    """Per topic and partition the rack of its leader, from kafka-python's ``ClusterMetadata``; None where unknown.
+    """Per topic and partition, the rack of its leader, from kafka-python's ``ClusterMetadata``; None if unknown.
 
-    Empty when no broker has a rack.
+    Empty if no broker has a rack.
     """
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
@@ -76,10 +76,10 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
 
 
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
-    """What members sent, decoded by kafka-python or still bytes, as ours.
+    """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s.
 
     Raises:
-        WireError: Bytes that are no subscription.
+        WireError: Bytes that are not a subscription.
     """
     raw = [isinstance(each, _BYTES) for each in metadata]
     from_bytes = iter(bulk.subscriptions([bytes(each) for each, is_raw in zip(metadata, raw, strict=True) if is_raw]))
@@ -91,7 +91,7 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
-    """kafka-python's ``ConsumerProtocolSubscription``s as ours; `limits` hold for them too."""
+    """kafka-python's ``ConsumerProtocolSubscription``s as our `Subscription`s, within the same limits as bytes."""
     alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]] = {}
     last: Sequence[str] | None = None
     shared: tuple[str, ...] = ()
@@ -115,13 +115,13 @@ def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
 
 
 _ALIKE = 64
-"""Subscriptions of equal length, first and last topic that are compared; with more it would be quadratic."""
+"""Maximum number of subscriptions of equal length, first and last topic to compare; bounds the quadratic cost."""
 
 
 def _shared(
     topics: Sequence[str], alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]]
 ) -> tuple[str, ...]:
-    """One tuple for all members that subscribe alike, as most do; comparing beats hashing."""
+    """One tuple for all members with equal subscriptions, the usual case. Comparing is faster than hashing."""
     known = alike.setdefault((len(topics), *topics[:1], *topics[-1:]), [])
     for others, shared in known:
         if others == topics:
@@ -133,7 +133,7 @@ def _shared(
 
 
 def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[Claimed]:
-    """kafka-python's decoded owned partitions of some members, as far as they are of these topics."""
+    """kafka-python's decoded owned partitions of some members; those of other topics only count."""
     number = {topic: t for t, topic in enumerate(topics)}
     ours = [[run for run in each if run.topic in number] for each in held]
     runs = np.cumsum(np.array([0, *map(len, ours)], np.int64))
@@ -147,13 +147,13 @@ def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[Clai
 
 
 class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg]
-    """A ``ConsumerProtocolAssignment`` that is bytes until somebody looks into it.
+    """A ``ConsumerProtocolAssignment`` that is decoded on first access to a field.
 
-    kafka-python sends what `encode` returns and looks at nothing else. Whoever does, or changes it, finds a
-    ``ConsumerProtocolAssignment`` like any other.
+    kafka-python sends the result of `encode` and reads no field. For other callers it behaves like any
+    ``ConsumerProtocolAssignment``.
 
     Args:
-        data: The bytes, version 3.
+        data: The encoded assignment, version 3.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -162,7 +162,7 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
         self._data = data
 
     def _decode(self) -> None:
-        data, self._data = getattr(self, "_data", None), None  # what is seen may be changed
+        data, self._data = getattr(self, "_data", None), None  # the caller may change the decoded fields
         if data is not None:
             assigned = decode_assignment(bytes(data))
             self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
@@ -184,7 +184,7 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
 
 
 def _decoding(name: str) -> property:
-    """A field that is decoded when it is first read or set."""
+    """A field that is decoded on first access."""
     field = getattr(ConsumerProtocolAssignment, name)
 
     def read(assigned: Assigned) -> Any:

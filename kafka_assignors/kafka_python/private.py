@@ -1,10 +1,10 @@
-"""All of kafka-python that the assignors use and that is not its public interface. No other file names any of it.
+"""Access to the private parts of kafka-python. No other file uses its private names.
 
-kafka-python shows an assignor neither its consumer nor the rebalance protocol in force. But the consumer's coordinator
-is in the call stack whenever kafka-python calls an assignor, so it is found there, and everything else through it.
+kafka-python passes an assignor neither its consumer nor the rebalance protocol in force. The consumer's coordinator
+calls the assignor, so we find it on the call stack, and reach everything else through it.
 
-`USED` says what stops working when a version renames one of these names. `check` tells that once, as a warning;
-the functions here then answer what is safest and never raise `AttributeError`.
+`USED` lists each private name with the consequence of its absence. `check` warns once about names that this version
+does not have. The functions here then fall back to the safest answer and never raise `AttributeError`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class PrivateName:
     """One use of a private name.
 
     Args:
-        path: Attributes from the coordinator on, joined by dots.
-        lost: What no longer works without it.
+        path: Attribute names, from the coordinator on, joined by dots.
+        lost: The consequence if the name is missing.
     """
 
     path: str
     lost: str
 
 
-_GUARD = "guard() can't work: a member that was fenced or thrown out goes on consuming, and claims what it has lost"
+_GUARD = "guard() does not work: a fenced or evicted member keeps consuming, and claims partitions that it has lost"
 GUARD = tuple(
     PrivateName(path, _GUARD)
     for path in (
@@ -51,14 +51,14 @@ GUARD = tuple(
         *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
     )
 )
-"""What `guard` needs, all of it."""
-_LEARN = "a leader assigns nothing of a topic that only others read until its metadata have come, and calls it absent"
+"""All private names that `guard` uses."""
+_LEARN = "a leader treats topics that only other members read as absent until it has their metadata"
 LEARN = (
     *("_manager.send", "_manager.wait_for", "_cluster.request_update", "_cluster.set_topics"),
     *("_subscription.group_subscribe", "_subscription.group_subscription", "config"),
 )
-"""What `learn_before_leading` needs, all of it."""
-_COMMITS = "a commit is refused while the group rebalances, also of partitions that the member keeps"
+"""All private names that `learn_before_leading` uses."""
+_COMMITS = "commits fail while the group rebalances, even for partitions that the member keeps"
 COMMITS = tuple(
     PrivateName(path, _COMMITS)
     for path in (
@@ -67,58 +67,56 @@ COMMITS = tuple(
         *("_subscription.assigned_partitions", "_rebalance_protocol", "group_metadata"),
     )
 )
-"""What `commits` needs, all of it."""
+"""All private names that `commits` uses."""
 USED = (
     *GUARD,
     *COMMITS,
-    PrivateName(
-        "_rebalance_protocol", "cooperative-sticky is COOPERATIVE only: beside an eager assignor it is refused"
-    ),
-    PrivateName("_rebalance_protocol", "one assignor instance in two open consumers isn't refused"),
-    PrivateName("_heartbeat_closed", "one assignor instance in two open consumers isn't refused"),
-    PrivateName("_subscription.assigned_partitions", "a member claims what it was assigned, held or not"),
-    PrivateName("group_metadata", "a member that was fenced or thrown out claims what it has lost"),
-    PrivateName("request_rejoin", "a leader whose poll ends during a rebalance falls out of its group in silence"),
-    PrivateName("config", "group_instance_id isn't told to aiokafka's leaders, and a name listed twice isn't refused"),
-    PrivateName("_client.close", "a consumer that an assignor refuses leaves its threads and sockets behind"),
+    PrivateName("_rebalance_protocol", "kafka-python rejects cooperative-sticky beside an eager assignor"),
+    PrivateName("_rebalance_protocol", "one assignor instance in two open consumers is not detected"),
+    PrivateName("_heartbeat_closed", "one assignor instance in two open consumers is not detected"),
+    PrivateName("_subscription.assigned_partitions", "a member claims its last assignment, held or not"),
+    PrivateName("group_metadata", "a fenced or evicted member claims partitions that it has lost"),
+    PrivateName("request_rejoin", "a leader whose poll ends during a rebalance drops out of its group silently"),
+    PrivateName("config", "aiokafka leaders do not learn group_instance_id, and a name listed twice is not detected"),
+    PrivateName("_client.close", "if an assignor's constructor raises, the consumer's threads and sockets stay open"),
     *(PrivateName(path, _LEARN) for path in LEARN),
-    PrivateName("_cluster._partitions", "racks of brokers are not seen: members in a rack get any partition"),
+    PrivateName("_cluster._partitions", "racks of brokers are unknown: members in a rack get any partition"),
 )
-"""What is used of a coordinator. Its class is recognised by ``group_protocols``, a consumer has it as ``_coordinator``:
-without these two an assignor is not attached, and says so (`kafka_assignor.Assignor.attach`)."""
+"""All private names that we use of a coordinator. We recognise its class by ``group_protocols``, and a consumer has it
+as ``_coordinator``. Without these two names an assignor is not attached, and logs a warning (`adapter.Assignor`)."""
 
 VERSION: str = kafka.__version__
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def tell(text: str) -> None:
-    """Warn once in a process, however many consumers it is true of."""
-    if text not in _told:
-        _told.add(text)
+def warn_once(text: str) -> None:
+    """Log a warning once per process, even if it concerns several consumers."""
+    if text not in _warned:
+        _warned.add(text)
         log.warning("%s", text)
 
 
 def check(coordinator: Any) -> None:
-    """Tell which private names this kafka-python doesn't have, and what no longer works: one warning per name, once."""
+    """Warn about each private name that this kafka-python does not have, with the consequences; once per process."""
     lost: dict[str, dict[str, None]] = {}
     for use in USED:
         if name := missing(coordinator, use.path):
             lost.setdefault(name, {})[use.lost] = None
     for name, sentences in lost.items():
-        tell(without(name, *sentences))
+        warn_once(without(name, *sentences))
 
 
 def without(name: str, *lost: str) -> str:
-    """The warning that kafka-python has a name no more."""
+    """The warning that kafka-python does not have a name."""
     return (
-        f"kafka-python {VERSION} has no {name!r}, which kafka-assignors uses; without it: "
+        f"kafka-python {VERSION} has no {name!r}, which kafka-assignors uses. Without it: "
         f"{'; '.join(lost)}. Install a newer kafka-assignors, or kafka-python 3.0.12"
     )
 
 
 def missing(thing: Any, path: str) -> str | None:
-    """The first name of a path of attributes that isn't there."""
+    """The first missing name of a path of attributes."""
     for name in path.split("."):
         if not hasattr(thing, name):
             return name
@@ -131,16 +129,16 @@ def _get(thing: Any, path: str, default: Any) -> Any:
 
 
 def calling_coordinator() -> Any:
-    """The coordinator that is calling an assignor: its consumer is being made, or it joins, or it leads.
+    """The coordinator that calls an assignor: while its consumer is created, joins the group or leads it.
 
     Returns:
-        kafka-python's ``ConsumerCoordinator``; None when it isn't in the call stack of this thread.
+        kafka-python's ``ConsumerCoordinator``; None if it is not on the call stack of this thread.
     """
     return next((this for this in _callers() if hasattr(type(this), "group_protocols")), None)
 
 
 def calling_client_rack() -> str | None:
-    """The ``client_rack`` of the consumer that is being made. kafka-python itself sends it with fetches alone."""
+    """The ``client_rack`` of the consumer that is being created. kafka-python itself sends it only with fetches."""
     for this in _callers():
         config = getattr(this, "config", None)
         if isinstance(config, Mapping) and "partition_assignment_strategy" in config:
@@ -149,7 +147,7 @@ def calling_client_rack() -> str | None:
 
 
 def _callers() -> Iterable[Any]:
-    """What calls, the nearest first. Of the objects' classes nothing is imported: a test may have replaced them."""
+    """The objects whose methods are on the call stack, innermost first. No class check: tests may replace classes."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if (this := frame.f_locals.get("self")) is not None:
@@ -161,29 +159,29 @@ def coordinator_of(consumer: Any) -> Any:
     """A consumer's coordinator.
 
     Raises:
-        ConfigError: It is no ``KafkaConsumer`` of a version that is known.
+        ConfigError: It is not a ``KafkaConsumer`` of a supported version.
     """
     if (coordinator := _get(consumer, "_coordinator", None)) is None:
         raise ConfigError(
-            f"{type(consumer).__name__} has no coordinator: a KafkaConsumer of kafka-python 3.0.12 is needed, and this "
-            f"is kafka-python {VERSION}"
+            f"{type(consumer).__name__} has no coordinator; pass a KafkaConsumer of kafka-python 3.0.12 (installed: "
+            f"kafka-python {VERSION})"
         )
     return coordinator
 
 
 def is_open(coordinator: Any) -> bool:
-    """Whether its consumer was made completely and not closed since."""
+    """Whether the coordinator's consumer is fully created and not closed."""
     made = _get(coordinator, "_rebalance_protocol", None) is not None
     return made and not _get(coordinator, "_heartbeat_closed", True)
 
 
 def close_half_made(coordinator: Any) -> None:
-    """Close what a consumer has opened so far, as its constructor is about to raise and nobody else can close it.
+    """Close the resources of a consumer whose constructor is about to raise; its caller never gets the consumer.
 
-    A consumer opens its client, with a thread and three descriptors, before it calls its assignors.
+    A consumer opens its client, with a thread and three file descriptors, before it calls its assignors.
     """
     if _get(coordinator, "_rebalance_protocol", None) is not None:
-        return  # it is complete, and this its join
+        return  # the consumer is complete and is joining
     metrics = _get(coordinator, "config", {}).get("metrics")
     for close in (_get(metrics, "close", None), _get(coordinator, "_client.close", None)):
         if close is not None:
@@ -191,9 +189,9 @@ def close_half_made(coordinator: Any) -> None:
 
 
 def listed_twice(coordinator: Any) -> str | None:
-    """A name that two entries of its ``partition_assignment_strategy`` have, as far as entries tell their names.
+    """A name that two entries of the consumer's ``partition_assignment_strategy`` share, or None.
 
-    kafka-python would use the last of them and drop the other in silence.
+    kafka-python would use the last of them and drop the other silently. Entries without a name are skipped.
     """
     seen: set[str] = set()
     for name in _names(_get(coordinator, "config", {}).get("assignors", ())):
@@ -205,7 +203,7 @@ def listed_twice(coordinator: Any) -> str | None:
 
 def _names(entries: Iterable[Any]) -> Iterable[str]:
     for entry in entries:
-        name = getattr(getattr(entry, "func", entry), "name", None)  # of a partial, its class's
+        name = getattr(getattr(entry, "func", entry), "name", None)  # a partial has its class in `func`
         if isinstance(name, str):
             yield name
 
@@ -216,32 +214,32 @@ def instance_id(coordinator: Any) -> str | None:
     return found
 
 
-def tells_protocol(coordinator: Any) -> bool:
-    """Whether it tells which rebalance protocol is in force."""
+def shows_protocol(coordinator: Any) -> bool:
+    """Whether the coordinator shows which rebalance protocol is in force."""
     return missing(coordinator, "_rebalance_protocol") is None
 
 
 def is_cooperative(coordinator: Any) -> bool:
-    """Whether the COOPERATIVE rebalance protocol is in force: the best one that all its assignors support."""
-    # One that doesn't tell was told of COOPERATIVE alone, so no other can be in force.
+    """Whether the COOPERATIVE rebalance protocol is in force: the best protocol that all its assignors support."""
+    # If the coordinator does not show it, our assignor supports COOPERATIVE only, so no other can be in force.
     in_force = _get(coordinator, "_rebalance_protocol", RebalanceProtocol.COOPERATIVE)
     return bool(in_force == RebalanceProtocol.COOPERATIVE)
 
 
 def is_fenced(member: Any) -> bool:
-    """Whether a coordinator, or a consumer, is in no generation: it never was, it left, or it was thrown out."""
+    """Whether a coordinator, or a consumer, is in no generation: it never joined, it left, or it was evicted."""
     tells: Callable[[], Any] | None = _get(member, "group_metadata", None)
     return tells is not None and bool(tells().generation_id == NO_GENERATION)
 
 
 def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[tuple[str, int]]:
-    """The partitions it may consume at this moment; none once it is fenced, whatever it still has in memory.
+    """The partitions that a consumer may consume at this moment; none once it is fenced.
 
     Args:
-        coordinator: A consumer's.
-        assigned: What it was assigned, which counts if it doesn't tell what it holds.
+        coordinator: The consumer's coordinator.
+        assigned: Its last assignment, the fallback if the coordinator does not show what it holds.
     """
-    # A member that is thrown out in the middle of a join keeps its assignment in memory until the next one arrives.
+    # A member that is evicted during a join keeps its assignment in memory until the next one arrives.
     if is_fenced(coordinator):
         return ()
     tells: Callable[[], Collection[tuple[str, int]]] = _get(
@@ -251,15 +249,16 @@ def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[
 
 
 def keep_rejoining(coordinator: Any) -> None:
-    """Make a consumer finish the join it is in, whatever its polls do; to be called while its assignor assigns.
+    """Make a leader join again if its ``poll`` times out during this join; call it while the assignor assigns.
 
-    kafka-python 3.0.12 remembers why it rejoins. When the reason is changed metadata, the leader forgets it as soon as
-    it assigns; if that `poll` then runs out of time before the SyncGroup answer is read, the next one sees nothing to
-    do: no assignment, no heartbeats, no error, until the coordinator evicts the member – and then still nothing. Seen
-    in a third of the starts of a small group on a busy machine. With the request renewed, the next `poll` joins again.
+    kafka-python 3.0.12 stores the reason for which it rejoins. If the reason is changed metadata, the leader clears it
+    as soon as it assigns. If that ``poll`` then times out before the SyncGroup response arrives, the next ``poll`` does
+    nothing: no assignment, no heartbeats, no error, even after the coordinator has evicted the member. A third of the
+    starts of a small group on a busy machine ended this way. This function renews the request, so the next ``poll``
+    joins again.
 
     Args:
-        coordinator: That of the consumer whose assignor is assigning.
+        coordinator: The coordinator of the consumer whose assignor assigns.
     """
     _get(coordinator, "request_rejoin", lambda: None)()
 
@@ -268,57 +267,57 @@ def _needed(consumer: Any, name: str) -> Callable[..., Any]:
     method: Callable[..., Any] | None = _get(coordinator_of(consumer), name, None)
     if method is None:
         raise ConfigError(
-            f"kafka-python {VERSION} has no {name!r}, without which nothing but its own poll() can look after a group; "
-            "install a newer kafka-assignors, or kafka-python 3.0.12"
+            f"kafka-python {VERSION} has no {name!r}, without which only its own poll() can maintain the group "
+            "membership; install a newer kafka-assignors, or kafka-python 3.0.12"
         )
     return method
 
 
 def must_rejoin(consumer: Any) -> bool:
-    """Whether its next `rebalance` joins the group; cheap.
+    """Whether the consumer's next `rebalance` joins the group. Cheap.
 
     Raises:
-        ConfigError: This kafka-python doesn't tell.
+        ConfigError: This kafka-python does not have the private name.
     """
     return bool(_needed(consumer, "need_rejoin")())
 
 
 def rebalance(consumer: Any, timeout_s: float) -> bool:
-    """What ``poll`` does for the group – the due join, signs of life, callbacks – without fetching anything.
+    """Do the group part of ``poll`` (join if due, liveness, callbacks) without fetching records.
 
-    Returns as soon as the join is done, where ``poll`` would go on waiting for records.
+    Returns as soon as the join is complete, where ``poll`` would wait for records.
 
     Args:
         consumer: A subscribed ``KafkaConsumer``.
-        timeout_s: How long a join may take; kafka-python 3.0.12 throws one away that ends between two calls.
+        timeout_s: Time limit of the join, seconds. kafka-python 3.0.12 discards a join that ends between two calls.
 
     Returns:
         Whether the member is in its group's generation.
 
     Raises:
-        KafkaError: A fatal answer of the coordinator, or an error of a rebalance listener.
-        ConfigError: This kafka-python can't.
+        KafkaError: A fatal response of the coordinator, or an error of a rebalance listener.
+        ConfigError: This kafka-python does not have the private name.
     """
     return bool(_needed(consumer, "poll")(timeout_ms=1000 * timeout_s))
 
 
 def learn_before_leading(coordinator: Any) -> None:
-    """Make a consumer that is elected leader have metadata of all topics of the group before its assignor is asked.
+    """Make an elected leader wait for the metadata of all topics of the group before its assignor is called.
 
-    kafka-python 3.0.12 asks for those of topics that only others read, but doesn't wait for them, so that all who hold
-    partitions there would lose them for a generation. Java's leader waits (``ConsumerCoordinator.onLeaderElected``,
-    ``ensureFreshMetadata``), and so do librdkafka's, franz-go's and aiokafka's. A consumer that lacks one of the names
-    (`LEARN`) is left alone.
+    kafka-python 3.0.12 requests the metadata of topics that only other members read, but does not wait for them. All
+    members that hold partitions of these topics would lose them for a generation. Java's leader waits
+    (``ConsumerCoordinator.onLeaderElected``, ``ensureFreshMetadata``), and so do the leaders of librdkafka, franz-go
+    and aiokafka. A consumer that lacks one of the private names (`LEARN`) is not changed.
     """
     if not any(missing(coordinator, path) for path in LEARN) and not isinstance(coordinator._manager, _Learning):
         coordinator._manager = _Learning(coordinator)
 
 
 class _Learning:
-    """A coordinator's connections. The answer to its join comes later if it leads and lacks metadata.
+    """A coordinator's connection manager. It delays a leader's JoinGroup response until its metadata are complete.
 
     Args:
-        coordinator: Whose connections these are; not kept alive.
+        coordinator: The owner of the connection manager; weakly referenced.
     """
 
     def __init__(self, coordinator: Any) -> None:
@@ -339,14 +338,15 @@ class _Learning:
 
 
 ANSWERS = 2
-"""So many answers without a topic say that it is absent: the first may be to a request that did not name it."""
+"""Number of metadata responses without a topic that prove its absence. The first response may belong to a request that
+did not name the topic."""
 
 
 async def learn(coordinator: Any, topics: Collection[str]) -> None:
-    """Wait until a coordinator's consumer has metadata of the topics, or was told `ANSWERS` times that there are none.
+    """Wait until the consumer has metadata of all topics, or until `ANSWERS` responses came without them.
 
     Raises:
-        StaleMetadata: No broker answered in half a session; kafka-python joins again.
+        StaleMetadata: No broker answered within half a session timeout; kafka-python joins again.
     """
     cluster, manager = coordinator._cluster, coordinator._manager
     coordinator._subscription.group_subscribe(topics)
@@ -356,21 +356,23 @@ async def learn(coordinator: Any, topics: Collection[str]) -> None:
     while answers < ANSWERS and len(partitions(cluster, topics)) < len(topics):
         left_ms = 1000 * (deadline - time.monotonic())
         if left_ms <= 0:
-            raise StaleMetadata(f"the group's leader got no metadata of {', '.join(sorted(topics)[:3])} in time")
+            raise StaleMetadata(
+                f"the group's leader got no metadata of {', '.join(sorted(topics)[:3])} within half a session timeout"
+            )
         try:
             await manager.wait_for(cluster.request_update(), left_ms)
         except BrokerResponseError:
-            pass  # an answer: the single topic that was asked for can't be had
+            pass  # this is a response: the only requested topic is unavailable
         except KafkaError:
-            continue  # none: a broker went away, and kafka-python asks another after a pause; or time is up
+            continue  # no response: a broker disconnected, and kafka-python retries with another; or time is up
         answers += 1
 
 
 def partitions(cluster: Any, topics: Iterable[str]) -> dict[str, Mapping[int, Any]]:
-    """Partition id -> its metadata (``leader_id``, ``replica_nodes``), of those topics that the cluster has.
+    """Topic -> partition id -> its metadata (``leader_id``, ``replica_nodes``), for the topics that the cluster has.
 
-    From a cluster that hides it, ids alone: the public methods cost a call per partition and broker, and a join has no
-    time for that in a large cluster.
+    If the private name is missing, the metadata are None. The public methods take a call per partition and broker,
+    which is too slow for a join in a large cluster.
     """
     known: Mapping[str, Mapping[int, Any]] | None = _get(cluster, "_partitions", None)
     if known is not None:
@@ -380,30 +382,30 @@ def partitions(cluster: Any, topics: Iterable[str]) -> dict[str, Mapping[int, An
 
 
 def replica_nodes(partition: Any) -> tuple[int, ...]:
-    """Node ids of a partition's replicas, from its metadata; () where it isn't known."""
+    """Node ids of a partition's replicas, from its metadata; () if unknown."""
     try:
         return () if partition is None else tuple(partition.replica_nodes)
     except AttributeError:
-        tell(without("replica_nodes", "racks of replicas are not seen: members in a rack get any partition"))
+        warn_once(without("replica_nodes", "racks of replicas are unknown: members in a rack get any partition"))
         return ()
 
 
 def leader_node(partition: Any) -> int | None:
-    """Node id of a partition's leader, from its metadata; None where it isn't known."""
+    """Node id of a partition's leader, from its metadata; None if unknown."""
     try:
         return None if partition is None else int(partition.leader_id)
     except AttributeError:
-        tell(without("leader_id", "racks of leaders are not seen: members in a rack get any partition"))
+        warn_once(without("leader_id", "racks of leaders are unknown: members in a rack get any partition"))
         return None
 
 
 def unguardable(coordinator: Any) -> list[str]:
-    """The names that `wrap` and what follows it need, and that are missing."""
+    """The missing names among those that `guard` uses."""
     return _lacks(coordinator, GUARD)
 
 
 def lacks_for_commits(coordinator: Any) -> list[str]:
-    """The names that `wrap_commits` and what follows it need, and that are missing."""
+    """The missing names among those that `commits` uses."""
     return _lacks(coordinator, COMMITS)
 
 
@@ -413,11 +415,11 @@ def _lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
 
 
 Wrap = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
-"""(coordinator, its method as it was) -> what is called instead."""
+"""(coordinator, its original method) -> the replacement."""
 
 
 def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap) -> None:
-    """Put something around what handles a heartbeat's answer, what joins, and what forgets the generation."""
+    """Wrap the coordinator's methods for a heartbeat response, a join and a reset of the generation."""
     for name, around in (
         ("_handle_heartbeat_response", on_heartbeat),
         ("_do_join_and_sync_async", join),
@@ -427,7 +429,7 @@ def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap) -> No
 
 
 def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap) -> None:
-    """Put something around what commits, and around what takes over an assignment."""
+    """Wrap the coordinator's two commit methods and the method that adopts a new assignment."""
     for name, around in (
         ("commit_offsets_async", asynchronous),
         ("commit_offsets_sync", sync),
@@ -437,67 +439,68 @@ def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wr
 
 
 def rebalancing(coordinator: Any) -> bool:
-    """Whether a cooperative member has joined, and hasn't learned its assignment: what it owns stays its own."""
+    """Whether a cooperative member has joined and waits for its assignment; it keeps its partitions meanwhile."""
     return bool(is_cooperative(coordinator) and coordinator.rebalance_in_progress())
 
 
 def finish_join(coordinator: Any, timeout_ms: float | None) -> bool:
-    """Wait for the end of the join that is under way, with its callbacks, as a poll does; False: not in time."""
+    """Wait for the end of the current join and its callbacks, as ``poll`` does; False after a timeout."""
     return bool(coordinator.ensure_active_group(timeout_ms=timeout_ms))
 
 
 def owned(coordinator: Any) -> Collection[Any]:
-    """The topic-partitions that a consumer has in memory as its own."""
+    """The topic-partitions of the consumer's assignment in memory."""
     found: Collection[Any] = coordinator._subscription.assigned_partitions()
     return found
 
 
 def member_id(coordinator: Any) -> str:
-    """Its id in the group; another one after it was thrown out and joined anew."""
+    """The member id; an evicted member gets a new one when it joins again."""
     return str(coordinator.group_metadata().member_id)
 
 
 def default_callback(coordinator: Any) -> Callable[[Any, Any], None]:
-    """What is called behind a commit without a callback of its own."""
+    """The callback of an asynchronous commit that has no callback."""
     return _get(coordinator, "config", {}).get("default_offset_commit_callback") or (lambda _offsets, _answer: None)
 
 
 def fence(coordinator: Any) -> None:
-    """End a member: what it holds is lost, not to be revoked, and it polls and commits no more."""
+    """Stop a member: its partitions are lost (not revoked), and each later ``poll`` and ``commit`` raises."""
     coordinator.reset_generation()
-    # kafka-python's own latch for asynchronous commits: all that polls or commits asks it first.
+    # kafka-python's own flag for asynchronous commits: every poll and commit checks it first.
     coordinator._async_commit_fenced = True
 
 
 def was_fenced(coordinator: Any) -> bool:
-    """Whether `fence` ended it, or an asynchronous commit found out."""
+    """Whether `fence` stopped the member, or an asynchronous commit found that it is fenced."""
     return bool(coordinator._async_commit_fenced)
 
 
 def assignors(coordinator: Any) -> Iterable[Any]:
-    """The assignors of its consumer."""
+    """The assignors of the coordinator's consumer."""
     return tuple(coordinator._assignors.values())
 
 
 def drop_claims(assignor: Any) -> None:
-    """Make kafka-python's own cooperative assignor claim nothing, as its member has lost what it had."""
+    """Make kafka-python's own cooperative assignor claim nothing after its member has lost its partitions."""
     if missing(assignor, "member_assignment"):
-        tell(without("member_assignment", "kafka-python's cooperative assignor claims what a guarded member has lost"))
+        lost = "kafka-python's cooperative assignor claims partitions that a guarded member has lost"
+        warn_once(without("member_assignment", lost))
     assignor.member_assignment = None
 
 
 def lose_in_join(coordinator: Any) -> None:
-    """Of a member that is thrown out in the middle of a join: make what it holds lost before it joins again."""
+    """If a member is evicted during a join, report its partitions as lost before it joins again."""
     if coordinator.rejoining and coordinator._subscription.assigned_partitions():
         if coordinator._rebalance_protocol == RebalanceProtocol.COOPERATIVE:
-            coordinator.rejoining = False  # so that the next try prepares its join anew, which tells what is lost
+            coordinator.rejoining = False  # the next attempt then prepares its join again and reports lost partitions
         else:
             coordinator._subscription.assign_from_subscribed([])
 
 
 def forbid_topic_creation(consumer: Any) -> None:
-    """Keep a new ``KafkaConsumer`` from creating topics by asking for them, on brokers that auto-create topics.
+    """Stop a new ``KafkaConsumer`` from creating topics with its metadata requests on brokers that auto-create topics.
 
-    kafka-python 3.0.12 takes ``allow_auto_create_topics=False`` and never passes it on to what asks.
+    kafka-python 3.0.12 accepts ``allow_auto_create_topics=False`` but does not pass it to its metadata requests.
     """
     consumer._client.cluster.config["allow_auto_create_topics"] = False

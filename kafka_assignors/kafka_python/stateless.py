@@ -1,13 +1,12 @@
-"""The assignors for kafka-python that place without history: MetaQ's and RocketMQ's, a fixed table, consistent hashing.
+"""The stateless assignors for kafka-python: MetaQ's and RocketMQ's, a fixed table, consistent hashing.
 
-What members held before plays no part, so the same members get the same partitions after any sequence of rebalances,
-leaders and full restarts, as long as they keep their identity. That is the instance id (``group_instance_id``) of a
-static member; a dynamic one has its member id alone, which the coordinator makes anew for each start.
+They ignore the partitions that members held before. So the same members get the same partitions after any sequence of
+rebalances, leaders and full restarts, as long as members keep their identity. The identity of a static member is its
+instance id (``group_instance_id``). A dynamic member has only its member id, which changes with every start.
 
 >>> consumer_options = {"partition_assignment_strategy": [ConsistentHashAssignor.factory(epsilon=0.1)]}
 
-All are eager. All members of a group should have the same options; what holds where they differ is a rule of
-`core.options`.
+All are eager. All members of a group should have the same options; `core.group.options` resolves differences.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class MetaqConsistentHashAssignor(Assignor):
     """``metaq-consistent-hash``: see `kafka_assignors.core.stateless.metaq.consistent_hash` for `broker_id`.
 
     Raises:
-        ConfigError: `rack` is no string, or `broker_id` no int from 0.
+        ConfigError: `rack` is not a string, or `broker_id` is not a non-negative int.
     """
 
     name = "metaq-consistent-hash"
@@ -67,7 +66,7 @@ class RocketmqConsistentHashAssignor(Assignor):
     """``rocketmq-consistent-hash``: see `kafka_assignors.core.stateless.rocketmq.consistent_hash` for the options.
 
     Raises:
-        ConfigError: `rack` is no string, `virtual_nodes` not from 1 to 1,000, or `broker_name` no string.
+        ConfigError: `rack` or `broker_name` is not a string, or `virtual_nodes` is not from 1 to 1,000.
     """
 
     name = "rocketmq-consistent-hash"
@@ -86,10 +85,11 @@ class RocketmqConsistentHashAssignor(Assignor):
 class MachineRoomNearbyAssignor(Assignor):
     """``machine-room-nearby``: see `kafka_assignors.core.stateless.rocketmq.machine_room_nearby` for `inner`.
 
-    Each member should have a rack. One that has none is warned of, and gets no partition of a rack that has members.
+    Each member should have a rack. A member without a rack gets no partition of a rack that has members, and a warning
+    names it.
 
     Raises:
-        ConfigError: `rack` is no string, or `inner` no strategy of RocketMQ's.
+        ConfigError: `rack` is not a string, or `inner` is not a RocketMQ strategy.
     """
 
     name = "machine-room-nearby"
@@ -100,22 +100,22 @@ class MachineRoomNearbyAssignor(Assignor):
 
 
 class ConfigAssignor(Assignor):
-    """``config``: partitions as a table says; see `kafka_assignors.core.stateless.fixed.assign`.
+    """``config``: partitions from a table; see `kafka_assignors.core.stateless.fixed.assign`.
 
     >>> ConfigAssignor(table={"billing-1": {"orders": [0, 1]}, "billing-2": {"orders": [2]}}).name
     'config'
 
     Args:
         rack: See `Assignor`.
-        table: Instance id -> topic -> partition ids; each partition once. Members without an instance id are named by
-            their member id, which nobody knows before they join.
-        uncovered: Who gets partitions that the table does not have, or has for a member that is not there: the name of
-            a strategy that looks at no claims, such as ``"roundrobin"`` or ``"average"``. With ``"error"`` the leader
-            raises `AssignmentError` from its ``poll`` instead, until the table and the group agree: nobody consumes
-            before that, so it is for groups that must not run otherwise. Where group and table differ is logged.
+        table: Instance id -> topic -> partition ids; each partition once. A member without an instance id is named by
+            its member id, which is unknown before it joins.
+        uncovered: The strategy for partitions that the table lacks or gives to an absent member: the name of a strategy
+            that ignores claims, for example ``"roundrobin"`` or ``"average"``. With ``"error"``, the leader's ``poll``
+            raises `AssignmentError` until the table covers the group, and no member consumes until then. Differences
+            between group and table are logged.
 
     Raises:
-        ConfigError: `rack` is no string, `table` no such table or with a partition twice, or `uncovered` no such name.
+        ConfigError: `rack` is not a string, `table` is invalid or has a partition twice, or `uncovered` is unknown.
     """
 
     name = "config"
@@ -132,10 +132,10 @@ class ConfigAssignor(Assignor):
 
 
 class ConsistentHashAssignor(Assignor):
-    """``consistent-hash``: no member above 1 + `epsilon` times the mean; see `core.stateless.consistent.assign`.
+    """``consistent-hash``: no load above 1 + `epsilon` times the mean; see `core.stateless.consistent.assign`.
 
     Raises:
-        ConfigError: `rack` is no string, or an option is not as described there.
+        ConfigError: `rack` is not a string, or an option is invalid.
     """
 
     name = "consistent-hash"

@@ -14,7 +14,7 @@ from ..core.weighted.model import EPSILON, Floats, Weights, checked, one_capacit
 from ..core.wire import weighted as carried
 from ..errors import ConfigError
 from ..fact_log import log
-from .cooperative import Cooperative  # it says what to install where kafka-python is missing
+from .cooperative import Cooperative  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
 from . import private
@@ -26,25 +26,25 @@ class WeightedAssignor(Cooperative):
     >>> consumer_options = {"partition_assignment_strategy": [
     ...     WeightedAssignor.factory(weights={("orders", 0): 12.5, ("orders", 1): 3.0}, capacity=2.0)]}
 
-    Each member reads its weights as it joins, and tells them with its subscription: the leader decides by what members
-    told alone, so that a new one decides alike. What no member tells counts as its topic's median; where nobody tells
-    anything, partitions are counted.
+    Each member reads its weights when it joins, and sends them with its subscription. The leader uses only the weights
+    that members send, so every leader decides alike. A partition without a weight counts as its topic's median. If no
+    member sends weights, partitions are counted.
 
     Args:
         weights: Work per second of partitions, in any unit that all members share (`core.weighted.model.work`):
-            ``{("orders", 0): 12.5}``, ``{"orders": [12.5, 3.0]}``, or a callable that returns one of these. It is
-            called on each join, on the consumer's thread, and must not wait. One that raises, or returns something
-            else, is warned of once; the member then tells no weights.
-        weights_file: The pipeline's weights file (`kafka_assignors.weights`), read on each join. One that is missing,
-            torn or expired is warned of once; the member then tells no weights.
-        capacity: This member's share of the work, compared with other members' capacities; 0 for a hot standby.
-        epsilon: How far above the bound the greatest work / capacity may be, if that saves moves.
-        move_budget: The most partitions that may leave an owner that could keep them, in one rebalance.
+            ``{("orders", 0): 12.5}``, ``{"orders": [12.5, 3.0]}``, or a callable that returns one of these. The
+            callable runs at each join on the consumer's thread, and must not block. If it raises or returns another
+            type, the member sends no weights and logs one warning.
+        weights_file: The pipeline's weights file (`kafka_assignors.weights`), read at each join. If it is missing, torn
+            or expired, the member sends no weights and logs one warning.
+        capacity: This member's share of the work, relative to other members' capacities; 0 for a hot standby.
+        epsilon: How far the greatest work / capacity may exceed the lower bound, if that saves moves.
+        move_budget: Maximum number of partitions per rebalance that may leave an owner that could keep them.
         hysteresis: Whether moves need a reason: see `core.weighted.hysteresis`.
         rack, protocol: See `Cooperative`. Cooperative unless another assignor in the consumer's list is eager.
 
     Raises:
-        ConfigError: An argument is not as described; a NaN, negative or infinite weight.
+        ConfigError: An argument is invalid, or a weight is NaN, negative or infinite.
     """
 
     name = "weighted"
@@ -75,7 +75,7 @@ class WeightedAssignor(Cooperative):
         super().__init__(rack=rack, protocol=protocol, epsilon=epsilon, move_budget=move_budget, hysteresis=hysteresis)
 
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, with its capacity and the weights that it knows."""
+        """This member's subscription, with its capacity and its weights."""
         self._topics = topics
         return super().metadata(topics)
 
@@ -84,12 +84,13 @@ class WeightedAssignor(Cooperative):
         instance_id = None if coordinator is None else private.instance_id(coordinator)
         held = self._still_held(self._topics)
         known = {topic: each for topic, each in self._weights().items() if topic in self._topics}
-        # An eager member gave up everything, but tells what it had; a cooperative one's subscription says what it has.
+        # An eager member has revoked all partitions and sends its last assignment; a cooperative member's subscription
+        # has the partitions that it holds.
         had = () if self._incremental() else tuple(self._owned or ())
         data, why = carried.encode_within(
             had,
             self._generation,
-            self._told_rack(),
+            self._sent_rack(),
             instance_id,
             options_.tell(self._strategy.told_options()),
             self._capacity,
@@ -104,11 +105,11 @@ class WeightedAssignor(Cooperative):
         return self._protocol != "eager" and (coordinator is None or private.is_cooperative(coordinator))
 
     def _weights(self) -> Mapping[str, Floats]:
-        """What this member knows now; nothing where its source fails."""
+        """This member's current weights; empty if its source fails."""
         if self._file is not None:
             found = weights_file_.read(self._file)
             if isinstance(found, weights_file_.NoWeights):
-                self._warn(f"{found}; this member tells no weights")
+                self._warn(f"{found}; this member sends no weights")
                 return {}
             self._said = ""
             return carried.arrays({topic: list(each) for topic, each in found.topics.items()})
@@ -116,9 +117,9 @@ class WeightedAssignor(Cooperative):
             return self._fixed
         try:
             known = carried.arrays(checked(self._source()))
-        except Exception as error:  # whatever a user's code raises must not end the join
+        except Exception as error:  # an error of the user's code must not stop the join
             self._warn(
-                f"the callable for weights failed: {type(error).__name__}: {error}; this member tells no weights"
+                f"the callable for weights failed: {type(error).__name__}: {error}; this member sends no weights"
             )
             return {}
         self._said = ""

@@ -1,4 +1,4 @@
-"""What a strategy would do with a group, why, and the proof of how good that is."""
+"""Plans: the assignment of a strategy, the reason for each move, and a proof of its quality."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""Proof that an assignment is the best there is, checkable without trusting whatever found it.
+"""Proof that an assignment is optimal, which can be checked without trusting the code that found it.
 
-A certificate puts a price on a partition of each member. Prices prove a lower bound on the goals of *every* assignment
+A certificate has a price per partition for each member. Prices prove a lower bound on the goals of *every* assignment
 of the group (weak duality): an assignment costs
 
-    sum over members (load² - price * load) + sum over partitions (price of its owner + what it costs there)
+    sum over members (load² - price * load) + sum over partitions (price of its owner + its cost there)
 
-and each term is at least its own minimum, whatever the prices are. So `bound` may be handed any prices: wrong ones make
-the bound lower, never too high. An assignment whose goals equal the bound is the best, and `check` compares the two.
+and each term is at least its own minimum for any prices. So `bound` takes any prices: wrong prices make the bound
+lower, never too high. An assignment whose goals equal the bound is optimal; `check` compares the two.
 
-Worked example: a may read t (3 partitions) and u (1), b reads t alone; nobody holds anything. With price 3 for a and 3
-for b, a member's term load² - 3 load is least, -2, with a load of 1 or 2; each of the 4 partitions costs 3. The bound
-is -2 - 2 + 4 * 3 = 8: no assignment has a sum of squares below 8, and loads of 2 and 2 have it.
+Worked example: a may read t (3 partitions) and u (1), b reads only t; no member holds a partition. With price 3 for a
+and 3 for b, a member's term load² - 3 load has its minimum, -2, at a load of 1 or 2; each of the 4 partitions costs 3.
+The bound is -2 - 2 + 4 * 3 = 8: no assignment has a sum of squares below 8, and loads of 2 and 2 reach it.
 
 Prices, like goals, are vectors compared from left to right, in the order of the objective: balance outweighs the rest.
 
@@ -31,11 +31,11 @@ from ..core.group.invariants import Violation, violations
 from ..core.sticky.objective import Objective, RackCosts, position_costs
 
 LARGEST = 1 << 40
-"""Of the parts of a price; a price plus a cost then stays exact in 64 bits. Sums are Python's integers."""
+"""Upper bound on the parts of a price, so that a price plus a cost is exact in 64 bits. Sums are Python integers."""
 
 Goals = tuple[int, int, int]
-"""What an assignment costs, in the order of the objective: sum of squared loads, rack cost (in multiples of the
-objective's unit) and moves, the last two either way round."""
+"""The cost of an assignment, in the order of the objective: sum of squared loads, then rack cost (in multiples of the
+objective's unit) and moves, in either order."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Certificate:
     """Prices that prove an optimum.
 
     Args:
-        objective: The goals they are about.
+        objective: The goals that the prices prove.
         prices: member id -> price of a partition there: three parts, one per goal in the objective's order.
     """
 
@@ -54,17 +54,18 @@ class Certificate:
 def check(
     group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], certificate: Certificate
 ) -> list[Violation]:
-    """What keeps an assignment from being proven the best by a certificate; empty when it is.
+    """Check that a certificate proves an assignment optimal.
 
     Args:
         group: The group, with its claims.
-        assignment: member id -> topic -> partition ids, all of them: no round of a cooperative rebalance.
-        certificate: The proof. It may come from anywhere.
+        assignment: member id -> topic -> partition ids; complete, so not a round that withholds partitions.
+        certificate: The proof, from any source.
 
     Returns:
-        What `invariants.violations` finds; else a ``price`` for a member without one, or with parts beyond `LARGEST`;
-        else the first goal (``balance``, ``racks`` or ``moves``) that is not at the bound: either the assignment is not
-        the best, or the prices are not those of the best.
+        Empty if the assignment is proven optimal. Otherwise the violations of `invariants.violations`; if there are
+        none, a ``price`` violation of a member that has no price or one with parts beyond `LARGEST`; if there is none,
+        the first goal (``balance``, ``racks`` or ``moves``) that is not at the bound. Then either the assignment is not
+        optimal, or the prices are not those of an optimal one.
 
     Cost: O(P) to read the assignment, then O(M + classes * kinds + pairs of class and holder). Never raises.
     """
@@ -90,7 +91,7 @@ def _is_price(price: object) -> bool:
 
 
 def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
-    """The goals of an assignment: int[P], the number of each position's owner, `UNASSIGNED` where there is none."""
+    """The goals of an assignment, given as int[P]: the number of each position's owner, or `UNASSIGNED`."""
     given = np.flatnonzero(owner != UNASSIGNED)
     prices = position_costs(claims.indexed, objective)
     loads = np.bincount(owner[given], minlength=1).astype(np.int64)
@@ -105,7 +106,7 @@ def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
 
 
 def bound(claims: Claims, certificate: Certificate) -> Goals:
-    """What the goals of any assignment are at least, if those before are at theirs. Every member has a price."""
+    """Lower bound on the goals of every assignment, compared lexicographically. Every member has a price."""
     indexed, objective = claims.indexed, certificate.objective
     if not indexed.members:
         return 0, 0, 0
@@ -127,7 +128,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     best = _cheapest(price, reads, indexed, racks, in_rack)
     used = size > 0
     total = _added(total, best[used], size[used])
-    # Where somebody holds a partition, it stays for the price there, or goes for the best price and a move.
+    # A held partition either stays at its holder's price, or goes to the best price and costs a move.
     held = np.flatnonzero((claims.holder != UNASSIGNED) & read)
     cell, units = np.unique(row[held] * len(price) + claims.holder[held], return_counts=True)
     row, holder = cell // len(price), cell % len(price)
@@ -138,7 +139,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
 
 
 def _added(total: Goals, each: Ints, times: Ints) -> Goals:
-    """A vector, plus each row as often as `times` says; exact, however large."""
+    """`total` + sum of row * times over the rows; exact at any size."""
     first, second, third = total
     for (a, b, c), many in zip(each.tolist(), times.tolist(), strict=True):
         first, second, third = first + a * many, second + b * many, third + c * many
@@ -146,7 +147,7 @@ def _added(total: Goals, each: Ints, times: Ints) -> Goals:
 
 
 def _loads(prices: Iterable[Goals], most: int) -> Goals:
-    """The sum of the least load² - price * load of each member, for loads from 0 to `most`."""
+    """Sum over members of the minimum of load² - price * load, for loads from 0 to `most`."""
     sums = (0, 0, 0)
     for squares, second, third in prices:
         # An odd price leaves two loads equally good in squares: the other parts decide.
@@ -157,9 +158,9 @@ def _loads(prices: Iterable[Goals], most: int) -> Goals:
 
 
 def _cheapest(price: Ints, reads: Bools, indexed: Indexed, racks: RackCosts, in_rack: Ints) -> Ints:
-    """int[readers * rows, 3]: the least that a partition costs at any member that may have it."""
+    """int[readers * rows, 3]: the lowest cost of a partition over all members that may have it."""
     best = np.full((len(reads), len(racks.rows), 3), LARGEST * 4)
-    # Of members with the same subscription and rack the one with the lowest price is enough.
+    # Among members with the same subscription and rack, only the one with the lowest price matters.
     order = np.lexsort((*price.T[::-1], racks.rack, indexed.subscription))
     alike = indexed.subscription[order] * racks.rows.shape[1] + racks.rack[order]
     for m in order[np.flatnonzero(np.diff(alike, prepend=-1))].tolist():
@@ -178,11 +179,11 @@ def _less(a: Ints, b: Ints) -> Bools:
 
 
 def positions(indexed: Indexed, assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> Ints:
-    """An assignment as an array: int[P], the number of each position's owner, `UNASSIGNED` where there is none.
+    """An assignment as int[P]: the number of each position's owner, or `UNASSIGNED`.
 
     Args:
         indexed: The group as integers.
-        assignment: A sound one of that group; it may leave partitions out.
+        assignment: A valid assignment of that group; partitions may be missing.
     """
     owner = np.full(indexed.size, UNASSIGNED)
     for m, member in enumerate(indexed.members):

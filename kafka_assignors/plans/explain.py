@@ -1,4 +1,4 @@
-"""A plan as text for people: a small group whole, a large one summed up."""
+"""A plan as text for people: every member and move of a small group, totals of a large one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..core.group import TopicPartition
 from .values import Decision, Goal, Move
 
 WHOLE = 20
-"""Members, moves or facts up to this many are listed one by one."""
+"""Maximum number of members, moves or facts that are listed one by one."""
 
 _MEANING = {
     "balance": "sum of squared loads",
@@ -23,7 +23,7 @@ _KINDS = {
     "unowned": "that no member holds",
     "disputed": "that several members claim",
     "unsubscribed": "whose owner left the topic",
-    "standby": "of standbys that nobody needs",
+    "standby": "of standbys that are not needed",
     "rule": "by the strategy's rule",
 }
 
@@ -36,8 +36,8 @@ def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
 
     Args:
         plan: The decision.
-        moves: What it moves.
-        withheld: What it gives to nobody -> the members that must give it up first.
+        moves: Its moves.
+        withheld: Partitions that no member gets -> the members that must revoke them first.
     """
     return "\n".join(_lines(plan, moves, withheld))
 
@@ -45,7 +45,7 @@ def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
 def _lines(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> Iterator[str]:
     members, total = len(plan.group.members), sum(plan.loads.values())
     topics = len({topic for given in plan.target.values() for topic in given})
-    options = "".join(f", {name}={_shortened(repr(value), width=80)}" for name, value in plan.options.items())
+    options = "".join(f", {name}={shortened(repr(value), width=80)}" for name, value in plan.options.items())
     yield (
         f"{plan.strategy}{options}: {_many(total, 'partition')} of {_many(topics, 'topic')} "
         f"to {_many(members, 'member')}"
@@ -65,10 +65,10 @@ def _goals(plan: Decision) -> Iterator[str]:
         yield from plan.load.lines()
         return
     if not plan.goals:
-        yield "  how good it is could not be proven"
+        yield "  this group has no proven bounds"
         return
-    verdict = "the best assignment there is" if plan.optimal else "not the best assignment there is"
-    yield f"  {verdict} (by {', then '.join(goal.name for goal in plan.goals)}, proven):"
+    verdict = "optimal" if plan.optimal else "not optimal"
+    yield f"  {verdict} (by {', then '.join(goal.name for goal in plan.goals)}; proven):"
     given_up = ""
     for goal in plan.goals:
         yield f"    {goal.name:<8} {_goal(goal, given_up)}  ({_MEANING[goal.name]})"
@@ -97,7 +97,7 @@ def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
         work = "" if plan.load is None else f"work {plan.load.work[member]:,.4g}, "
         yield f"  {member}{rack[member]}: {work}{_many(loads[member], 'partition')}{change}"
         if topics:
-            yield f"    {_shortened('; '.join(f'{topic} {_ranges(ids)}' for topic, ids in topics.items()))}"
+            yield f"    {shortened('; '.join(f'{topic} {_ranges(ids)}' for topic, ids in topics.items()))}"
 
 
 def _moves(moves: Sequence[Move]) -> Iterator[str]:
@@ -127,14 +127,14 @@ def _moves(moves: Sequence[Move]) -> Iterator[str]:
 def _withheld(withheld: Withheld) -> Iterator[str]:
     if not withheld:
         return
-    yield f"withheld until their owners gave them up ({len(withheld):,}); a second rebalance hands them out"
+    yield f"withheld until their owners revoke them ({len(withheld):,}); a second rebalance assigns them"
     by_holders: dict[tuple[str, ...], list[TopicPartition]] = {}
     for partition, holders in withheld.items():
         by_holders.setdefault(holders, []).append(partition)
     lines = []
     for holders, partitions in by_holders.items():
         named = ", ".join(map(str, partitions[:WHOLE]))
-        lines.append(f"  by {', '.join(holders)}: {_shortened(named, len(partitions) - WHOLE)}")
+        lines.append(f"  by {', '.join(holders)}: {shortened(named, more=len(partitions) - WHOLE)}")
     yield from _first(lines)
 
 
@@ -145,7 +145,8 @@ def _first(lines: Sequence[str], most: int = WHOLE) -> Iterator[str]:
         yield f"{indent}and {len(lines) - most:,} more"
 
 
-def _shortened(text: str, more: int = 0, width: int = 200) -> str:
+def shortened(text: str, width: int = 200, more: int = 0) -> str:
+    """The text up to `width` characters, cut at a space, and the number of things left out."""
     cut = text if len(text) <= width else f"{text[:width].rsplit(' ', 1)[0]} …"
     return f"{cut} and {more:,} more" if more > 0 else cut
 

@@ -1,4 +1,4 @@
-"""What a decision moves, and why; and what it withholds."""
+"""The moves of a decision, each with its reason, and the partitions that it withholds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .values import Decision, Move, number
 
 
 def withheld(decision: Decision, claims: Claims) -> Mapping[TopicPartition, tuple[str, ...]]:
-    """What nobody is given in this rebalance -> the members that must give it up first."""
+    """Partitions that no member gets in this rebalance -> the members that must revoke them first."""
     now, then = (positions(claims.indexed, each) for each in (decision.assignment, decision.target))
     missing = np.flatnonzero((now == UNASSIGNED) & (then != UNASSIGNED))
     return {partition: claims.holders(partition) for partition in claims.indexed.names(missing)}
 
 
 def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
-    """Every partition that its new owner does not hold already, by topic and partition.
+    """Every partition whose new owner does not hold it yet, by topic and partition.
 
     Args:
         decision: The decision.
@@ -57,7 +57,7 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
 
 
 class _Reasons:
-    """Why a partition leaves a live owner."""
+    """The reasons for moves of partitions that have a live owner."""
 
     def __init__(self, decision: Decision, claims: Claims, then: Ints) -> None:
         members = claims.indexed.members
@@ -72,9 +72,9 @@ class _Reasons:
         self.work: Mapping[str, float] = {}
         if isinstance(made, Weighted):
             self.load, self.work = decision.load, report(claims, claims.holder, made.placing).work
-        self.rule = "" if made.uses_claims else f"{made.name} looks at who is there, not at who holds what"
+        self.rule = "" if made.uses_claims else f"{made.name} ignores which member holds the partition"
         if made.options.get("parity") == "java":
-            self.rule = "Java places it so"
+            self.rule = "Java's algorithm places it there"
 
     def of(self, at: int, old: int, new: int) -> tuple[str, str]:
         """Kind and text."""
@@ -90,15 +90,18 @@ class _Reasons:
         if self.had[old] > self.has[old]:
             change = f"from {self.had[old]} to {self.has[old]} partitions"
             return "balance", f"its owner goes {change}, the new one from {self.had[new]} to {self.has[new]}"
-        return "exchange", "its owner gets others instead, which fewer members may have or which cost less there"
+        return (
+            "exchange",
+            "its owner gets other partitions instead, which fewer members may have or which cost less there",
+        )
 
     def _by_work(self, load: Load, old: int, new: int) -> tuple[str, str]:
-        """Of a plan by work."""
+        """Kind and text of a move in a plan by work."""
         before, after = (self.ids[m] for m in (old, new))
         if not load.capacity[before]:
-            return "standby", f"{before} is a standby, which nobody needs now"
+            return "standby", f"{before} is a standby that is not needed now"
         now = self.work[before] / load.capacity[before]
         change = f"its owner goes from {now:,.4g} to {load.work[before] / load.capacity[before]:,.4g} work / capacity"
         if now > load.limit * (1 + 1e-9):
             return "balance", f"{change}, {load.limit:,.4g} is the most allowed; {after} has room"
-        return "exchange", f"{change}: it gives way to what fits nowhere else"
+        return "exchange", f"{change}: it makes room for partitions that fit nowhere else"

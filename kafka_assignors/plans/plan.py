@@ -1,4 +1,4 @@
-"""What a strategy would do with a group, and how good that is: the answer, what moves and why, and proven bounds."""
+"""A plan of a group: the assignment, its moves with their reasons, and proven bounds on its goals."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Plan(Decision):
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """Every partition that its new owner does not hold already, by topic and partition."""
+        """Every partition whose new owner does not hold it yet, by topic and partition."""
         return moves.moves(self, self._claims)
 
     @cached_property
     def withheld(self) -> Mapping[TopicPartition, tuple[str, ...]]:
-        """What nobody is given in this rebalance -> the members that must give it up first."""
+        """Partitions that no member gets in this rebalance -> the members that must revoke them first."""
         return moves.withheld(self, self._claims)
 
     @cached_property
@@ -39,14 +39,14 @@ class Plan(Decision):
         return resolve(self.group)
 
     def explain(self) -> str:
-        """The plan as text for people: a small group whole, a large one summed up. Its lines end without spaces."""
+        """The plan as text for people: every member and move of a small group, totals of a large one."""
         return explain.explain(self, self.moves, self.withheld)
 
     def __str__(self) -> str:
         return self.explain()
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        options = "".join(f", {name}={explain.shortened(repr(value), 40)}" for name, value in self.options.items())
         best = "optimal" if self.optimal else "not optimal" if self.goals else "no proof"
         return (
             f"<Plan {self.strategy}{options}: {sum(self.loads.values()):,} partitions to {len(self.loads):,} members, "
@@ -54,7 +54,7 @@ class Plan(Decision):
         )
 
     def to_json(self) -> str:
-        """The plan as one line of JSON, its input included; see `plan_json`."""
+        """The plan as one line of JSON, including its input; see `plan_json`."""
         return plan_json.write(self, self.moves, self.withheld)
 
     @classmethod
@@ -62,46 +62,46 @@ class Plan(Decision):
         """The plan that `to_json` wrote.
 
         Raises:
-            ConfigError: The text is no plan, or one of a version that this code does not know.
-            UnknownName: Its strategy does not exist here.
+            ConfigError: The text is not a plan, or a plan of an unknown version.
+            UnknownName: This installation does not have its strategy.
         """
         return cls(**vars(plan_json.read(text)))
 
     def replay(self) -> Plan:
-        """The plan again, from its group, strategy and options alone; equal to this one unless the code changed."""
+        """Compute the plan again from its group, strategy and options; equal to this one unless the code changed."""
         facts = [fact for fact in self.facts if fact.kind == "garbage-user-data"]
         made = strategies.strategy(self.strategy, **self.options)
         return planned(decoded(self.strategy, self.group, facts, self.generations), made)
 
 
 def plan(group: Group, strategy: str = "cooperative-sticky", **options: Any) -> Plan:
-    """What a strategy would do with a group, and how good that is.
+    """The plan of a strategy for a group: its assignment, and proven bounds on the goals.
 
-    A cooperative strategy takes two rebalances; the plan's target is the answer to the second.
+    A cooperative strategy takes two rebalances; the plan's target is the assignment of the second.
 
     Args:
         group: Members with their claims, topics with their partition counts, racks.
-        strategy: A name of `core.strategies.STRATEGIES`, such as ``"range"`` or ``"cooperative-sticky"``.
-        options: Those of the strategy, as its assignor class takes them.
+        strategy: A name in `core.strategies.STRATEGIES`, for example ``"range"`` or ``"cooperative-sticky"``.
+        options: The strategy's options, as its assignor class takes them.
 
     Returns:
-        The plan: see `Plan.explain`, `Plan.to_json`, `Plan.goals`. The bounds in it are proven for any strategy: the
-        best assignment is found as well, with prices that prove it.
+        The plan: see `Plan.explain`, `Plan.to_json`, `Plan.goals`. Its bounds are proven for every strategy, because
+        the optimal assignment is computed too, with prices that prove it.
 
     Raises:
         UnknownName: No strategy has that name.
-        ConfigError: It has no such option, or the option doesn't take that value; or the group has no members.
+        ConfigError: The strategy has no such option, an option's value is invalid, or the group has no members.
 
-    Cost: the strategy's and `sticky.assign`'s; the moves and the text when they are asked for.
+    Cost: the strategy's and that of `sticky.assign`. Moves and text are computed on first access.
     """
     made = strategies.strategy(strategy, **options)
     if not group.members:
-        raise ConfigError("the group has no members: there is nobody to assign partitions to")
+        raise ConfigError("the group has no members; a plan needs at least one")
     return planned(decoded(strategy, group), made)
 
 
 def planned(group: Decoded, made: Strategy) -> Plan:
-    """`plan`, of a decoded group."""
+    """The plan of a decoded group."""
     made.load()
     flow.load()
     assignment, facts = made.assign(group)

@@ -1,14 +1,14 @@
-"""Plans as JSON, input included, so that they can be kept, sent and replayed.
+"""Plans as JSON, including their input, to be kept, sent and replayed.
 
 ``format``, ``version``  ``"kafka-assignors plan"``, 1
 ``strategy``, ``options``  name and JSON values
-``input``  ``members`` (``id``, ``instance``, ``rack``, ``subscription`` = place in ``subscriptions``, ``owned`` = runs
+``input``  ``members`` (``id``, ``instance``, ``rack``, ``subscription`` = index in ``subscriptions``, ``owned`` = runs
            of [topic, partition ids] as claimed, ``generation``), ``subscriptions``, ``partitions``, ``racks``,
            ``leaders``, ``generations``
-``assignment``, ``target``  member id -> topic -> partition ids; ``target`` is null when it is the assignment
+``assignment``, ``target``  member id -> topic -> partition ids; ``target`` is null if it equals the assignment
 ``goals``, ``facts``, ``prices``  as in `Plan`
-``load``  as in `Plan.load`; null, or missing, for strategies that count partitions
-``loads``, ``moves``, ``withheld``  for readers of the JSON; `read` derives them from the rest
+``load``  as in `Plan.load`; null or absent for strategies that count partitions
+``loads``, ``moves``, ``withheld``  for readers of the JSON; `read` derives them from the other fields
 
 Moves are [topic, partition, old, new, kind, why].
 """
@@ -34,7 +34,7 @@ VERSION = 1
 
 
 def write(plan: Decision, moves: Sequence[Move], withheld: Mapping[TopicPartition, tuple[str, ...]]) -> str:
-    """A decision as one line of JSON, with what it moves and withholds. Cost: O(partitions + claims)."""
+    """A decision as one line of JSON, with its moves and withheld partitions. Cost: O(partitions + claims)."""
     group = plan.group
     number: dict[frozenset[str], int] = {}
     for member in group.members:
@@ -82,23 +82,23 @@ def read(text: str | bytes) -> Decision:
     """The decision that `write` wrote.
 
     Raises:
-        ConfigError: The text is no JSON, no plan, or one of a version that this code does not know.
-        UnknownName: Its strategy does not exist here.
+        ConfigError: The text is not JSON, not a plan, or a plan of an unknown version.
+        UnknownName: This installation does not have its strategy.
     """
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"this is no plan: {error}") from error
+        raise ConfigError(f"the text is not a plan: {error}") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ConfigError(f"this is no plan: 'format' is not {FORMAT!r}")
+        raise ConfigError(f"the text is not a plan: 'format' is not {FORMAT!r}")
     if value.get("version") != VERSION:
-        raise ConfigError(f"plan of version {value.get('version')!r}; known: {VERSION}")
+        raise ConfigError(f"the plan has version {value.get('version')!r}; known: {VERSION}")
     try:
         return _decision(value)
     except ConfigError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ConfigError(f"this plan is damaged: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"the plan is damaged: {type(error).__name__}: {error}") from error
 
 
 def _decision(value: Mapping[str, Any]) -> Decision:
@@ -115,7 +115,7 @@ def _decision(value: Mapping[str, Any]) -> Decision:
         )
         for member in given["members"]
     ]
-    objective = objective_of(value["strategy"], value["options"])  # or it says what is wrong
+    objective = objective_of(value["strategy"], value["options"])  # raises for an unknown strategy or option
     certificate = None
     if value["prices"] is not None:
         prices = {member: (first, second, third) for member, (first, second, third) in value["prices"].items()}

@@ -1,4 +1,4 @@
-"""The prices that prove an assignment to be the best; see `certificate` for what they are, docs/optimum.md for how."""
+"""Prices that prove an assignment optimal. `certificate` defines them; docs/optimum.md derives them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _FAR = 1 << 61
 
 
 def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | None:
-    """Prices for an assignment: shortest distances on what could still be changed about it.
+    """Prices of an assignment: shortest distances in its residual graph.
 
-    The price of a member with load L lies between 2L - 1, what its last partition added to the sum of squares, and
-    2L + 1, what another one would add. Classes have a price too: no member that may have a partition of a class, or
-    keep it, asks for less, and none that has one asks for more. Prices start as high as they may be and fall as far as
-    these conditions make them; where they come to rest they prove the optimum, and where there is none to prove they
-    fall below their least.
+    The price of a member with load L lies between 2L - 1, which its last partition added to the sum of squares, and
+    2L + 1, which another partition would add. A class has a price, too: members that may get or keep a partition of
+    the class have at least this price, and members that have one have at most this price. Prices start at their maximum
+    and fall until these conditions hold. If they converge, they prove the optimum; if the assignment is not optimal, a
+    price falls below its minimum.
 
     Args:
-        claims: The group, and who holds what.
-        owner: int[P], the number of each position's owner; `UNASSIGNED` only where nobody subscribes.
-        objective: What it shall be the best for.
+        claims: The group and its resolved claims.
+        owner: int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers.
+        objective: The objective of the proof.
 
     Returns:
-        The certificate, or None when a better assignment exists.
+        The certificate, or None if a better assignment exists.
 
-    Cost: O(P), then per round of falling O(classes * kinds + pairs of class and member that have or had something); at
-    most as many rounds as classes and members, a few dozen in practice. The graph does not grow with partitions.
+    Cost: O(P), then O(classes * kinds + pairs of a class and a member that has or had some of it) per round. At most
+    as many rounds as classes and members, a few dozen in practice. The graph does not grow with partitions.
     """
     indexed = claims.indexed
     members = len(indexed.members)
@@ -39,14 +39,14 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     class_, member, stays, dealt, leaves = _cells(claims, owner, classes.of)
     load = np.bincount(owner[owner != UNASSIGNED], minlength=members)
 
-    # One number for the three parts of a price: a step of one outweighs all that a path can add up of the next.
+    # One number for the three parts of a price: one unit of a part outweighs the sum of the next part over any path.
     nodes = 4 * (len(classes.size) + 2 * members + 2)
     dearest = int(classes.cost.max(initial=0)) or 1
     racks_first = objective.goals[1] == "racks"
     second = nodes * (1 if racks_first else dearest)
     square = second * nodes * (dearest if racks_first else 1)
     rack, move = (second, 1) if racks_first else (1, second)
-    # Python's integers where 64 bits are too short: a matrix of finely graded costs in a large group.
+    # Python integers if 64 bits are too few, for example for a fine-grained cost matrix in a large group.
     exact = np.int64 if square * (2 * int(load.max(initial=0)) + 3) < _FAR // 4 else object
     price = (2 * load + 1).astype(exact) * square
     least = np.where(load > 0, (2 * load - 1).astype(exact) * square, -_FAR if exact is np.int64 else -(square**2))
@@ -68,7 +68,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
 
 
 def _cells(claims: Claims, owner: Ints, of: Ints) -> tuple[Ints, Ints, Bools, Bools, Bools]:
-    """Pairs of class and member: the class, the member, and whether units stay there, are new there, have left it."""
+    """Pairs of class and member: class, member, and whether units of the class stay, are new, or have left there."""
     members = max(len(claims.indexed.members), 1)
     given, had = owner != UNASSIGNED, (claims.holder != UNASSIGNED) & (of != UNASSIGNED)
     kept = given & (owner == claims.holder)
@@ -81,7 +81,7 @@ def _cells(claims: Claims, owner: Ints, of: Ints) -> tuple[Ints, Ints, Bools, Bo
 
 
 def _asked(price: Ints, kind: Ints, allowed: Bools, beyond: Ints) -> Ints:
-    """The least that anybody asks for a partition of each class: int[G]."""
+    """int[G]: the lowest price of a partition of each class over all members."""
     lowest = np.full(allowed.shape[1], price.max(initial=0))
     np.minimum.at(lowest, kind, price)
     asked: Ints = np.where(allowed, lowest + beyond, price.max(initial=0) + beyond.max(initial=0)).min(axis=1)
@@ -89,7 +89,7 @@ def _asked(price: Ints, kind: Ints, allowed: Bools, beyond: Ints) -> Ints:
 
 
 def _parts(price: int, square: int, second: int) -> Goals:
-    """A price as the vector it stands for; its lower parts may be negative."""
+    """The vector that a price encodes; its lower parts may be negative."""
     squares = (price + square // 2) // square
     rest = price - squares * square
     middle = (rest + second // 2) // second

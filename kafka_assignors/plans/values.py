@@ -1,4 +1,4 @@
-"""A strategy's decision on a group as values: what was asked, the answer, and how good it is."""
+"""A strategy's decision on a group, as values: the input, the assignment, and its goals."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .certificate import Certificate
 
 @dataclass(frozen=True)
 class Goal:
-    """One goal of a plan, in the order they outweigh each other.
+    """One goal of a plan. Each goal outweighs all goals after it.
 
     Args:
         name: ``balance`` (sum of squared loads), ``racks`` (cost of reading from other racks) or ``moves`` (partitions
-            that leave their undisputed owner). Of a plan by work: ``work`` (the greatest work / capacity, which is
-            reached when it is within the limit of `Load`) and ``moves``.
-        value: What the plan's `Plan.target` has.
-        least: What any assignment of the group has at least, if the goals before are at their least.
-        reached: Whether this goal and those before are at their least. A value below `least` is possible, at the
-            expense of a goal before.
+            that leave their undisputed owner). A plan by work has ``work`` (the greatest work / capacity, reached if it
+            is within the limit of `Load`) and ``moves``.
+        value: The value of the plan's `Plan.target`.
+        least: Lower bound on the value over all assignments whose earlier goals are at their least.
+        reached: Whether this goal and all earlier goals are at their least. `value` may be below `least` if an earlier
+            goal is not reached.
     """
 
     name: str
@@ -38,15 +38,15 @@ class Goal:
 
 @dataclass(frozen=True)
 class Move:
-    """A partition that a member gets although it is not the one that holds it.
+    """A partition that gets a new owner.
 
     Args:
         partition: The topic-partition.
-        old: The member that holds it; None when nobody does, or nobody knows.
-        new: The member that shall have it.
-        kind: ``balance``, ``racks``, ``exchange`` (its owner gets others instead), ``unowned``, ``disputed``,
-            ``unsubscribed`` (its owner left the topic), ``standby`` (its owner is one), or the reason of a strategy
-            that does not optimise: ``rule``.
+        old: The member that holds it; None if no member does, or if several claim it.
+        new: The new owner.
+        kind: ``balance``, ``racks``, ``exchange`` (its owner gets other partitions instead), ``unowned``, ``disputed``,
+            ``unsubscribed`` (its owner left the topic), ``standby`` (its owner is a standby), or ``rule`` (the strategy
+            does not optimise).
         why: The reason in one sentence.
     """
 
@@ -59,20 +59,20 @@ class Move:
 
 @dataclass(frozen=True, repr=False)
 class Decision:
-    """A strategy's answer to a group, with the proof of how good it is.
+    """A strategy's assignment of a group, with the proof of its quality.
 
     Args:
         group: The group, with its claims.
         strategy: Name of the strategy.
-        options: Those of the strategy.
+        options: The strategy's options.
         generations: member id -> generation in its subscription; see `Decoded`.
-        assignment: The answer: member id -> topic -> ascending partition ids.
-        target: What the members have when nothing is withheld any more; `assignment`, unless it takes two rebalances.
-            Then it is the answer to the second one, in which the partitions left in place by the first decide ties.
-        facts: What is odd about the group.
-        goals: How good `target` is, by the order of the objective (the default one for strategies that have none).
+        assignment: member id -> topic -> ascending partition ids, for this rebalance.
+        target: The assignment after the last rebalance. If this rebalance withholds partitions, it is the assignment of
+            the next one, where partitions that stay in place decide ties; otherwise it is `assignment`.
+        facts: Oddities of the group, for example wrong claims.
+        goals: The goals of `target`, in the order of the objective (the default objective if the strategy has none).
         certificate: Prices that prove the goals' least values; see `certificate.bound`.
-        load: Works of members and the bounds of a plan by work; None for strategies that count partitions.
+        load: Work per member and the bounds of a plan by work; None for strategies that count partitions.
     """
 
     group: Group
@@ -88,17 +88,17 @@ class Decision:
 
     @property
     def optimal(self) -> bool:
-        """Whether the target is proven to be the best assignment there is, by the order of the goals."""
+        """Whether the target is proven to be an optimal assignment, by the order of the goals."""
         return bool(self.goals) and self.goals[-1].reached
 
     @cached_property
     def loads(self) -> Mapping[str, int]:
-        """Partitions of each member, in the target."""
+        """Number of partitions per member in the target."""
         return {member: sum(map(len, topics.values())) for member, topics in self.target.items()}
 
     @property
     def objective(self) -> Objective:
-        """The goals, as the strategy's options say; the default ones for a strategy without objective."""
+        """The objective from the strategy's options; the default one for a strategy without an objective."""
         return objective_of(self.strategy, self.options)
 
 

@@ -1,7 +1,7 @@
-"""Check what a plan by work claims, by code that shares nothing with the search: names, fractions and definitions.
+"""Check the claims of a plan by work with code independent of the search: names, fractions and definitions.
 
-The bound is proven by its witness, the least moves by counting; in small groups, where a plan claims more than its
-witness shows (``exact``), by trying every assignment.
+The witness proves the bound, and counting proves the least number of moves. In small groups a plan may claim more than
+its witness shows (``exact``); trying every assignment proves such a claim.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..core.group.invariants import Violation
 from .values import Decision
 
 NEAR = Fraction(1, 10**6)
-"""Works are rounded to a 2^39th of the heaviest, and sums of floats are compared."""
+"""Relative tolerance: works are rounded to a 2^39th of the heaviest, and we compare sums of floats."""
 TRIES = 200_000
-"""Branches up to which an ``exact`` claim is tried; beyond, it is left unproven, which is a violation too."""
+"""Maximum number of branches for an ``exact`` claim; beyond, it is unproven, which is a violation."""
 
 Name = tuple[str, int]
 
@@ -26,24 +26,25 @@ Name = tuple[str, int]
 def check(
     group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float], plan: Decision
 ) -> list[Violation]:
-    """What keeps a plan's claims about work from being proven; empty when all are.
+    """Check a plan's claims about work.
 
     Args:
         group: The group, with its claims.
-        weights: (topic, partition) -> weight; what is missing is unknown.
-        capacity: member id -> capacity; 1 where it is missing.
+        weights: (topic, partition) -> weight; the weight of an absent partition is unknown.
+        capacity: member id -> capacity; 1 if absent.
         plan: A plan by work for that group.
 
     Returns:
-        Violations of the laws ``work`` (a member's), ``greatest``, ``bound``, ``limit`` or ``moves``.
+        Violations of the laws ``work`` (of a member), ``greatest``, ``bound``, ``limit`` or ``moves``; empty if all
+        claims are proven.
 
-    Cost: O(P * M); for ``exact`` claims up to `TRIES` branches. Never raises for what a plan claims.
+    Cost: O(P * M); up to `TRIES` branches for ``exact`` claims. Never raises for a wrong claim.
     """
     return list(_checked(_World(group, weights, capacity), plan))
 
 
 class _World:
-    """The model again, from its definition."""
+    """The model of the group, computed from its definition."""
 
     def __init__(self, group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float]) -> None:
         given = {m.member_id: Fraction(capacity.get(m.member_id, 1)) for m in group.members}
@@ -80,7 +81,7 @@ class _World:
 
 
 def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, str]:
-    """Who holds what: the newest claim of a subscriber, if there is one such."""
+    """(topic, partition) -> the subscriber with the newest claim; absent if several claims are equally new."""
     claims: dict[Name, dict[str, int]] = {}
     for member in members:
         for tp in member.owned:
@@ -98,17 +99,18 @@ def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, 
 def _checked(world: _World, plan: Decision) -> Iterator[Violation]:
     load = plan.load
     if load is None:
-        yield Violation("bound", (), None, "the plan claims nothing about work")
+        yield Violation("bound", (), None, "the plan has no load: it makes no claim about work")
         return
     owner = {(t, p): m for m, topics in plan.target.items() for t, ids in topics.items() for p in ids}
     loads = world.loads(owner)
     for m, work in loads.items():
         if not _same(work, load.work.get(m)):
-            yield Violation("work", (m,), None, f"{m!r} has {float(work)} of work, the plan says {load.work.get(m)}")
+            yield Violation("work", (m,), None, f"{m!r} has work {float(work)}, the plan says {load.work.get(m)}")
     ratios = [loads[m] / c for m, c in world.capacity.items() if c]
     greatest = max(ratios, default=Fraction(0))
     if not _same(greatest, load.greatest):
-        yield Violation("greatest", (), None, f"the greatest is {float(greatest)}, the plan says {load.greatest}")
+        text = f"the greatest work / capacity is {float(greatest)}, the plan says {load.greatest}"
+        yield Violation("greatest", (), None, text)
     bound = Fraction(load.bound)
     proven = _bound(world, load.why, load.witness, bound)
     if proven is None or proven < bound * (1 - NEAR):
@@ -121,7 +123,7 @@ def _checked(world: _World, plan: Decision) -> Iterator[Violation]:
     if moves != load.moves:
         yield Violation("moves", (), None, f"{moves} partitions leave their owner, the plan says {load.moves}")
     if load.least_moves > _counted(world, Fraction(load.limit)) and not _tried(world, load.limit, load.least_moves):
-        text = f"that {load.least_moves} moves are needed is not proven"
+        text = f"the plan says that {load.least_moves} moves are needed, which is not proven"
         yield Violation("moves", (), None, text)
 
 
@@ -130,7 +132,7 @@ def _same(a: Fraction, b: float | None) -> bool:
 
 
 def _bound(world: _World, why: str, witness: Sequence[Any], claimed: Fraction) -> Fraction | None:
-    """The bound that a kind proves with its witness; None if that is none."""
+    """The bound that a witness of the kind `why` proves; None if the witness is invalid."""
     if not world.work:
         return Fraction(0)
     everybody = [m for m, c in world.capacity.items() if c]
@@ -156,7 +158,10 @@ def _bound(world: _World, why: str, witness: Sequence[Any], claimed: Fraction) -
 
 
 def _counted(world: _World, limit: Fraction) -> int:
-    """Moves that no assignment within the limit does without: each member's heaviest first, and who may not keep."""
+    """Lower bound on the moves of an assignment within the limit.
+
+    Partitions that their holder may not keep, and of each overloaded member its heaviest partitions until it fits.
+    """
     total = 0
     mine: dict[str, list[Fraction]] = {}
     for tp, m in world.holder.items():
@@ -175,7 +180,7 @@ def _counted(world: _World, limit: Fraction) -> int:
 
 
 def _tried(world: _World, limit: float, moves: int | None) -> bool:
-    """Whether no assignment has everybody within a limit, with fewer moves than that; tried out."""
+    """Whether no assignment keeps all members within the limit with fewer than `moves` moves, by trying all."""
     order = sorted(world.work, key=lambda tp: (-world.work[tp], tp))
     room = {m: float(c) * limit * (1 - 1e-9 if moves is None else 1 - 1e-7) for m, c in world.capacity.items()}
     works = [float(world.work[tp]) for tp in order]

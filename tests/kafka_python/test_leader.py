@@ -137,7 +137,7 @@ def test_sync_group_sends_it_as_it_is(assigned):
 @pytest.mark.parametrize("name", ["_partitions", "replica_nodes", "leader_id"])
 def test_a_cluster_that_hides_a_name_is_placed_without_racks_and_that_is_told_once(name, caplog, monkeypatch):
     """Renamed live: `tests/kafka_python/test_renamed.py`; two are fields made of Kafka's schemas."""
-    monkeypatch.setattr(private, "_told", set())
+    monkeypatch.setattr(private, "_warned", set())
     metadata = cluster({"t": [[1, 2], [2, 1]]}, {1: "r1", 2: "r2"})
     known = metadata._partitions["t"]
     if name == "_partitions":

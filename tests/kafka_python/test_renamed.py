@@ -47,29 +47,29 @@ def well(life: dict[str, Any]) -> bool:
     return True
 
 
-def told(life: dict[str, Any]) -> list[str]:
-    """What was said of kafka-python; the cluster and the group have news of their own."""
+def warnings_of(life: dict[str, Any]) -> list[str]:
+    """The warnings about kafka-python; facts of the cluster and the group are left out."""
     return [each for each in life["warnings"] if "kafka-python" in each]
 
 
-def test_with_every_name_in_its_place_nothing_is_told(lives: dict[str, Any]) -> None:
+def test_without_a_renamed_name_there_is_no_warning(lives: dict[str, Any]) -> None:
     assert well(lives[""])
-    assert told(lives[""]) == []
+    assert warnings_of(lives[""]) == []
     assert [lives[""][each] for each in ("seen", "refused", "attach", "guard")] == [True, "ConfigError", "fine", "fine"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_renamed_name_is_one_warning_that_says_what_is_lost(lives: dict[str, Any], name: str) -> None:
+def test_a_renamed_name_is_one_warning_with_its_consequence(lives: dict[str, Any], name: str) -> None:
     life = lives[name]
     assert life["places"] >= 2, "where it is made, and where it is used"
     assert well(life)
     lost = [use.lost for use in private.USED if name in use.path.split(".")]
-    (warning,) = told(life)
-    assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses; without it: ")
+    (warning,) = warnings_of(life)
+    assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses. Without it: ")
     assert all(each in warning for each in lost)
     guarded = name not in {part for use in private.GUARD for part in use.path.split(".")}
     assert life["guard"] == ("fine" if guarded else "ConfigError")
-    shared = "one assignor instance in two open consumers isn't refused"
+    shared = "one assignor instance in two open consumers is not detected"
     assert life["refused"] == ("fine" if shared in lost else "ConfigError")
 
 
@@ -79,7 +79,7 @@ def test_an_assignor_that_finds_its_consumer_one_way_alone(lives: dict[str, Any]
     assert well(life)
     by_hand = name == "group_protocols"
     assert (life["seen"], life["attach"]) == ((False, "fine") if by_hand else (True, "ConfigError"))
-    said = [each.partition(",")[0] for each in told(life)]
+    said = [each.partition(",")[0] for each in warnings_of(life)]
     assert said == []  # as it was attached before the first poll; `test_in_consumer` has it otherwise
 
 

@@ -111,7 +111,9 @@ def encode_within(
     data = encode(owned, generation, rack, instance_id, told)
     if len(data) <= RECORD_LIMIT:
         return data, ""
-    why = f"claims of {len(owned):,} partitions take {len(data):,} bytes, {LIMIT_TEXT}; this member claims nothing"
+    why = (
+        f"claims of {len(owned):,} partitions take {len(data):,} bytes, {LIMIT_TEXT}; this member claims no partitions"
+    )
     return encode((), NO_GENERATION, rack, instance_id, told), why
 
 

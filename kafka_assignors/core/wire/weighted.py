@@ -198,7 +198,7 @@ def encode_within(  # one parameter per field of the user data
     data = encode(claims, capacity, weights or {})
     if len(data) > compact.RECORD_LIMIT:
         many = sum(len(ids) for ids, _ in (weights or {}).values())
-        why = f"weights of {many:,} partitions take {len(data):,} bytes, {compact.LIMIT_TEXT}; this member tells none"
+        why = f"weights of {many:,} partitions take {len(data):,} bytes, {compact.LIMIT_TEXT}; this member sends none"
         data = encode(claims, capacity, {})
         if len(data) > compact.RECORD_LIMIT:
             data = encode(compact.encode((), NO_GENERATION, rack, instance_id, told), capacity, {})

@@ -61,7 +61,7 @@ def test_a_byte_for_each_partition_in_contiguous_ranges() -> None:
 def test_beyond_the_record_limit_weights_and_then_claims_are_left_out() -> None:
     weights = np.random.default_rng(1).lognormal(0, 1, 1_300_000)
     data, why = encode_within([], 3, None, None, weights={"t": (np.arange(len(weights)), weights)})
-    assert "this member tells none" in why
+    assert "this member sends none" in why
     assert len(data) < 1_000
 
 
@@ -102,8 +102,8 @@ def test_a_source_that_fails_is_warned_of_once_and_partitions_are_counted(
         caplog.clear()
         with caplog.at_level(logging.WARNING, "kafka_assignors"):
             first, second = (bytes(assignor.metadata(["t"]).encode()) for _ in range(2))
-        assert [record.getMessage() for record in caplog.records if "tells no weights" in record.getMessage()][1:] == []
-        assert "tells no weights" in caplog.text
+        assert [record.getMessage() for record in caplog.records if "sends no weights" in record.getMessage()][1:] == []
+        assert "sends no weights" in caplog.text
         assert first == second
         answer = replay("weighted", [("a", None, first), ("b", None, sent())], {"t": 6})
         assert sorted(len(topics["t"]) for topics in answer.values()) == [3, 3]

@@ -61,5 +61,5 @@ def test_what_aiokafka_cannot_do_ends_its_member_with_the_reason(
     topic, group = kafka_topic(partitions=1), unjudged_group()
     group.start("a1", [topic], ["cooperative-sticky"], client="aiokafka")
 
-    with pytest.raises(MemberDied, match=r"aiokafka can't do cooperative-sticky.*use StickyAssignor"):
+    with pytest.raises(MemberDied, match=r"aiokafka does not support cooperative-sticky.*use StickyAssignor"):
         group.wait_stable()

@@ -116,8 +116,8 @@ def test_racks_and_instance_ids_reach_an_aiokafka_leader(make: Callable[..., AIO
     seen: dict[str | None, str | None] = {}
 
     class Watching(aiokafka.Assignor):
-        def _heard(self, members: Any) -> Any:
-            joined, garbage = super()._heard(members)
+        def _decoded(self, members: Any) -> Any:
+            joined, garbage = super()._decoded(members)
             seen.update({instance_id: sent.rack for _, instance_id, sent in joined})
             return joined, garbage
 
