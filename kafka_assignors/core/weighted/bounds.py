@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..group.indexed import UNASSIGNED, Bools, Ints
+from ..group.indexed import UNASSIGNED, Bools, Ints, narrowed
 from ..sticky.maxflow import sent
 from .model import Model
 
@@ -67,13 +67,13 @@ def _heaviest(model: Model) -> Bound:
 
 def _together(model: Model) -> list[Bound]:
     best: list[Bound] = []
-    order = np.argsort(-model.work, kind="stable")
+    order = model.heaviest_first
     order = order[model.of[order] != UNASSIGNED]
     value = _pigeonhole(model.work[order], int((model.capacity > 0).sum()), float(model.capacity.max()))
     if value:
         best.append(Bound("together", value))
     if len(model.allowed) > 1:
-        by_class = order[np.argsort(model.of[order], kind="stable")]
+        by_class = order[np.argsort(narrowed(model.of[order], len(model.allowed)), kind="stable")]
         starts = np.searchsorted(model.of[by_class], np.arange(len(model.allowed) + 1))
         for g, subscribers in enumerate(model.subscribers):
             works = model.work[by_class[starts[g] : starts[g + 1]]]
@@ -169,16 +169,17 @@ def least_moves(model: Model, limit: Ints) -> int:
     excess = (loads - limit).tolist()
     least = [_fewest(total, over) for total, over in zip(sums_, excess, strict=True)]
     room = limit - loads
+    widest = [int(room[who].max()) for who in model.subscribers]
 
     def extra(at: int, m: int) -> int:
         """Moves that the receiver of a partition must make beyond those it must make anyway."""
+        work = int(model.work[at])
+        if widest[model.of[at]] >= work:  # its owner is above its limit and has no room
+            return 0
         who = model.subscribers[int(model.of[at])]
         who = who[who != m]
-        work = int(model.work[at])
         if not len(who):
             return NEVER
-        if int(room[who].max()) >= work:
-            return 0
         needed: list[int] = [_fewest(sums_[r], work - int(room[r])) - least[r] for r in who.tolist()]
         return min(needed)
 
@@ -190,8 +191,8 @@ def least_moves(model: Model, limit: Ints) -> int:
             extras[i] = extra(at, m)
         ways = [e + _fewest(np.cumsum(works[m][extras <= e]), excess[m]) for e in np.unique(extras).tolist()]
         more = max(more, min(ways) - least[m])
-    pool = np.flatnonzero((model.kept == UNASSIGNED) & (model.of != UNASSIGNED))
-    for at in pool[np.argsort(-model.work[pool], kind="stable")][:GIANTS].tolist():
+    unowned = ((model.kept == UNASSIGNED) & (model.of != UNASSIGNED))[model.heaviest_first]
+    for at in model.heaviest_first[unowned][:GIANTS].tolist():
         more = max(more, extra(at, UNASSIGNED))
     return int(forced.sum()) + sum(least) + (more if more < NEVER else 0)
 
@@ -210,6 +211,7 @@ def _fewest(total: Ints, excess: int) -> int:
 
 def by_member(model: Model, owner: Ints) -> tuple[Ints, Ints]:
     """Positions by owner, heaviest first; and the start of each member's positions, then the end (M + 1 entries)."""
-    given = np.flatnonzero(owner != UNASSIGNED)
-    order = given[np.lexsort((given, -model.work[given], owner[given]))]
-    return order, np.searchsorted(owner[order], np.arange(len(model.capacity) + 1))
+    members = len(model.capacity)
+    given = model.heaviest_first[owner[model.heaviest_first] != UNASSIGNED]
+    order = given[np.argsort(narrowed(owner[given], members), kind="stable")]
+    return order, np.searchsorted(owner[order], np.arange(members + 1))

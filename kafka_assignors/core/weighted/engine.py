@@ -11,12 +11,16 @@ from . import exact
 from .bounds import Bound, bounds, least_moves
 from .hysteresis import Verdict, verdict
 from .model import EPSILON, Model
-from .search import Search
+from .search import EFFORT, Search
 
 ORDERS = (("even", False), ("tight", False), ("light", False), ("even", True), ("tight", True), ("bold", False))
 """Styles of shedding, and whether unassigned partitions are placed first."""
 LARGE = 300_000
-"""Number of partitions above which only the first style is tried."""
+"""Number of partitions above which the first style that meets the limit is taken."""
+MANY = 200
+"""Number of moves from which all overloaded members are relieved at once first."""
+HALVINGS = 16
+"""Limits tried for a budget of moves."""
 NEAR = 1e-9
 """Limits are integers; this slack compensates for float rounding."""
 
@@ -128,12 +132,30 @@ def _sharpened(model: Model, known: list[Bound], program: exact.Exact | None) ->
 
 
 def _searched(model: Model, allowed: float, budget: int | None) -> Search:
-    best = _once(model, allowed, budget)
+    best = _once(model, allowed, EFFORT)
     if best.ratio() > allowed * (1 + NEAR):
         # Infeasible, or not found: any feasible solution then needs no more moves than this.
-        again = _once(model, best.ratio(), budget)
+        again = _once(model, best.ratio(), EFFORT)
         if again.moves <= best.moves and again.ratio() <= best.ratio() * (1 + NEAR):
-            return again
+            best = again
+    return best if budget is None or best.moves <= budget else _affordable(model, allowed, budget)
+
+
+def _affordable(model: Model, allowed: float, budget: int) -> Search:
+    """The lowest limit, by bisection, under which the search stays within a budget of moves."""
+    best = _kept(model)
+    low, high = allowed, best.ratio()
+    for _ in range(HALVINGS):
+        if high <= low * (1 + 1e-4):
+            break
+        middle = (low + high) / 2
+        found = _once(model, middle, EFFORT // HALVINGS)
+        if found.moves > budget:
+            low = middle
+            continue
+        if found.ratio() < best.ratio():
+            best = found
+        high = min(middle, best.ratio())
     return best
 
 
@@ -152,23 +174,28 @@ def _fewest(
     return owner, _moves(model, found.owner) if found.proven else None
 
 
-def _once(model: Model, allowed: float, budget: int | None) -> Search:
+def _once(model: Model, allowed: float, effort: int) -> Search:
     limit = limits(model, allowed)
     least = least_moves(model, limit)
     found: list[Search] = []
     steps = 20 * len(model.capacity) + 200
-    for style, place_first in ORDERS:
-        search = Search(model, limit, budget, style)
+    for style, place_first in (("drop", True), *ORDERS) if least > MANY else ORDERS:
+        search = Search(model, limit, style, effort)
+        if style == "drop":
+            search.drop()
         if place_first:
             search.place()
         search.shed(steps)
         if not place_first and len(search.pool):
             search.place()
-            search.even_out(2 * len(model.capacity) + 50)
-            search.shed(steps)
+            if (search.loads > limit).any():
+                search.even_out(2 * len(model.capacity) + 50)
+                search.shed(steps)
         search.take_back()
         found.append(search)
-        if (search.ratio() <= allowed * (1 + NEAR) and search.moves <= least) or len(model.of) > LARGE:
+        effort = search.effort
+        met = search.ratio() <= allowed * (1 + NEAR)
+        if effort <= 0 or (met and (search.moves <= least or len(model.of) > LARGE)):
             break
     return min(found, key=lambda each: (max(each.ratio(), allowed * (1 + NEAR)), each.moves, each.ratio()))
 
@@ -222,7 +249,8 @@ def _ratio(model: Model, owner: Ints) -> float:
 def _frontier(model: Model, owner: Ints) -> tuple[tuple[int, float], ...]:
     """Moves in the order that lowers the greatest work / capacity fastest, each from the currently highest member."""
     moved = np.flatnonzero((model.kept != UNASSIGNED) & (owner != model.kept))
-    start = np.where(np.isin(np.arange(len(model.of)), moved), model.kept, owner)
+    start = owner.copy()
+    start[moved] = model.kept[moved]
     loads = model.loads(start)
     used = model.capacity > 0
     cap = np.where(used, model.capacity, 1)

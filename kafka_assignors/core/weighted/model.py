@@ -178,6 +178,11 @@ class Model:
         may[held] = self.allowed[self.of[held], self.holder[held]]
         return np.where(may, self.holder, UNASSIGNED)
 
+    @cached_property
+    def heaviest_first(self) -> Ints:
+        """int[P], all positions, heaviest first."""
+        return np.argsort(-self.work, kind="stable")
+
     @property
     def coverage(self) -> tuple[int, int]:
         """Number of measured positions, and of all subscribed positions."""

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..group.indexed import UNASSIGNED, Bools, Ints
+from ..group.indexed import UNASSIGNED, Bools, Ints, narrowed
 from .bounds import by_member
 from .model import Floats, Model
 
-ONE_BY_ONE = 20_000
-"""Number of unassigned partitions placed one by one; the others are placed in layers."""
+ONE_BY_ONE, LOOKED_AT = 20_000, 1_000_000
+"""Unassigned partitions placed one by one, and members looked at for them; other partitions are placed in layers."""
+EFFORT = 50_000_000
+"""Work of one search: partitions and members looked at, plus `STEP` per step. About a second, but the same everywhere:
+a clock would give other answers on another machine, and a replay could not repeat them."""
+STEP, SMALL_STEP = 5_000, 500
+EVEN = 1e-6
+"""Relative excess over the mean below which nothing is evened out any more."""
 VISITED = 256
 """Maximum members that one search for a chain visits."""
 PARTNERS, HEAVIEST = 24, 6
@@ -28,20 +34,21 @@ class Search:
     Args:
         model: The group.
         limit: int[M], the maximum work of each member.
-        budget: Remaining moves; None for any number.
         style: Which partition a member sheds, and to whom. ``even``: the one that brings both closest to the mean;
             ``light``: the lightest that suffices, to the member with the most room; ``tight``: to the member that it
             fills best; ``bold``: as ``light``, but heavy ones may displace others if that is cheaper.
+
+        effort: See `EFFORT`.
 
     Attributes:
         owner: int[P], the owner of each position; `UNASSIGNED` if not placed yet.
         loads: int[M].
         moves: Partitions that left a holder that might have kept them.
-        trace: The moves and the greatest work / capacity after each shedding step.
+        effort: What is left of it; at 0 the search stops, and the assignment is what it is then.
     """
 
-    def __init__(self, model: Model, limit: Ints, budget: int | None = None, style: str = "even") -> None:
-        self.model, self.limit, self.budget, self.style = model, limit, budget, style
+    def __init__(self, model: Model, limit: Ints, style: str = "even", effort: int = EFFORT) -> None:
+        self.model, self.limit, self.style = model, limit, style
         self.work, self.of, self.cap = model.work, model.of, model.capacity
         self.origin = model.kept
         self.owner = model.kept.copy()
@@ -49,7 +56,7 @@ class Search:
         self._listed()
         self.pool = np.flatnonzero((self.owner == UNASSIGNED) & (self.of != UNASSIGNED))
         self.moves = 0
-        self.trace: list[tuple[int, float]] = []
+        self.effort = effort
 
     # -- small steps
 
@@ -90,15 +97,21 @@ class Search:
         Many partitions are placed in layers, class by class, starting with the classes with the fewest subscribers. The
         lightest ones are placed last and one by one, which evens out the layers.
         """
-        pool = self.pool[np.lexsort((self.pool, -self.work[self.pool]))]
+        members = self.model.subscribers
+        unplaced = np.zeros(len(self.owner), bool)
+        unplaced[self.pool] = True
+        pool = self.model.heaviest_first[unplaced[self.model.heaviest_first]]
         self.pool = pool[:0]
         rest = pool
-        if len(pool) > ONE_BY_ONE:
-            bulk, rest = pool[:-ONE_BY_ONE], pool[-ONE_BY_ONE:]
-            members = self.model.subscribers
-            for g in sorted(np.unique(self.of[bulk]).tolist(), key=lambda g: (len(members[g]), g)):
-                self._layers(bulk[self.of[bulk] == g] if len(members) > 1 else bulk, members[g])
-        loads, cap, members = self.loads, self.cap, self.model.subscribers
+        seen = np.cumsum(np.array([len(who) for who in members])[self.of[pool[::-1]]])
+        few = min(ONE_BY_ONE, max(int(np.searchsorted(seen, LOOKED_AT)), 1))
+        if len(pool) > few:
+            bulk, rest = pool[:-few], pool[-few:]
+            bulk = bulk[np.argsort(narrowed(self.of[bulk], len(members)), kind="stable")]
+            starts = np.searchsorted(self.of[bulk], np.arange(len(members) + 1)).tolist()
+            for g in sorted(range(len(members)), key=lambda g: (len(members[g]), g)):
+                self._layers(bulk[starts[g] : starts[g + 1]], members[g])
+        loads, cap = self.loads, self.cap
         height = loads / np.where(cap > 0, cap, 1)
         for at, work, g in zip(rest.tolist(), self.work[rest].tolist(), self.of[rest].tolist(), strict=True):
             who = members[g]
@@ -106,6 +119,7 @@ class Search:
             loads[to] += work
             height[to] = loads[to] / cap[to]
             self.owner[at] = to
+        self.moves = int(((self.origin != UNASSIGNED) & (self.owner != self.origin)).sum())
         self._listed()
 
     def _listed(self) -> None:
@@ -133,10 +147,30 @@ class Search:
 
     # -- shed
 
+    def drop(self) -> None:
+        """Take from all members above their limits, at once, as few partitions as possible, and of these the lightest.
+
+        They join the unassigned ones. Much cheaper than `shed` if many must move.
+        """
+        dropped = [self.pool]
+        for m in np.flatnonzero((self.loads > self.limit) & (self.cap > 0)).tolist():
+            items = self.items[m]
+            total = np.concatenate([[0], np.cumsum(self.work[items])])
+            excess = int(self.loads[m] - self.limit[m])
+            count = min(int(np.searchsorted(total, excess)), len(items))
+            runs = total[count:] - total[: len(total) - count]  # of `count` neighbours each, heaviest run first
+            first = max(int(np.searchsorted(-runs, -excess, side="right")) - 1, 0)
+            dropped.append(items[first : first + count])
+            self.loads[m] -= runs[first]
+        self.pool = np.concatenate(dropped)
+        self.owner[self.pool] = UNASSIGNED
+
     def shed(self, steps: int) -> bool:
         """Bring members within their limits with few moves, in at most `steps` steps; return whether all are."""
         stuck = np.zeros(len(self.cap), bool)
         for _ in range(steps):
+            if self.effort <= 0:
+                break
             over = np.where(
                 stuck | (self.cap == 0), -1.0, (self.loads - self.limit) / np.where(self.cap > 0, self.cap, 1)
             )
@@ -150,11 +184,7 @@ class Search:
             ):
                 stuck[m] = True
                 continue
-            self.trace.append((self.moves, self.ratio()))
         return bool((self.loads <= self.limit).all())
-
-    def _affordable(self, at: Ints) -> Bools:
-        return self.free(at) if self.budget is not None and self.moves >= self.budget else np.ones(len(at), bool)
 
     def _receivers(self, items: Ints, m: int) -> tuple[Ints, Ints]:
         """The best receiver of each item except `m`, and its room; below the item's work if none fits."""
@@ -162,7 +192,9 @@ class Search:
         room[m] = -1
         to, most = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
         classes = self.of[items]
-        for g in np.unique(classes).tolist():
+        different = np.unique(classes).tolist()
+        self.effort -= STEP + len(items) + SMALL_STEP * len(different)
+        for g in different:
             who = self.model.subscribers[g]
             here = classes == g if len(self.model.subscribers) > 1 else slice(None)
             if self.style == "tight":
@@ -182,7 +214,7 @@ class Search:
         work = self.work[items]
         excess = int(self.loads[m] - self.limit[m])
         to, room = self._receivers(items, m)
-        fits = (work <= room) & self._affordable(items)
+        fits = work <= room
         free = self.free(items)
         need = np.zeros(len(items), np.int64)
         count = 1
@@ -217,7 +249,7 @@ class Search:
         if not len(items):
             return False
         to, room = self._receivers(items, m)
-        fits = np.flatnonzero((self.work[items] <= room) & self._affordable(items))
+        fits = np.flatnonzero(self.work[items] <= room)
         if not len(fits):
             return False
         best = int(fits[self.work[items[fits]].argmax()])
@@ -229,8 +261,6 @@ class Search:
 
         Done only if fewer moves remain than by moving items that fit as they are.
         """
-        if self.budget is not None and self.moves + 2 > self.budget:
-            return False
         room = self.limit - self.loads
         largest = int(room.max())
         mine = self.items[m]
@@ -242,6 +272,7 @@ class Search:
         for at in mine[:HEAVIEST].tolist():
             work = int(self.work[at])
             for r in partners:
+                self.effort -= SMALL_STEP
                 if r == m or not self.model.allowed[self.of[at], r]:
                     continue
                 theirs = self.items[r][:HEAVIEST]
@@ -290,8 +321,6 @@ class Search:
 
     def _exchange(self, m: int) -> bool:
         """Give one item and take a lighter one, so that both members are within their limits."""
-        if self.budget is not None and self.moves + 2 > self.budget:
-            return False
         excess = int(self.loads[m] - self.limit[m])
         room = self.limit - self.loads
         mine = self.items[m]
@@ -301,6 +330,7 @@ class Search:
             theirs = self.items[r]
             if r == m or room[r] < excess or not len(theirs):
                 continue
+            self.effort -= STEP + len(mine) + len(theirs)
             give, take = mine[self.may(mine, r)], theirs[self.may(theirs, m)]
             pair = _pair(self.work[give], self.work[take], excess, int(room[r]))
             if pair is None:
@@ -332,6 +362,7 @@ class Search:
                 if not len(items):
                     continue
                 for g in np.unique(self.of[items]).tolist():
+                    self.effort -= STEP + len(items)
                     at = int(items[self.of[items] == g][-1])  # the lightest that suffices
                     work = int(self.work[at])
                     who = self.model.subscribers[g]
@@ -354,9 +385,6 @@ class Search:
             at, giver = way[to]
             steps.append((at, to))
             to = giver
-        costs = sum(not each for each in self.free(np.array([at for at, _ in steps])).tolist())
-        if self.budget is not None and self.moves + costs > self.budget:
-            return False
         for at, member in steps:
             self.move(at, member)
         return True
@@ -371,10 +399,11 @@ class Search:
         frees = [items[self.free(items)] for items in self.items]
         if not any(map(len, frees)):
             return
+        enough = float(self.loads.sum()) / float(self.cap.sum()) * (1 + EVEN)
         for _ in range(steps):
             height = self.loads / safe
             a = int(np.where(done, -1.0, height).argmax())
-            if done[a]:
+            if done[a] or height[a] <= enough or self.effort <= 0:
                 return
             if not self._evened(a, height, idle, frees):
                 done[a] = True
@@ -388,6 +417,7 @@ class Search:
                 continue
             best = float(self.loads[a] * self.cap[b] - self.loads[b] * self.cap[a]) / float(self.cap[a] + self.cap[b])
             give, take = frees[a], frees[b]
+            self.effort -= STEP + len(give) + len(take)
             give, take = give[self.may(give, b)], take[self.may(take, a)]
             found = _closest(self.work[give], self.work[take], best)
             # Worth a step: it gains at least a millionth of what a move of the ideal size would.
