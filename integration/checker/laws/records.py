@@ -264,7 +264,8 @@ def in_order(run: RunRecord, found: Findings) -> None:
         if not number.isdigit():
             found.not_judged("K2", "its producer didn't number its records")
             continue
-        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost_with(ack, run.truncated)
+        lost = lost_with(ack, run.truncated) if run.truncated else None
+        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost
         before = last.get(place)
         last[place] = int(number), ack
         if before is None:
@@ -287,7 +288,7 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], 
     if not ends:
         found.not_judged("C3", "the group was never drained")
         return
-    if gone := sum(1 for ack in acks if lost_with(ack, record.truncated)):
+    if record.truncated and (gone := sum(1 for ack in acks if lost_with(ack, record.truncated))):
         found.not_judged("C3", "its brokers lost the record", gone)
     consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
@@ -319,7 +320,9 @@ def due_records(
     due: dict[TopicPartition, list[Event]] = defaultdict(list)
     for ack in acks:
         tp = TopicPartition(ack.data["topic"], ack.data["partition"])
-        if tp in ends and ack.data["offset"] < ends[tp][0] and lost_with(ack, record.truncated) is None:
+        if tp in ends and ack.data["offset"] < ends[tp][0]:
+            if record.truncated and lost_with(ack, record.truncated) is not None:
+                continue
             due[tp].append(ack)
     return due, ends
 
@@ -338,11 +341,13 @@ def placement(run: RunRecord, found: Findings) -> None:
     for ack in run.acks:
         data = ack.data
         partitioner, topic = data["partitioner"], data["topic"]
-        truncations = run.truncated.get(TopicPartition(topic, data["partition"]), ())
         judged = "predicted" in data or "expected" in data
-        if (truncation := lost_with(ack, run.truncated)) is not None:
-            lost[truncation].append(ack)
-            judged = True
+        truncations: Sequence[Truncation] = ()
+        if run.truncated:
+            truncations = run.truncated.get(TopicPartition(topic, data["partition"]), ())
+            if (truncation := lost_with(ack, run.truncated)) is not None:
+                lost[truncation].append(ack)
+                judged = True
         if data.get("predicted", data["partition"]) != data["partition"]:
             wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
         if data.get("expected", data["partition"]) != data["partition"]:
@@ -350,7 +355,7 @@ def placement(run: RunRecord, found: Findings) -> None:
         for step, seen, end in ends:
             if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
                 continue
-            if any(each.covers(data["offset"]) and each.between(ack, step) for each in truncations):
+            if truncations and any(each.covers(data["offset"]) and each.between(ack, step) for each in truncations):
                 continue
             judged = True
             there = seen.get((data["topic"], data["partition"], data["offset"]))
