@@ -7,6 +7,7 @@ from ..history import History
 from ..members.group import Stable
 from ..report.report import GroupResult, StepRow
 from ..report.timeline_view import timeline_views
+from ..report.work_view import work_views
 from ..scenario.runner import ScenarioRun
 
 
@@ -22,6 +23,7 @@ def judged(ran: ScenarioRun) -> GroupResult:
         intervals=tuple(verdict.intervals),
         timeline=timeline_views(history).get(ran.group),
         gave_up=ran.gave_up,
+        work=work_views(history).get(ran.group),
     )
 
 

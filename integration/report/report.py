@@ -20,6 +20,8 @@ from ..checker.rebalance_costs import STATES
 from ..history import History
 from .timeline_svg import colours, svg
 from .timeline_view import TimelineView, timeline_views
+from .work_svg import svg as work_svg
+from .work_view import WorkView, work_views
 
 BAR_PX = 34
 
@@ -110,6 +112,7 @@ class GroupResult:
     note: str = ""
     timeline: TimelineView | None = None
     gave_up: str = ""
+    work: WorkView | None = None
 
     @property
     def legend(self) -> list[tuple[str, str]]:
@@ -123,6 +126,11 @@ class GroupResult:
             return Markup("<p>no member ever owned a partition</p>")
         # Pattern ids must be unique on the whole page.
         return svg(self.timeline, "p" + sha256(repr((self.title, self.steps)).encode()).hexdigest()[:8])
+
+    @property
+    def work_svg(self) -> Markup:
+        """The members' shares of partitions and work, on the timeline's axis."""
+        return Markup("") if self.work is None else work_svg(self.work)
 
     @property
     def costs(self) -> list[Mapping[str, Any] | None]:
@@ -159,9 +167,9 @@ def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
 
     Each result has the verdict of the whole history.
     """
-    drawn = timeline_views(history)
+    drawn, works = timeline_views(history), work_views(history)
     return tuple(
-        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), timeline=timeline)
+        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), timeline=timeline, work=works[group])
         for group, timeline in drawn.items()
     )
 

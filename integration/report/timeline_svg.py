@@ -15,8 +15,10 @@ from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineVi
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
 RED, AMBER = "#d7263d", "#f2b701"
 """Red: no owner, or two owners. Amber: a fault."""
-_LABEL_PX, _PLOT_PX, _SIDE_PX = 118, 760, 86
-WIDTH_PX = _LABEL_PX + _PLOT_PX + 2 * (_SIDE_PX + 14) + 4
+LABEL_PX, PLOT_PX = 118, 760
+"""Width of the column of names, and of the time axis."""
+_SIDE_PX = 86
+WIDTH_PX = LABEL_PX + PLOT_PX + 2 * (_SIDE_PX + 14) + 4
 _LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
 _LABEL_EVERY_PX = 17
 
@@ -38,7 +40,7 @@ def svg(view: TimelineView, name: str) -> Markup:
     colour_of = colours(view.members)
 
     def x(seconds: float) -> float:
-        return _LABEL_PX + _PLOT_PX * seconds / max(view.seconds, 1e-9)
+        return LABEL_PX + PLOT_PX * seconds / max(view.seconds, 1e-9)
 
     out = [
         f'<svg width="{WIDTH_PX}" height="{bottom + 24}" viewBox="0 0 {WIDTH_PX} {bottom + 24}" role="img" '
@@ -76,7 +78,7 @@ def svg(view: TimelineView, name: str) -> Markup:
         )
     out += _marks(view.steps, x, 12 + _LANE_PX, bottom, "mark")
     out += _marks(view.generations, x, 12 + 2 * _LANE_PX, top, "tick")
-    left = _LABEL_PX + _PLOT_PX + 14
+    left = LABEL_PX + PLOT_PX + 14
     out += _side(view.downtime_ms, left, top, row_px, "ms down", GAP)
     out += _side(view.records, left + _SIDE_PX + 14, top, row_px, "records", "bar")
     tick = next(s for s in (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9) if view.seconds / s <= 12)
