@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench clean help
+.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench pictures clean help
 
 ##@ set up
 setup: $(READY)  ## make .venv with everything the project needs
@@ -66,6 +66,9 @@ rooms: $(READY)  ## the figures of the house: modules per folder, floors, circle
 ##@ measure
 bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
 	$(BIN)/python -m benchmarks all $(or $(ARGS),--quick)
+
+pictures: $(READY)  ## draw docs/load.svg again from the example of its page
+	$(BIN)/python -m benchmarks.load_picture
 
 mutate: $(READY)  ## change the judge in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
 	$(BIN)/python -m tests.mutation $(ARGS)
