@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection
 
 from kafka_assignors.errors import ConfigError
 
-from ..errors import MemberDied, NotStable
-from .process import MemberProcess
-
-STOP_S = 15
-_TICK_S = 0.02
+from .running import STOP_S, TICK_S, RunningMembers
 
 
-class MemberFaults(ABC):
-    """The faults of a `MemberGroup`. The history records each before it acts and when it is over."""
+class MemberFaults:
+    """The faults of a group's members. The history records each before it acts and when it is over."""
 
-    group: str
-    _processes: dict[str, MemberProcess]
+    def __init__(self, members: RunningMembers) -> None:
+        self._members = members
 
     def kill(self, name: str) -> None:
         """End a member with SIGKILL. The coordinator notices when the session ends.
@@ -29,12 +23,12 @@ class MemberFaults(ABC):
         Raises:
             ConfigError: No running member has this name.
         """
-        process = self._running(name)
-        self._count_from_here()
-        self.write("fault_begin", **process.named("kill"))
+        process = self._members.get(name)
+        self._members.count_from_here()
+        self._members.write("fault_begin", **process.named("kill"))
         process.kill()
-        self._ended(name, STOP_S)
-        self.write("fault_end", **process.named("kill"))
+        self._members.ended(name, STOP_S)
+        self._members.write("fault_end", **process.named("kill"))
 
     def interrupt(self, name: str) -> None:
         """Send a bridged member SIGINT. If its application ends by it, `wait_end` waits for that.
@@ -43,11 +37,11 @@ class MemberFaults(ABC):
             ConfigError: No running member has this name.
             NotSupported: Its client isn't ``bridge``.
         """
-        process = self._running(name)
-        self._count_from_here()
-        self.write("fault_begin", **process.named("interrupt"))
+        process = self._members.get(name)
+        self._members.count_from_here()
+        self._members.write("fault_begin", **process.named("interrupt"))
         process.interrupt()
-        self.write("fault_end", **process.named("interrupt"))
+        self._members.write("fault_end", **process.named("interrupt"))
 
     def pause(self, name: str) -> None:
         """Freeze a member (SIGSTOP). The coordinator evicts it when its session ends, unless it is resumed before.
@@ -55,11 +49,11 @@ class MemberFaults(ABC):
         Raises:
             ConfigError: No running member has this name, or it is paused already.
         """
-        process = self._running(name)
+        process = self._members.get(name)
         if process.paused:
-            raise ConfigError(f"member {name!r} of group {self.group!r} is paused already")
-        self._count_from_here()
-        self.write("fault_begin", **process.named("pause"))
+            raise ConfigError(f"{self._members.named(name)} is paused already")
+        self._members.count_from_here()
+        self._members.write("fault_begin", **process.named("pause"))
         process.pause()
 
     def pause_at_work(self, name: str, timeout_s: float = 15) -> None:
@@ -72,7 +66,7 @@ class MemberFaults(ABC):
             NotStable: The member was never at work before the deadline.
             MemberDied: A member ended unasked.
         """
-        process = self._running(name)
+        process = self._members.get(name)
 
         def began_to_commit() -> bool:
             return not process.at_work
@@ -87,9 +81,9 @@ class MemberFaults(ABC):
                     met = False
             return met
 
-        self._until(
+        self._members.wait_until(
             caught,
-            lambda: f"member {name!r} of group {self.group!r} wasn't met at work within {timeout_s:g} s; send records",
+            lambda: f"{self._members.named(name)} wasn't met at work within {timeout_s:g} s; send records",
             timeout_s,
         )
 
@@ -104,20 +98,20 @@ class MemberFaults(ABC):
             NotStable: The member was never at work, or its commit wasn't answered, before the deadline.
             MemberDied: A member ended unasked.
         """
-        process = self._running(name)
-        self._until(
+        process = self._members.get(name)
+        self._members.wait_until(
             lambda: process.at_work,
-            lambda: f"member {name!r} of group {self.group!r} wasn't met at work within {timeout_s:g} s; send records",
+            lambda: f"{self._members.named(name)} wasn't met at work within {timeout_s:g} s; send records",
             timeout_s,
         )
-        self._count_from_here()
-        begun = self.write("fault_begin", **process.named("stall"))
-        self._until(
+        self._members.count_from_here()
+        begun = self._members.write("fault_begin", **process.named("stall"))
+        self._members.wait_until(
             lambda: process.answered_ns > begun.mono_ns,
-            lambda: f"member {name!r} of group {self.group!r} committed nothing within {timeout_s:g} s",
+            lambda: f"{self._members.named(name)} committed nothing within {timeout_s:g} s",
             timeout_s,
         )
-        self.write("fault_end", **process.named("stall"))
+        self._members.write("fault_end", **process.named("stall"))
 
     def stall(self, name: str, timeout_s: float = 15) -> None:
         """Make a member stop polling while heartbeats continue: it leaves the group after ``max_poll_interval_ms``.
@@ -130,12 +124,12 @@ class MemberFaults(ABC):
             NotStable: It still polls after `timeout_s`.
             MemberDied: The member ended unasked.
         """
-        process = self._running(name)
-        self._count_from_here()
+        process = self._members.get(name)
+        self._members.count_from_here()
         process.stall()
-        self._until(
+        self._members.wait_until(
             lambda: process.stalled,
-            lambda: f"member {name!r} of group {self.group!r} still polls after {timeout_s:g} s; send records",
+            lambda: f"{self._members.named(name)} still polls after {timeout_s:g} s; send records",
             timeout_s,
         )
 
@@ -149,8 +143,8 @@ class MemberFaults(ABC):
             ConfigError: No running member has this name.
             NotSupported: Its client doesn't take this command.
         """
-        process = self._running(name)
-        self._count_from_here()
+        process = self._members.get(name)
+        self._members.count_from_here()
         process.command("stall-assign")
 
     def wait_stalled(self, name: str, timeout_s: float = 15) -> None:
@@ -161,10 +155,10 @@ class MemberFaults(ABC):
             NotStable: It didn't by the deadline: it may not be the leader, or there was no rebalance.
             MemberDied: A member ended unasked.
         """
-        process = self._running(name)
-        self._until(
+        process = self._members.get(name)
+        self._members.wait_until(
             lambda: process.stalled,
-            lambda: f"member {name!r} of group {self.group!r} wasn't asked to assign within {timeout_s:g} s",
+            lambda: f"{self._members.named(name)} wasn't asked to assign within {timeout_s:g} s",
             timeout_s,
         )
 
@@ -174,15 +168,15 @@ class MemberFaults(ABC):
         Raises:
             ConfigError: No running member has this name, or it is neither paused nor stalled.
         """
-        process = self._running(name)
+        process = self._members.get(name)
         if not (process.paused or process.stalled):
-            raise ConfigError(f"member {name!r} of group {self.group!r} isn't paused")
-        self._count_from_here()
+            raise ConfigError(f"{self._members.named(name)} isn't paused")
+        self._members.count_from_here()
         paused = process.paused
         process.resume()
         process.stalled = False  # the member itself reports a stall's end
         if paused:
-            self.write("fault_end", **process.named("pause"))
+            self._members.write("fault_end", **process.named("pause"))
 
     def subscribe(self, name: str, topics: Collection[str] = (), *, pattern: str | None = None) -> None:
         """Change a member's subscription in place. It takes effect between two polls, which needs records.
@@ -191,13 +185,13 @@ class MemberFaults(ABC):
             ConfigError: No running member has this name, or not exactly one of `topics` and `pattern` is given.
             NotSupported: Its client doesn't take this command.
         """
-        process = self._running(name)
+        process = self._members.get(name)
         if isinstance(topics, str) or bool(topics) == bool(pattern):
             raise ConfigError(f"member {name!r} needs a list of topics or a pattern, not {topics!r} and {pattern!r}")
-        self._count_from_here()
+        self._members.count_from_here()
         wanted = {"pattern": pattern} if pattern else {"topics": sorted(topics)}
         named = {"member": name, "incarnation": process.config.incarnation, "target": name}
-        self.write("admin_change", change="subscribe", **named, subscription=wanted)
+        self._members.write("admin_change", change="subscribe", **named, subscription=wanted)
         process.command(f"subscribe {json.dumps(wanted)}")
         process.topics, process.pattern = tuple(sorted(topics)), pattern
 
@@ -212,16 +206,14 @@ class MemberFaults(ABC):
             NotStable: It still runs after `timeout_s`.
             MemberDied: Another member ended unasked.
         """
-        process = self._running(name)
+        process = self._members.get(name)
         deadline = time.monotonic() + timeout_s
         while process.returncode is None:
             if time.monotonic() > deadline:
-                raise self._missed(
-                    f"member {name!r} of group {self.group!r} still runs after {timeout_s:g} s", timeout_s
-                )
-            self._check_alive(but=name)
-            time.sleep(_TICK_S)
-        self._ended(name, STOP_S)
+                raise self._members.missed(f"{self._members.named(name)} still runs after {timeout_s:g} s", timeout_s)
+            self._members.check_alive(but=name)
+            time.sleep(TICK_S)
+        self._members.ended(name, STOP_S)
         return process.epitaph()
 
     def wait_committing(self, timeout_s: float = 30) -> None:
@@ -236,52 +228,11 @@ class MemberFaults(ABC):
         since_ns = time.monotonic_ns()
 
         def silent() -> list[str]:
-            running = [p for p in self._processes.values() if not (p.paused or p.stalled)]
+            running = [p for p in self._members if not (p.paused or p.stalled)]
             return sorted(p.config.member for p in running if p.held and p.committed_ns <= since_ns)
 
-        self._until(
+        self._members.wait_until(
             lambda: not silent(),
-            lambda: f"not committing after {timeout_s:g} s in group {self.group!r}: {', '.join(silent())}",
+            lambda: f"not committing after {timeout_s:g} s in group {self._members.group!r}: {', '.join(silent())}",
             timeout_s,
         )
-
-    def _until(self, condition: Callable[[], bool], failure: Callable[[], str], timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            self._check_alive()
-            for process in self._processes.values():
-                process.catch_up()
-            if condition():
-                return
-            if time.monotonic() > deadline:
-                raise self._missed(failure(), timeout_s)
-            time.sleep(_TICK_S)
-
-    def _check_alive(self, but: str | None = None) -> None:
-        for name, process in tuple(self._processes.items()):
-            if name != but and process.returncode is not None:
-                self._ended(name, STOP_S, asked=False)
-                raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
-
-    def _missed(self, message: str, timeout_s: float) -> NotStable:
-        self.write("not_over", waited_s=timeout_s, awaited=message)
-        return NotStable(message)
-
-    @abstractmethod
-    def write(self, kind: str, **data: Any) -> Any:
-        """Write an event of the harness."""
-
-    @abstractmethod
-    def _running(self, name: str) -> MemberProcess:
-        """The process of a running member."""
-
-    @abstractmethod
-    def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
-        """Wait for the end of a process, kill it at the deadline, write its ``exit`` event.
-
-        `asked`: whether it was told to end, or its end was awaited.
-        """
-
-    @abstractmethod
-    def _count_from_here(self) -> None:
-        """The next `Stable` counts from the first fault."""

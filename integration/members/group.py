@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kafka.errors import KafkaError
 
@@ -27,10 +27,11 @@ from ..recording import RunFile
 from ..topics import Topics
 from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, TRANSFORMING, MemberConfig
 from .coordinator_log import CoordinatorLog
-from .faults import STOP_S, MemberFaults
+from .faults import MemberFaults
+from .group_topics import GroupTopics
 from .process import MemberProcess, PythonProcess
+from .running import STOP_S, TICK_S, RunningMembers
 from .stability import Stable, assigned_to, due, names_of, seen
-from .topic_changes import TopicChanges
 from .verifiable_process import VerifiableProcess
 
 __all__ = ["MemberGroup", "Stable"]
@@ -46,14 +47,25 @@ _TRANSFORMERS = {
     AIOKAFKA: ("kafka_assignors.integration.members.transformers.aiokafka", "aiokafka"),
 }
 """The same for members that transform."""
-_TICK_S = 0.02
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-class MemberGroup(MemberFaults, TopicChanges):
+def _forward(part: str, method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[MemberGroup, _P], _R]:
+    """A method of `MemberGroup` that calls `method` of its attribute `part`, with the same signature and docstring."""
+
+    @wraps(method)
+    def call(group: MemberGroup, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return method(getattr(group, part), *args, **kwargs)
+
+    return call
+
+
+class MemberGroup:
     """The members of one group, the reader of their coordinator log, and the harness's own events.
 
     A context manager: leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
-    and `run` stay readable. `MemberFaults` has the faults of members, `TopicChanges` the changes of topics.
+    and `run` stay readable. `topics` has the group's topics.
 
     Args:
         bootstrap: ``host:port``, several with commas; or a connection, which its members share.
@@ -83,16 +95,16 @@ class MemberGroup(MemberFaults, TopicChanges):
         self._kept = ExitStack()  # the file with the members' access to the cluster
         self._access: Path | None = None
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
-        self._processes: dict[str, MemberProcess] = {}
         self._incarnations: dict[str, int] = {}
         self._owners: dict[TopicPartition, str] = {}
-        self._last_ns: int | None = None  # the event that the next `Stable` counts from
         self._closing = False
         self._writer = RunFile(folder / f"{file_stem(group)}.harness.jsonl", run, "harness", group=group)
         log_writer = EventWriter(folder / f"{file_stem(group)}.coordlog.jsonl", run, "coordlog", group=group)
         try:
             self._log = CoordinatorLog(bootstrap, group, log_writer)
             self._topics = Topics(bootstrap)
+            self._members = RunningMembers(group, self._writer)
+            self._faults, self.topics = MemberFaults(self._members), GroupTopics(self._members, self._topics)
             if self._connection.tls or self._connection.sasl:
                 self._access = self._kept.enter_context(self._connection.file())
         except BaseException:
@@ -102,10 +114,28 @@ class MemberGroup(MemberFaults, TopicChanges):
             self._writer.close()
             raise
 
+    kill = _forward("_faults", MemberFaults.kill)
+    interrupt = _forward("_faults", MemberFaults.interrupt)
+    pause = _forward("_faults", MemberFaults.pause)
+    pause_at_work = _forward("_faults", MemberFaults.pause_at_work)
+    overwork = _forward("_faults", MemberFaults.overwork)
+    stall = _forward("_faults", MemberFaults.stall)
+    stall_assign = _forward("_faults", MemberFaults.stall_assign)
+    wait_stalled = _forward("_faults", MemberFaults.wait_stalled)
+    resume = _forward("_faults", MemberFaults.resume)
+    subscribe = _forward("_faults", MemberFaults.subscribe)
+    wait_end = _forward("_faults", MemberFaults.wait_end)
+    wait_committing = _forward("_faults", MemberFaults.wait_committing)
+    create_topic = _forward("topics", GroupTopics.create_topic)
+    add_partitions = _forward("topics", GroupTopics.add_partitions)
+    delete_topic = _forward("topics", GroupTopics.delete_topic)
+    coordinator = _forward("topics", GroupTopics.coordinator)
+    wait_in_sync = _forward("topics", GroupTopics.wait_in_sync)
+
     @property
     def running(self) -> tuple[str, ...]:
         """Names of the members that were started and neither stopped nor killed, sorted."""
-        return tuple(sorted(self._processes))
+        return tuple(sorted(self._members.by_name))
 
     def step(self, name: str, gap_ms: int | None = None) -> None:
         """Begin a named step of the scenario: the next `wait_stable` counts from here.
@@ -115,7 +145,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             gap_ms: How long a topic-partition may be without an owner in this step (law O4); None: no limit.
         """
         bound = {} if gap_ms is None else {"gap_ms": gap_ms}
-        self._last_ns = self._writer.write("step", name=name, **bound).mono_ns
+        self._members.counted_from_ns = self._writer.write("step", name=name, **bound).mono_ns
 
     def write(self, kind: str, **data: Any) -> Event:
         """Write an event of the harness into the group's history."""
@@ -159,10 +189,8 @@ class MemberGroup(MemberFaults, TopicChanges):
             UnknownName: The client is unknown, or has no such assignor.
             MachineError: Java or jars are missing and cannot be fetched.
         """
-        if name in self._processes:
-            raise ConfigError(
-                f"member {name!r} of group {self.group!r} is running; stop or kill it, or take another name"
-            )
+        if name in self._members.by_name:
+            raise ConfigError(f"{self._members.named(name)} is running; stop or kill it, or take another name")
         if isinstance(topics, str) or isinstance(assignors, str) or not assignors or not (topics or pattern):
             raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
         if pattern is not None and (topics or client != KAFKA_PYTHON):
@@ -195,8 +223,8 @@ class MemberGroup(MemberFaults, TopicChanges):
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,
         )
-        self._count_from_here()
-        process = self._processes[name] = self._spawn(config, self.folder / stem)
+        self._members.count_from_here()
+        process = self._members.by_name[name] = self._spawn(config, self.folder / stem)
         process.via = via
         if counts := self._counts():
             self._writer.write("topics", topics=counts)
@@ -208,16 +236,16 @@ class MemberGroup(MemberFaults, TopicChanges):
             ConfigError: No running member has this name, or it is paused or cut off.
             MemberDied: It didn't end within `timeout_s` and was killed, or didn't end cleanly.
         """
-        process = self._running(name)
+        process = self._members.get(name)
         if process.paused or process.cut_off:
             what = "paused; resume" if process.paused else "cut off; heal that"
-            raise ConfigError(f"member {name!r} of group {self.group!r} is {what} or kill it")
-        self._count_from_here()
+            raise ConfigError(f"{self._members.named(name)} is {what} or kill it")
+        self._members.count_from_here()
         runs = process.returncode is None
         process.terminate()
-        self._ended(name, timeout_s, asked=runs)
+        self._members.ended(name, timeout_s, asked=runs)
         if not process.clean:
-            raise MemberDied(f"member {name!r} of group {self.group!r} {process.epitaph()}")
+            raise MemberDied(f"{self._members.named(name)} {process.epitaph()}")
 
     def wait_stable(
         self, members: Collection[str] | None = None, timeout_s: float = 30, complete: bool = True
@@ -238,18 +266,18 @@ class MemberGroup(MemberFaults, TopicChanges):
             MemberDied: A member ended unasked.
         """
         if members is None:
-            members = [name for name, each in self._processes.items() if not each.away]
+            members = [each.config.member for each in self._members if not each.away]
         wanted = set(members)
         deadline = time.monotonic() + timeout_s
         while True:
-            self._log.wait(_TICK_S)
-            self._check_alive()
+            self._log.wait(TICK_S)
+            self._members.check_alive()
             read_ns = time.monotonic_ns()
             committed = self._log.generation
-            for process in self._processes.values():
+            for process in self._members:
                 process.catch_up()
             try:
-                left = due(committed, self._processes, wanted, self._partitions, complete)
+                left = due(committed, self._members.by_name, wanted, self.topics.subscribed, complete)
             except KafkaError as error:  # a broker is gone; another will answer
                 left = [f"the brokers don't tell what topics there are: {type(error).__name__}: {error}"]
             if not left and committed is not None:
@@ -272,17 +300,17 @@ class MemberGroup(MemberFaults, TopicChanges):
             NotDrained: The deadline passed; the message lists what is left.
             MemberDied: A member ended unasked.
         """
-        tps = [TopicPartition(t, p) for t, n in self._partitions().items() for p in range(n)]
+        tps = [TopicPartition(t, p) for t, n in self.topics.subscribed().items() for p in range(n)]
         held = self._topics.begins_and_ends(tps)
         # A partition whose records were all deleted has nothing to read, so nothing will be committed.
         left = {tp: end for tp, (begin, end) in held.items() if end > begin}
         deadline = time.monotonic() + timeout_s
         while True:
-            self._check_alive()
+            self._members.check_alive()
             # Records that a killed member consumed without a commit are read again, so commits count. A commit that a
             # rebalance refused isn't repeated until a record follows, so an owner's consumed position counts as well.
             offsets = self._log.offsets
-            for process in self._processes.values():
+            for process in self._members:
                 process.catch_up()
                 if committed:
                     continue
@@ -296,7 +324,7 @@ class MemberGroup(MemberFaults, TopicChanges):
                 self._writer.write("not_drained", waited_s=timeout_s, left=rows)
                 behind = ", ".join(f"{tp.topic}-{tp.partition}: {end - at}" for tp, at, end in reached)
                 raise NotDrained(f"group {self.group!r} has records left after {timeout_s:g} s: {behind}")
-            self._log.wait(_TICK_S)
+            self._log.wait(TICK_S)
         ends = {tp: end for tp, (_, end) in sorted(held.items())}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in ends.items()]
         self._writer.write("step", name="drained", offsets=rows)
@@ -309,7 +337,7 @@ class MemberGroup(MemberFaults, TopicChanges):
             NotStable: It had not by the deadline.
             MemberDied: A member ended unasked.
         """
-        self._until(
+        self._members.wait_until(
             lambda: all(self._log.offsets.get(tp, 0) >= end for tp, end in ends.items()),
             lambda: f"group {self.group!r} hasn't committed all it was sent after {timeout_s:g} s",
             timeout_s,
@@ -321,8 +349,8 @@ class MemberGroup(MemberFaults, TopicChanges):
             if not self._closing:
                 self._closing = True
                 self._writer.write("closing")
-            running = {name for name, process in self._processes.items() if process.returncode is None}
-            for process in self._processes.values():
+            running = {process.config.member for process in self._members if process.returncode is None}
+            for process in self._members:
                 with suppress(OSError, HarnessError):  # the member or its proxy has ended
                     if process.via is not None:
                         process.via.heal()
@@ -330,10 +358,10 @@ class MemberGroup(MemberFaults, TopicChanges):
                     process.terminate()
                 process.resume()
             deadline = time.monotonic() + STOP_S
-            for name in tuple(self._processes):
-                self._ended(name, max(0.1, deadline - time.monotonic()), asked=name in running)
+            for name in tuple(self._members.by_name):
+                self._members.ended(name, max(0.1, deadline - time.monotonic()), asked=name in running)
         finally:
-            for process in self._processes.values():
+            for process in self._members:
                 process.kill()
             self._log.close()
             self._topics.close()
@@ -345,10 +373,6 @@ class MemberGroup(MemberFaults, TopicChanges):
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
-
-    def _count_from_here(self) -> None:
-        if self._last_ns is None:
-            self._last_ns = time.monotonic_ns()
 
     def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
         if config.client not in _PROGRAMS:
@@ -363,38 +387,14 @@ class MemberGroup(MemberFaults, TopicChanges):
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
         return PythonProcess(config, module, *endings)
 
-    def _running(self, name: str) -> MemberProcess:
-        if name not in self._processes:
-            raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {', '.join(self.running)}")
-        return self._processes[name]
-
-    def _ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
-        """See `MemberFaults._ended`."""
-        process = self._processes[name]
-        process.end(timeout_s)
-        del self._processes[name]
-        code = process.returncode
-        assert code is not None
-        fields: dict[str, Any] = {"member": name, "incarnation": process.config.incarnation, "code": code}
-        fields["asked"] = asked
-        if code < 0:
-            fields["signal"] = signal.Signals(-code).name
-        self._writer.write("exit", **fields)
-
-    def _partitions(self) -> dict[str, int]:
-        """Partitions of every subscribed topic that exists, as the brokers report them now."""
-        running = self._processes.values()
-        topics = {topic for process in running for topic in process.topics}
-        return self._topics.counts(topics, {process.pattern for process in running if process.pattern is not None})
-
     def _counts(self) -> dict[str, int]:
-        """`_partitions` for the history; empty if no broker answers."""
+        """`GroupTopics.subscribed` for the history; empty if no broker answers."""
         with suppress(KafkaError):
-            return self._partitions()
+            return self.topics.subscribed()
         return {}
 
     def _stable(self, committed: GroupCommitted, read_ns: int) -> Stable:
-        names = names_of(committed, self._processes)
+        names = names_of(committed, self._members.by_name)
         owned: dict[str, dict[str, list[int]]] = {}
         for member in committed.members:
             topics: dict[str, list[int]] = {}
@@ -402,11 +402,11 @@ class MemberGroup(MemberFaults, TopicChanges):
                 topics.setdefault(topic, []).append(partition)
             owned[names[member.member_id]] = topics
         owners = {TopicPartition(t, p): m for m, topics in owned.items() for t, ps in topics.items() for p in ps}
-        adopted_ns = max((p.adopted_ns for p in self._processes.values()), default=time.monotonic_ns())
-        begun_ns = adopted_ns if self._last_ns is None else self._last_ns
+        adopted_ns = max((p.adopted_ns for p in self._members), default=time.monotonic_ns())
+        begun_ns = adopted_ns if self._members.counted_from_ns is None else self._members.counted_from_ns
         moved = moves(self._owners, owners)
-        self._owners, self._last_ns = owners, None
-        fields: dict[str, Any] = {"generation": committed.generation, "topics": self._partitions()}
+        self._owners, self._members.counted_from_ns = owners, None
+        fields: dict[str, Any] = {"generation": committed.generation, "topics": self.topics.subscribed()}
         # The group was stable when we read it, or when the last member adopted; it may have changed since.
         ago_ns = time.monotonic_ns() - max(read_ns, adopted_ns + 1)
         at = {"ts_ns": time.time_ns() - ago_ns, "mono_ns": time.monotonic_ns() - ago_ns}
@@ -435,4 +435,4 @@ class MemberGroup(MemberFaults, TopicChanges):
         said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
         lines = [f"group {self.group!r} isn't stable after {timeout_s:g} s; last committed generation: {said}"]
         lines += [f"  due: {each}" for each in left]
-        return "\n".join([*lines, *(f"  {line}" for line in seen(self._processes))])
+        return "\n".join([*lines, *(f"  {line}" for line in seen(self._members.by_name))])

@@ -100,22 +100,22 @@ class Outages:
             BrokerNotReady: A node doesn't end, or doesn't come up.
             NotStable: Records aren't sent or committed by the deadline, or the follower isn't elected or has all.
         """
-        leader, follower = self._members.leader_and_follower(tp)
-        begins = self._members.ends(tp.topic)[tp]
+        leader, follower = self._members.topics.leader_and_follower(tp)
+        begins = self._members.topics.ends(tp.topic)[tp]
         # With `acks=1` a node also loses records when it hands its leaders over: it still acknowledges those that come
         # after the controller chose the next leader. Nothing may be lost before the election.
         with sender.quiet():
             self.stop(follower)
-        self._members.wait_ends(tp.topic, {tp: begins + MISSED}, timeout_s)
+        self._members.topics.wait_ends(tp.topic, {tp: begins + MISSED}, timeout_s)
         with sender.quiet():
-            before = self._members.ends(tp.topic)
+            before = self._members.topics.ends(tp.topic)
             self._members.wait_committed(before, timeout_s)
             self.kill(leader)
             self._cluster.node(follower).restart()
             self._end(follower)
-            self._members.tell_truncated(tp, follower, before, timeout_s)
+            self._members.topics.tell_truncated(tp, follower, before, timeout_s)
         # New records must replace the lost offsets, or old commits would look like consumed records.
-        self._members.wait_ends(tp.topic, {tp: before[tp] + 1}, timeout_s)
+        self._members.topics.wait_ends(tp.topic, {tp: before[tp] + 1}, timeout_s)
 
     def _begin(self, fault: str, which: int | str) -> Node:
         if which == COORDINATOR:

@@ -107,7 +107,7 @@ class _Play:
         more = {**self._schedule.app, **app} if bridged else {}
         client = "bridge" if bridged else "kafka-python"
         self._group.start(name, [self._topic], [self._schedule.assignor], client=client, **poll, **more)
-        process = self._group._running(name)
+        process = self._group._members.get(name)
         self._until(lambda: process.catch_up() or process.generation >= 0, DEADLINE_S)
 
     def act(self, action: str) -> None:
@@ -133,7 +133,7 @@ class _Play:
         elif action == "fail":
             group.stop("a")
             self.start("a", app_fails_at=random.Random(self._schedule.seed).randint(1, 20))
-            failing = group._running("a")
+            failing = group._members.get("a")
             for _ in range(5):  # until it got enough to fail: another member may have read what came before it joined
                 self.records(120)
                 self._until(lambda: failing.returncode is not None, 5)
@@ -150,7 +150,7 @@ class _Play:
 
     def wait_for_progress(self, name: str) -> None:
         """Until a member of the last generation has got records, or has none to get."""
-        process = self._group._running(name)
+        process = self._group._members.get(name)
         before = dict(process.position)
         self._until(lambda: process.catch_up() or process.position not in ({}, before), 3)
 

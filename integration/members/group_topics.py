@@ -1,10 +1,8 @@
-"""Changes of a running group's topics: created, grown, deleted. Also finds the node that coordinates the group."""
+"""The topics of a running group: counted, created, grown, deleted. Also finds the node that coordinates the group."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
@@ -12,13 +10,24 @@ from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC, partition
 
 from ..errors import NotStable
 from ..topics import Topics
+from .running import RunningMembers
 
 
-class TopicChanges(ABC):
-    """Changes of topics of a `MemberGroup`. The history records each before it is made."""
+class GroupTopics:
+    """The topics of a running group, and changes to them. The history records each change before it is made.
 
-    group: str
-    _topics: Topics
+    Args:
+        members: The group's members, whose subscriptions count.
+        topics: The topics on the brokers.
+    """
+
+    def __init__(self, members: RunningMembers, topics: Topics) -> None:
+        self._members, self._topics = members, topics
+
+    def subscribed(self) -> dict[str, int]:
+        """Partitions of every subscribed topic that exists, as the brokers report them now."""
+        topics = {topic for process in self._members for topic in process.topics}
+        return self._topics.counts(topics, {each.pattern for each in self._members if each.pattern is not None})
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a topic, which a member's pattern may match, and wait until its partitions have leaders.
@@ -58,7 +67,7 @@ class TopicChanges(ABC):
         count = self._topics.counts([COORDINATOR_TOPIC]).get(COORDINATOR_TOPIC)
         if count is None:
             return None
-        return self._topics.leader(TopicPartition(COORDINATOR_TOPIC, partition_of(self.group, count)))
+        return self._topics.leader(TopicPartition(COORDINATOR_TOPIC, partition_of(self._members.group, count)))
 
     def wait_in_sync(self, timeout_s: float = 30) -> None:
         """Wait until every replica of the subscribed topics and of the coordinator log is in sync.
@@ -67,9 +76,9 @@ class TopicChanges(ABC):
             NotStable: They weren't by the deadline.
         """
         try:
-            self._topics.wait_in_sync([*self._partitions(), COORDINATOR_TOPIC], timeout_s)
+            self._topics.wait_in_sync([*self.subscribed(), COORDINATOR_TOPIC], timeout_s)
         except NotStable as error:
-            self.write("not_over", waited_s=timeout_s, awaited=str(error))
+            self._members.write("not_over", waited_s=timeout_s, awaited=str(error))
             raise
 
     def leader_and_follower(self, tp: TopicPartition) -> tuple[int, int]:
@@ -98,7 +107,7 @@ class TopicChanges(ABC):
             NotStable: They hadn't by the deadline.
             MemberDied: A member ended unasked.
         """
-        self._until(
+        self._members.wait_until(
             lambda: all(self.ends(topic).get(tp, 0) >= end for tp, end in ends.items()),
             lambda: f"topic {topic!r} has too few records after {timeout_s:g} s; send some",
             timeout_s,
@@ -121,7 +130,7 @@ class TopicChanges(ABC):
         try:
             self._topics.wait_led_by(tp, leader, timeout_s)
         except NotStable as error:
-            self.write("not_over", waited_s=timeout_s, awaited=str(error))
+            self._members.write("not_over", waited_s=timeout_s, awaited=str(error))
             raise
         after = self.ends(tp.topic)
         fallen = [
@@ -130,26 +139,10 @@ class TopicChanges(ABC):
             if after[each] < end
         ]
         if fallen:
-            self.write("truncated", offsets=fallen)
+            self._members.write("truncated", offsets=fallen)
         if after[tp] >= before[tp]:
             raise NotStable(f"{tp.topic}-{tp.partition} lost nothing: it ends at {after[tp]}, as before")
 
     def _change(self, change: str, topic: str, partitions: int) -> None:
-        self._count_from_here()
-        self.write("admin_change", change=change, target=topic, topics={topic: partitions})
-
-    @abstractmethod
-    def _until(self, condition: Callable[[], bool], failure: Callable[[], str], timeout_s: float) -> None:
-        """Wait for a condition, or raise `NotStable` with the failure's message."""
-
-    @abstractmethod
-    def write(self, kind: str, **data: Any) -> Any:
-        """Write an event of the harness."""
-
-    @abstractmethod
-    def _partitions(self) -> Mapping[str, int]:
-        """Partitions of every subscribed topic that exists."""
-
-    @abstractmethod
-    def _count_from_here(self) -> None:
-        """The next `Stable` counts from the first change."""
+        self._members.count_from_here()
+        self._members.write("admin_change", change=change, target=topic, topics={topic: partitions})
