@@ -6,9 +6,10 @@ In a scenario file an action is an object: its name with its first field's value
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from ..proxy.rules import Cut, Delay, Drop, NetworkFault, Reset
 
@@ -21,6 +22,20 @@ __all__ = [
 
 COORDINATOR = "coordinator"
 """Used in place of a node's number: the node that coordinates the group at that moment."""
+
+
+@dataclass(frozen=True)
+class OfMember:
+    """An action of or on one running member."""
+
+    member: str
+
+
+@dataclass(frozen=True)
+class OfNode:
+    """An action on one node: its number, or `COORDINATOR`."""
+
+    node: int | str
 
 
 @dataclass(frozen=True)
@@ -48,84 +63,53 @@ class Join:
     consumer: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Leave:
+class Leave(OfMember):
     """A member closes its consumer and leaves the group."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class Kill:
+class Kill(OfMember):
     """A member's process gets SIGKILL. The coordinator notices when the session ends."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class Pause:
+class Pause(OfMember):
     """A member's process gets SIGSTOP. The coordinator evicts it when the session ends."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class PauseAtWork:
+class PauseAtWork(OfMember):
     """Pause a member while it works on consumed records, before it begins to commit them: it may become a zombie."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class Overwork:
+class Overwork(OfMember):
     """A member works on records for longer than its poll interval. Heartbeats continue, but it leaves the group.
 
     Its ``app_work_ms`` must exceed its ``max_poll_interval_ms``. The run continues when its commit has been answered.
     """
 
-    member: str
 
-
-@dataclass(frozen=True)
-class Stall:
+class Stall(OfMember):
     """A member stops polling while its heartbeats continue. It is out after ``max_poll_interval_ms``."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class Resume:
+class Resume(OfMember):
     """A paused or stalled member continues."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class StallAssign:
+class StallAssign(OfMember):
     """A member will stall the next time it assigns as leader."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class WaitStalled:
+class WaitStalled(OfMember):
     """Wait until the member stalls in its assign. It is out of the group when its session ends."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class WaitEnd:
+class WaitEnd(OfMember):
     """Wait until the member has ended on its own, as a fenced member must."""
 
-    member: str
-
 
 @dataclass(frozen=True)
-class Subscribe:
+class Subscribe(OfMember):
     """A member changes its subscription in place: to these topics, or to a pattern."""
 
-    member: str
     topics: tuple[str, ...] = ()
     pattern: str | None = None
 
@@ -153,32 +137,20 @@ class DeleteTopic:
     topic: str
 
 
-@dataclass(frozen=True)
-class Heal:
+class Heal(OfMember):
     """The network faults of a member end. `member` is the name in these faults."""
 
-    member: str
 
-
-@dataclass(frozen=True)
-class KillNode:
+class KillNode(OfNode):
     """A node's JVM gets SIGKILL and stays dead until `RestoreNodes`."""
 
-    node: int | str
 
-
-@dataclass(frozen=True)
-class StopNode:
+class StopNode(OfNode):
     """A node is stopped in order: it hands its leaders over first. It stays away until `RestoreNodes`."""
 
-    node: int | str
 
-
-@dataclass(frozen=True)
-class PauseNode:
+class PauseNode(OfNode):
     """A node is frozen (SIGSTOP) until `RestoreNodes`; its connections stay open."""
-
-    node: int | str
 
 
 @dataclass(frozen=True)
@@ -209,15 +181,9 @@ Action = (
     | RestartNodes | UncleanElection | Heal | Cut | Delay | Drop | Reset
 )  # fmt: skip
 ACTIONS: Mapping[str, type[Any]] = {
-    "join": Join, "leave": Leave, "kill": Kill, "pause": Pause, "pause_at_work": PauseAtWork,
-    "overwork": Overwork, "stall": Stall, "resume": Resume, "stall_assign": StallAssign, "wait_stalled": WaitStalled,
-    "wait_end": WaitEnd,
-    "subscribe": Subscribe, "create_topic": CreateTopic, "add_partitions": AddPartitions, "delete_topic": DeleteTopic,
-    "kill_node": KillNode, "stop_node": StopNode, "pause_node": PauseNode, "restore_nodes": RestoreNodes,
-    "restart_nodes": RestartNodes, "unclean_election": UncleanElection, "heal": Heal, "cut": Cut, "delay": Delay,
-    "drop": Drop, "reset": Reset,
-}  # fmt: skip
-"""Name in a scenario file -> action."""
+    re.sub("(?<!^)(?=[A-Z])", "_", each.__name__).lower(): each for each in get_args(Action)
+}
+"""Name in a scenario file -> action: ``pause_at_work`` is `PauseAtWork`."""
 OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes, UncleanElection)
 """Actions on brokers. They need a cluster."""
 NEED_RECORDS = (*OF_NODES, PauseAtWork, Overwork, Stall, Subscribe, WaitEnd)

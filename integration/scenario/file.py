@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
+
+import cattrs
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
@@ -28,7 +30,7 @@ from ..checker.laws import LAWS
 from ..members.config import CLIENTS, KAFKA_PYTHON, TRANSFORMING
 from ..registry import assignor_named
 from . import actions as do
-from .catalogue import Scenario, Step
+from .catalogue import Scenario
 
 LEAST_SESSION_MS = 500
 """``group.min.session.timeout.ms`` of the harness's brokers."""
@@ -46,11 +48,14 @@ def read_scenario(path: Path) -> Scenario:
         row = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: not a scenario file: {error}") from error
+    if not isinstance(row, dict):
+        raise ConfigError(f"{path}: takes an object, not {row!r}")
     try:
-        scenario = _scenario(row, path.stem)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    if found := list(problems(scenario)):
+        scenario = _CONVERTER.structure({"name": path.stem, "about": "", **row}, Scenario)
+        found = list(problems(scenario))
+    except cattrs.BaseValidationError as error:
+        found = _all_of(error)
+    if found:
         more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
         raise ConfigError(f"{path}: " + "; ".join([*found[:_SHOWN], *more]))
     return scenario
@@ -235,84 +240,79 @@ def _unknown_assignors(place: str, names: tuple[str, ...]) -> Iterator[str]:
             yield f"{place}: {error}"
 
 
-def _scenario(row: Any, name: str) -> Scenario:
-    given = _object(row, "a scenario")
-    steps = [_step(each, number) for number, each in enumerate(_list(given.pop("steps", None), "steps"))]
-    made: Scenario = _make(Scenario, {"name": name, "about": "", **given, "steps": tuple(steps)}, "", parsed=("steps",))
-    return made
+_CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+_PLAIN = (int, float, str, bool)
+_LIST: Any = list
 
 
-def _step(row: Any, number: int) -> Step:
-    place = f"steps[{number}]"
-    given = _object(row, place)
-    rows = _list(given.pop("actions", None), f"{place}: actions")
-    acts = tuple(_action(each, f"{place}: actions[{at}]") for at, each in enumerate(rows))
-    made: Step = _make(Step, {**given, "actions": acts}, place, parsed=("actions",))
-    return made
-
-
-def _action(row: Any, place: str) -> Any:
-    given = _object(row, place)
-    names = [name for name in given if name in do.ACTIONS]
-    if len(names) != 1:
-        said = f"is {' and '.join(names)} at once" if names else f"is no action ({', '.join(given) or 'empty'})"
-        raise ConfigError(f"{place} {said}; known: {', '.join(do.ACTIONS)}")
-    (name,) = names
-    cls, about = do.ACTIONS[name], given.pop(name)
-    if own := fields(cls):
-        if own[0].name in given:
-            raise ConfigError(f"{place} {name}: {own[0].name!r} is what {name!r} itself says")
-        return _make(cls, {own[0].name: about, **given}, f"{place} {name}")
-    if about is not True:
-        raise ConfigError(f"{place} {name}: takes true, not {about!r}")
-    return _make(cls, given, f"{place} {name}")
-
-
-def _make(cls: type[Any], given: Mapping[str, Any], place: str, parsed: tuple[str, ...] = ()) -> Any:
-    """Make a dataclass from JSON values. Fields in `parsed` already have their final type."""
-    where = f"{place}: " if place else ""
-    hints, known = get_type_hints(cls), {each.name: each for each in fields(cls)}
-    if unknown := [name for name in given if name not in known]:
-        raise ConfigError(f"{where}no field {', '.join(map(repr, unknown))}; known: {', '.join(known)}")
-    required = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING]
-    if missing := [name for name in required if name not in given]:
-        raise ConfigError(f"{where}lacks {', '.join(missing)}")
-    values = {n: v if n in parsed else _value(v, hints[n], f"{where}{n}") for n, v in given.items()}
-    try:
-        return cls(**values)
-    except KafkaAssignorsError as error:
-        raise ConfigError(f"{where}{error}") from error
-
-
-def _value(given: Any, wanted: Any, place: str) -> Any:
-    """Convert a JSON value to a field's type. Lists become tuples."""
-    if get_origin(wanted) is tuple:
-        if isinstance(given, list) and all(isinstance(each, str) for each in given):
-            return tuple(given)
-        raise ConfigError(f"{place}: takes a list of names, not {given!r}")
-    if get_origin(wanted) is not None and issubclass(get_origin(wanted), Mapping):
-        inner = get_args(wanted)[1]
-        given = _object(given, place)
-        return given if inner is Any else {k: _value(v, inner, f"{place}: {k}") for k, v in given.items()}
-    kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+def _plain(given: Any, wanted: Any) -> Any:
+    kinds = _kinds(wanted)
     # JSON does not distinguish 5 from 5.0; Python counts True as a number.
     fitting = (*kinds, int) if float in kinds else kinds
     if isinstance(given, bool) != (bool in kinds) or not isinstance(given, fitting):
         names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise ConfigError(f"{place}: takes {names}, not {given!r}")
+        raise TypeError(f"takes {names}, not {given!r}")
     return given
 
 
-def _object(row: Any, place: str) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise ConfigError(f"{place} is an object, not {row!r}")
-    return dict(row)
+def _tuple(given: Any, wanted: Any) -> tuple[Any, ...]:
+    if not isinstance(given, list):
+        raise TypeError(f"takes a list, not {given!r}")
+    return tuple(_CONVERTER.structure(given, _LIST[get_args(wanted)[0]]))
 
 
-def _list(row: Any, place: str) -> list[Any]:
-    if not isinstance(row, list):
-        raise ConfigError(f"{place} is a list, not {row!r}")
-    return row
+def _action(given: Any, _: Any) -> Any:
+    """``{NAME: VALUE OF THE FIRST FIELD, …}``; true where the action has no field."""
+    if not isinstance(given, dict):
+        raise TypeError(f"takes an object, not {given!r}")
+    names = [name for name in given if name in do.ACTIONS]
+    if len(names) != 1:
+        said = f"is {' and '.join(names)} at once" if names else f"is no action ({', '.join(given) or 'empty'})"
+        raise ValueError(f"{said}; known: {', '.join(do.ACTIONS)}")
+    (name,) = names
+    cls, first = do.ACTIONS[name], {}
+    if own := fields(cls):
+        if own[0].name in given:
+            raise ValueError(f"{own[0].name!r} is what {name!r} itself says")
+        first = {own[0].name: given[name]}
+    elif given[name] is not True:
+        raise ValueError(f"{name} takes true, not {given[name]!r}")
+    try:
+        return _CONVERTER.structure({**first, **{n: value for n, value in given.items() if n != name}}, cls)
+    except cattrs.BaseValidationError as error:
+        raise ValueError(f"{name}: {'; '.join(_all_of(error))}") from error
+
+
+def _kinds(wanted: Any) -> tuple[Any, ...]:
+    return get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+
+
+def _is_tuple(wanted: Any) -> bool:
+    return get_origin(wanted) is tuple
+
+
+for _kind in _PLAIN:
+    _CONVERTER.register_structure_hook(_kind, _plain)
+_CONVERTER.register_structure_hook_func(lambda wanted: {*_kinds(wanted)} <= {*_PLAIN, type(None)}, _plain)
+_CONVERTER.register_structure_hook_func(_is_tuple, _tuple)
+_CONVERTER.register_structure_hook_func(lambda wanted: wanted == do.Action, _action)
+
+
+def _all_of(error: cattrs.BaseValidationError) -> list[str]:
+    """Every mistake that cattrs found, with its place."""
+    told = [each.rpartition(" @ $") for each in cattrs.transform_error(error, format_exception=_said)]
+    return [f"{place.removeprefix('.')}: {said}" if place else said for said, _, place in told]
+
+
+def _said(error: BaseException, _: type[Any] | None) -> str:
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = ", ".join(each.name for each in fields(error.cl))
+        return f"no field {', '.join(map(repr, sorted(error.extra_fields)))}; known: {known}"
+    if isinstance(error, KeyError):
+        return "is missing"
+    if isinstance(error, AttributeError):  # no keys or items
+        return f"takes an object, not {error.obj!r}"
+    return str(error)
 
 
 def _name_of(action: do.Action) -> str:

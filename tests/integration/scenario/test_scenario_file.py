@@ -126,22 +126,24 @@ def action(step: int, at: int, value: Any) -> dict[str, Any]:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "no JSON": ("{", r"not a scenario file: Expecting"),
-    "no object": ([], r"a scenario is an object, not \[\]"),
-    "no steps": (changed(("steps",), None), r"steps is a list, not None"),
+    "no object": ([], r"takes an object, not \[\]"),
+    "no steps": (changed(("steps",), None), r"steps: is missing"),
     "unknown field": (changed(("sesion_timeout_ms",), 1), r"no field 'sesion_timeout_ms'; known: name, about, steps"),
     "unknown field of a step": (changed(("steps", 1, "actoins"), []), r"steps\[1\]: no field 'actoins'; known"),
-    "a step without a name": (changed(("steps", 1, "name"), None), r"steps\[1\]: lacks name"),
+    "a step without a name": (changed(("steps", 1, "name"), None), r"steps\[1\]\.name: is missing"),
+    "a step that is no object": (changed(("steps", 1), "wait"), r"steps\[1\]: takes an object, not 'wait'"),
+    "an action that is no object": (action(1, 0, "wait"), r"steps\[1\]\.actions\[0\]: takes an object, not 'wait'"),
     "unknown action": (
-        action(1, 0, {"explode": "m1"}), r"steps\[1\]: actions\[0\] is no action \(explode\); known: join"),
-    "two actions at once": (action(1, 0, {"kill": "m1", "pause": "m1"}), r"actions\[0\] is kill and pause at once"),
+        action(1, 0, {"explode": "m1"}), r"steps\[1\]\.actions\[0\]: is no action \(explode\); known: join"),
+    "two actions at once": (action(1, 0, {"kill": "m1", "pause": "m1"}), r"actions\[0\]: is kill and pause at once"),
     "unknown field of an action": (action(1, 0, {"pause": "m1", "for": 3}), r"pause: no field 'for'; known: member"),
-    "a field is missing": (action(3, 0, {"create_topic": "x"}), r"create_topic: lacks partitions"),
+    "a field is missing": (action(3, 0, {"create_topic": "x"}), r"create_topic: partitions: is missing"),
     "a field of another type": (
         action(3, 0, {"create_topic": "x", "partitions": "2"}), r"partitions: takes int, not '2'"),
     "a number for true": (action(0, 1, {"join": "m2", "static": 1}), r"join: static: takes bool, not 1"),
     "true for a number": (changed(("nodes",), True), r"nodes: takes int, not True"),
-    "a text for a list": (changed(("assignors",), "range"), r"assignors: takes a list of names, not 'range'"),
-    "a list of numbers": (changed(("assignors",), [1]), r"assignors: takes a list of names"),
+    "a text for a list": (changed(("assignors",), "range"), r"assignors: takes a list, not 'range'"),
+    "a list of numbers": (changed(("assignors",), [1]), r"assignors\[0\]: takes str, not 1"),
     "a member without a name": (action(1, 0, {"pause": None}), r"pause: member: takes str, not None"),
     "unknown member": (
         action(1, 0, {"pause": "m9"}), r"steps\[1\] 'stand still', actions\[0\] pause: no member 'm9' runs"),
@@ -169,7 +171,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a node by another word": (action(4, 0, {"kill_node": "leader"}), r"no node 'leader'"),
     "two nodes of three": (action(4, 1, {"kill_node": 2}), r"a node is away already"),
     "nodes without a cluster": (changed(("nodes",), 1), r"kill_node: needs a cluster; let nodes be 3"),
-    "an action about nothing": (action(4, 6, {"restart_nodes": 2}), r"restart_nodes: takes true, not 2"),
+    "an action about nothing": (action(4, 6, {"restart_nodes": 2}), r"restart_nodes takes true, not 2"),
     "an unknown lossy topic": (changed(("lossy",), ["ordres"]), r"lossy: no topic 'ordres'; there are: audit, orders"),
     "an unclean election of a safe topic": (
         action(4, 7, {"unclean_election": "audit"}),
@@ -184,8 +186,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no records to see it by": (changed(("rate_per_s",), 0), r"stall: needs records to be seen"),
     "an impossible time": (changed(("session_timeout_ms",), 20), r"session_timeout_ms: 20 is below 500"),
     "a negative time": (changed(("gap_ms",), -1), r"gap_ms: -1 is below 1"),
-    "a negative delay": (action(5, 2, {"delay": "m3", "ms": -5}), r"actions\[2\] delay: .*ms"),
-    "unknown API": (action(5, 3, {"drop": "m3", "api": "SyncGruop"}), r"actions\[3\] drop: .*SyncGruop"),
+    "a negative delay": (action(5, 2, {"delay": "m3", "ms": -5}), r"actions\[2\]: delay: .*ms"),
+    "unknown API": (action(5, 3, {"drop": "m3", "api": "SyncGruop"}), r"actions\[3\]: drop: .*SyncGruop"),
     "a network fault of nobody": (action(5, 0, {"cut": "m9"}), r"no member that runs then is 'm9'"),
     "healed without a fault": (action(5, 1, {"heal": "twin"}), r"'twin' has no network fault"),
     "outputs among the inputs": (changed(("output",), "orders"), r"output: 'orders' is among the topics"),
@@ -205,6 +207,18 @@ def test_what_can_not_be_is_refused_with_its_place(tmp_path: Path, row: Any, sai
         read_scenario(written(tmp_path, row))
 
 
+def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+    row = changed(("steps", 1, "actions"), [{"pause": 7, "for": 3}, {"explode": "m1"}])
+
+    with pytest.raises(ConfigError) as refused:
+        read_scenario(written(tmp_path, {**row, "nodes": "3"}))
+
+    first = "steps[1].actions[0]: pause: member: takes str, not 7; no field 'for'; known: member"
+    assert first in str(refused.value)
+    assert "steps[1].actions[1]: is no action (explode)" in str(refused.value)
+    assert "nodes: takes int, not '3'" in str(refused.value)
+
+
 def test_the_example_of_the_page_can_be_played(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "harness.md").read_text("utf-8")
     example = re.search(r"^## Scenarios\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
@@ -221,7 +235,7 @@ def test_the_command_refuses_before_anything_starts(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out")])
 
     assert done.exit_code == COULD_NOT_RUN
-    assert "actions[0] is no action (explode)" in done.output
+    assert "actions[0]: is no action (explode)" in done.output
     assert not (tmp_path / "out").exists()
 
 
