@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..errors import AccessRefused, ConfigError
+from ..core.wire.primitives import Reader
+from ..errors import AccessRefused, ConfigError, WireError
 from .scram import Scram
 from .settings import Connection
 
@@ -115,7 +116,7 @@ def _brokers(connection: Connection, deadline: float) -> list[Node]:
             return _parse(line.ask(_METADATA, 1, struct.pack(">i", 0)))  # no topics
     except _Encrypted:
         raise _wants_tls(connection) from None
-    except (NotKafka, struct.error, UnicodeDecodeError) as error:
+    except (NotKafka, WireError) as error:
         raise NotKafka(f"{connection} does not speak Kafka's protocol: {error}") from error
     except ConnectionRefusedError:  # nothing listens, so no other protocol can help
         raise
@@ -184,11 +185,12 @@ class _Line:
 def _log_in(line: _Line, connection: Connection) -> None:
     mechanism, user, password = connection.mechanism or "", connection.username or "", connection.password or ""
     answer = line.ask(_SASL_HANDSHAKE, 1, _text(mechanism))
-    (code,) = struct.unpack_from(">h", answer)
+    read = Reader(answer, "answer")
+    code = read.int16()
     if code == _UNSUPPORTED_MECHANISM:
         raise AccessRefused(
             f"{connection}: sasl.mechanism={mechanism} is not among those that the broker has there "
-            f"({', '.join(_texts(answer, 2))}); take one of these"
+            f"({', '.join(read.string() for _ in range(read.count()))}); take one of these"
         )
     if code == _ILLEGAL_STATE:
         without = "SSL" if connection.tls else "PLAINTEXT"
@@ -202,7 +204,7 @@ def _log_in(line: _Line, connection: Connection) -> None:
     scram = Scram(mechanism, user, password)
     try:
         scram.check(_authenticate(line, connection, scram.final(_authenticate(line, connection, scram.first()))))
-    except (ConfigError, NotKafka):
+    except (ConfigError, NotKafka, WireError):
         raise
     except ValueError as error:
         raise AccessRefused(f"{connection}: login of user {user!r} by {mechanism} failed: {error}") from error
@@ -210,15 +212,14 @@ def _log_in(line: _Line, connection: Connection) -> None:
 
 def _authenticate(line: _Line, connection: Connection, said: bytes) -> bytes:
     answer = line.ask(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(said)) + said)
-    (code,) = struct.unpack_from(">h", answer)
-    _, at = _string(answer, 2)
+    read = Reader(answer, "answer")
+    code, _ = read.int16(), read.string_or_none()
     if code:
         raise AccessRefused(
             f"{connection}: user {connection.username!r} is refused: the password is wrong, or the user is unknown for "
             f"sasl.mechanism={connection.mechanism}; correct sasl.jaas.config"
         )
-    (size,) = struct.unpack_from(">i", answer, at)
-    return answer[at + 4 : at + 4 + size]
+    return read.bytes_or_none() or b""
 
 
 def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerificationError) -> AccessRefused:
@@ -333,40 +334,16 @@ def _handshakes(connection: Connection, until: float) -> bool:
             tried = open_.enter_context(socket.create_connection((host, port), timeout=_SECOND_LOOK_S))
             if connection.tls:
                 tried = open_.enter_context(connection.ssl_context().wrap_socket(tried, server_hostname=host))
-            (code,) = struct.unpack_from(">h", _Line(tried, until).ask(_SASL_HANDSHAKE, 1, _text("PLAIN")))
-    except (OSError, ValueError, _Encrypted, struct.error):
+            code = Reader(_Line(tried, until).ask(_SASL_HANDSHAKE, 1, _text("PLAIN")), "answer").int16()
+    except (OSError, ValueError, _Encrypted):
         return False
     return code in (0, _UNSUPPORTED_MECHANISM)
 
 
 def _parse(data: bytes) -> list[Node]:
-    (count,) = struct.unpack_from(">i", data)
-    at, found = 4, []
-    for _ in range(count):
-        (node_id,) = struct.unpack_from(">i", data, at)
-        host, at = _string(data, at + 4)
-        (port,) = struct.unpack_from(">i", data, at)
-        rack, at = _string(data, at + 4)
-        found.append(Node(node_id, host or "", port, rack))
-    return found
+    read = Reader(data, "answer")
+    return [Node(read.int32(), read.string(), read.int32(), read.string_or_none()) for _ in range(read.count())]
 
 
 def _text(value: str) -> bytes:
     return struct.pack(">h", len(value)) + value.encode()
-
-
-def _texts(data: bytes, at: int) -> list[str]:
-    (count,) = struct.unpack_from(">i", data, at)
-    at, found = at + 4, []
-    for _ in range(count):
-        text, at = _string(data, at)
-        found.append(text or "")
-    return found
-
-
-def _string(data: bytes, at: int) -> tuple[str | None, int]:
-    (size,) = struct.unpack_from(">h", data, at)
-    at += 2
-    if size < 0:
-        return None, at
-    return data[at : at + size].decode(), at + size

@@ -13,13 +13,15 @@ recognized by name only.
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.group import TopicPartition
+from ..core.group.order import hash_code
+from ..core.wire.primitives import Reader
 from ..core.wire.protocol import decode_assignment
+from ..errors import WireError
 
 COORDINATOR_TOPIC = "__consumer_offsets"
 _OFFSET_KEYS = (0, 1)
@@ -124,7 +126,7 @@ def decode(key: bytes | None, value: bytes | None) -> Decoded:
         return Unknown("record without a key")
     try:
         return _decode(_Reader(key), value)
-    except (struct.error, IndexError, UnicodeDecodeError, _Malformed) as error:
+    except WireError as error:
         return Unknown(f"malformed record: {error}")
 
 
@@ -148,96 +150,57 @@ def partition_of(group: str, partitions: int) -> int:
     """
     if partitions < 1:
         raise ValueError(f"{COORDINATOR_TOPIC} has {partitions} partitions; at least 1 is needed")
-    code = 0
-    # Java hashes UTF-16 code units, not code points.
-    for unit in memoryview(group.encode("utf-16-le", "surrogatepass")).cast("H"):
-        code = (31 * code + unit) & 0xFFFFFFFF
+    code = hash_code(group)
     if code >= 1 << 31:
         code -= 1 << 32
     # Utils.abs maps Integer.MIN_VALUE, which has no absolute value in 32 bits, to 0.
     return 0 if code == -(1 << 31) else abs(code) % partitions
 
 
-class _Malformed(Exception):
-    pass
-
-
-class _Reader:
-    """Reads Kafka's primitive types from bytes in order; `flexible` selects the compact forms of strings and arrays."""
+class _Reader(Reader):
+    """`flexible` selects the compact forms of strings, bytes and arrays."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+        super().__init__(data, "record")
         self.flexible = False
 
-    def _take(self, n: int) -> bytes:
-        if n < 0 or self._at + n > len(self._data):
-            raise _Malformed(f"{n} bytes wanted at {self._at} of {len(self._data)}")
-        self._at += n
-        return self._data[self._at - n : self._at]
-
-    def int8(self) -> int:
-        return int(struct.unpack(">b", self._take(1))[0])
-
-    def int16(self) -> int:
-        return int(struct.unpack(">h", self._take(2))[0])
-
-    def int32(self) -> int:
-        return int(struct.unpack(">i", self._take(4))[0])
-
-    def int64(self) -> int:
-        return int(struct.unpack(">q", self._take(8))[0])
-
-    def _varint(self) -> int:
+    def varint(self) -> int:
         value = 0
         for shift in range(0, 35, 7):
-            byte = self._take(1)[0]
+            byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise _Malformed("varint of more than 5 bytes")
+        raise WireError("varint of more than 5 bytes")
 
-    def _length(self, short: bool) -> int:
-        if self.flexible:
-            return self._varint() - 1
-        return self.int16() if short else self.int32()
-
-    def nullable(self) -> str | None:
-        n = self._length(short=True)
-        return None if n == -1 else self._take(n).decode()
-
-    def string(self) -> str:
-        text = self.nullable()
-        if text is None:
-            raise _Malformed("null where a string was due")
-        return text
+    def string_or_none(self) -> str | None:
+        return self._text(self.varint() - 1 if self.flexible else self.int16())
 
     def bytes(self) -> bytes:
-        n = self._length(short=False)
-        return b"" if n == -1 else self._take(n)
-
-    def count(self) -> int:
-        n = self._length(short=False)
-        # An element takes at least one byte, so a larger count is invalid; reject it early.
-        if n > len(self._data):
-            raise _Malformed(f"array of {n} elements in {len(self._data)} bytes")
-        return max(0, n)
+        n = self.varint() - 1 if self.flexible else self.int32()
+        return b"" if n == -1 else self.take(n)
 
     def array(self, item: Callable[[_Reader], Any]) -> list[Any]:
-        return [item(self) for _ in range(self.count())]
+        n = self.varint() - 1 if self.flexible else self.int32()
+        # An element takes at least one byte, so a larger count is invalid; reject it early.
+        if n > len(self.data):
+            raise WireError(f"array of {n} elements in {len(self.data)} bytes")
+        return [item(self) for _ in range(n)]
 
     def topic_partitions(self) -> list[dict[str, Any]]:
-        found = []
-        for _ in range(self.count()):
-            topic = base64.urlsafe_b64encode(self._take(16)).rstrip(b"=").decode()
-            found.append({"topicId": topic, "partitions": self.array(_Reader.int32)})
-            self.tags()
+        return self.array(_Reader._topic_partition)
+
+    def _topic_partition(self) -> dict[str, Any]:
+        topic = base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
+        found = {"topicId": topic, "partitions": self.array(_Reader.int32)}
+        self.tags()
         return found
 
     def tags(self) -> None:
         if self.flexible:
-            for _ in range(self._varint()):
-                self._varint()
-                self._take(self._varint())
+            for _ in range(self.varint()):
+                self.varint()
+                self.take(self.varint())
 
 
 def _decode(key: _Reader, value: bytes | None) -> Decoded:
@@ -264,14 +227,14 @@ _BROKER_ASSIGNED: Mapping[int, tuple[str, Mapping[str, Callable[[_Reader], Any]]
     5: (
         "ConsumerGroupMemberMetadata",
         {
-            "instanceId": _Reader.nullable,
-            "rackId": _Reader.nullable,
+            "instanceId": _Reader.string_or_none,
+            "rackId": _Reader.string_or_none,
             "clientId": _Reader.string,
             "clientHost": _Reader.string,
             "subscribedTopicNames": lambda value: value.array(_Reader.string),
-            "subscribedTopicRegex": _Reader.nullable,
+            "subscribedTopicRegex": _Reader.string_or_none,
             "rebalanceTimeoutMs": _Reader.int32,
-            "serverAssignor": _Reader.nullable,
+            "serverAssignor": _Reader.string_or_none,
         },
     ),
     6: ("ConsumerGroupTargetAssignmentMetadata", {"assignmentEpoch": _Reader.int32}),
@@ -340,15 +303,15 @@ def _group(group: str, value: _Reader) -> Decoded:
         return Unknown(f"group metadata value version {version}", group)
     value.flexible = version >= 4
     protocol_type, generation = value.string(), value.int32()
-    protocol, leader = value.nullable(), value.nullable()
+    protocol, leader = value.string_or_none(), value.string_or_none()
     ts_ms = value.int64() if version >= 2 else -1
-    members = tuple(_member(value, version) for _ in range(value.count()))
+    members = tuple(value.array(lambda row: _member(row, version)))
     return GroupCommitted(group, protocol_type, generation, protocol, leader, ts_ms, members)
 
 
 def _member(value: _Reader, version: int) -> CommittedMember:
     member_id = value.string()
-    instance_id = value.nullable() if version >= 3 else None
+    instance_id = value.string_or_none() if version >= 3 else None
     client_id, client_host = value.string(), value.string()
     rebalance_ms = value.int32() if version >= 1 else -1
     session_ms = value.int32()

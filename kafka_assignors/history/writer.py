@@ -9,23 +9,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from ..errors import ConfigError
 from .events import COMMON, Event
 
 
 class EventWriter:
-    """Append events of one source to a JSON lines file. Each line is one unbuffered write, so a killed process tears at
-    most its last line. `close` seals the file with a last event, ``end``, with the SHA-256 of all lines before it.
+    """Write events of one source to a new JSON lines file. Each line is one unbuffered write, so a killed process tears
+    at most its last line. `close` seals the file with a last event, ``end``, with the SHA-256 of all lines before it.
 
     Args:
-        path: The file; created with its folder, or appended to if it exists.
+        path: The file; created with its folder.
         run: Id of the run, on every line.
         src: Source, on every line.
         common: Fields of every line: group, member, incarnation, client, instance_id.
+
+    Raises:
+        ConfigError: The file exists.
     """
 
     def __init__(self, path: Path, run: str, src: str, **common: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] = path.open("ab", buffering=0)
+        try:
+            self._file: IO[bytes] = path.open("xb", buffering=0)
+        except FileExistsError as error:
+            raise ConfigError(f"{path} exists: another run or group wrote it; use a new folder") from error
         self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
         self._seq, self._digest = 0, hashlib.sha256()
 

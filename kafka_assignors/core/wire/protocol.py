@@ -1,7 +1,6 @@
 """The consumer protocol's bytes: ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0-3.
 
-All integers are big endian. A string is int16 length + UTF-8, bytes are int32 length + content, an array is int32 count
-+ elements. Length -1 means null in nullable fields.
+`primitives` says what strings, bytes and arrays are.
 
 =============  =====================================================================================================
 subscription   int16 version, topics [string], user data bytes?, (1+) owned [topic string, [int32 partition]],
@@ -28,7 +27,7 @@ import numpy as np
 from ...errors import WireError
 from ..group import NO_GENERATION, Partitions, TopicPartition
 from ..group.order import utf16
-from . import limits
+from . import limits, primitives
 
 VERSION = 3
 """The newest version that this codec encodes. Newer versions are decoded as this one."""
@@ -183,36 +182,8 @@ def _bytes(value: bytes | None) -> bytes:
     return b"\xff\xff\xff\xff" if value is None else struct.pack(">i", len(value)) + value
 
 
-class Reader:
-    """Reads Kafka's primitive types from bytes, front to back.
-
-    Args:
-        data: The bytes.
-        what: Name of the structure for errors.
-        offset: Start offset.
-    """
-
-    def __init__(self, data: bytes, what: str, offset: int = 0) -> None:
-        self.data, self.what, self.offset = data, what, offset
-
-    def take(self, size: int) -> bytes:
-        """Read `size` bytes."""
-        chunk = self.data[self.offset : self.offset + size]
-        if len(chunk) != size:
-            raise WireError(
-                f"{self.what} is cut off: {size} bytes wanted at offset {self.offset}, {len(chunk)} there "
-                f"(of {len(self.data)})"
-            )
-        self.offset += size
-        return chunk
-
-    def int16(self) -> int:
-        """Read a 16-bit integer."""
-        return int.from_bytes(self.take(2), "big", signed=True)
-
-    def int32(self) -> int:
-        """Read a 32-bit integer."""
-        return int.from_bytes(self.take(4), "big", signed=True)
+class Reader(primitives.Reader):
+    """Also reads the parts that subscriptions and assignments share."""
 
     def version(self) -> int:
         """Read a leading version; a newer one becomes ours."""
@@ -225,33 +196,6 @@ class Reader:
         """Length of the next array, without reading it; 0 if `count` would reject it."""
         count = int.from_bytes(self.data[self.offset : self.offset + 4], "big")
         return count if count * element_size <= len(self.data) - self.offset - 4 else 0
-
-    def count(self, element_size: int) -> int:
-        """Read the length of an array whose elements take at least `element_size` bytes each."""
-        count = self.int32()
-        if count < 0 or count * element_size > len(self.data) - self.offset:
-            raise WireError(
-                f"{self.what} announces {count} elements at offset {self.offset - 4}, "
-                f"{len(self.data) - self.offset} bytes are left"
-            )
-        return count
-
-    def string(self) -> str:
-        """Read a string that may not be null."""
-        value = self.string_or_none()
-        if value is None:
-            raise WireError(f"{self.what} has null for a name at offset {self.offset - 2}")
-        return value
-
-    def string_or_none(self) -> str | None:
-        """Read a nullable string."""
-        size = self.int16()
-        if size < 0:
-            return None
-        try:
-            return self.take(size).decode()
-        except UnicodeDecodeError as error:
-            raise WireError(f"{self.what} has a name that is not UTF-8 at offset {self.offset - size}") from error
 
     def strings(self) -> tuple[str, ...]:
         """Read an array of strings."""
@@ -271,11 +215,6 @@ class Reader:
             at = end
         self.offset = at
         return tuple(found)
-
-    def bytes_or_none(self) -> bytes | None:
-        """Read nullable bytes."""
-        size = self.int32()
-        return None if size < 0 else bytes(self.take(size))
 
     def partitions(self) -> Partitions:
         """Read an array of (topic, partition ids), at most `limits.TOPICS` topics."""

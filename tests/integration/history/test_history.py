@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.events import Event
 from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.integration import recording
@@ -38,6 +39,15 @@ def test_events_of_all_files_come_in_order_of_the_monotonic_clock(tmp_path: Path
 
     assert names(history) == ["b0", "a0", "b1", "a1", "a2"]
     assert (history.facts, history.problems) == ((), ())
+
+
+def test_a_file_has_one_writer(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", "a0")
+
+    with pytest.raises(ConfigError, match=r"a\.jsonl exists: .* use a new folder"):
+        EventWriter(path, "run", "member")
+
+    assert names(History.load(tmp_path)) == ["a0"]
 
 
 def test_events_of_one_instant_keep_a_fixed_order_whatever_order_they_come_in() -> None:
