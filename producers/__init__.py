@@ -14,6 +14,7 @@ from .batch import murmur2_batch, partitions_for_keys
 from .core.geographic import host_like, rack_is
 from .core.keys.keyed import PRESETS, partition_for_key
 from .core.keys.murmur2 import murmur2
+from .core.lag import LagReading
 from .errors import (
     ClientMissing,
     ConfigError,
@@ -51,6 +52,7 @@ __all__ = [
     "GeographicPartitioner",
     "InvalidPartition",
     "KeyHashPartitioner",
+    "LagReading",
     "NoPartitions",
     "NotAuthorized",
     "ProducersError",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from ..errors import ConfigError
 from .backlog import Backlog
+from .lag import LagWeights
 from .rule import Rule
 from .topic import Draw, TopicView
 
@@ -17,12 +18,28 @@ class _Table:
 
     __slots__ = ("ids", "sums")
 
-    def __init__(self, loads: Sequence[tuple[int, int]], longest: int) -> None:
-        self.sums = tuple(accumulate(longest + 1 - queue for _, queue in loads))
-        self.ids = tuple(partition for partition, _ in loads)
+    def __init__(self, ids: Sequence[int], sums: Sequence[int]) -> None:
+        self.ids, self.sums = ids, sums
+
+    @classmethod
+    def by_queues(cls, rows: Sequence[tuple[int, int]]) -> _Table:
+        """(partition, queued batches): each weighs the longest queue + 1 - its own, as in Java."""
+        return cls([partition for partition, _ in rows], list(accumulate(_queue_weights(rows))))
+
+    @classmethod
+    def by_lag(cls, rows: Sequence[tuple[int, int]], weights: Mapping[int, float]) -> _Table:
+        """The same, times the weight by lag."""
+        sums = list(accumulate(queue * weights[p] for (p, _), queue in zip(rows, _queue_weights(rows), strict=True)))
+        # Scaled to the range of a draw: its remainder is then the draw itself.
+        return cls([partition for partition, _ in rows], [int(each / sums[-1] * 2**31) for each in sums])
 
     def pick(self, number: int) -> int:
         return self.ids[bisect_right(self.sums, number % self.sums[-1])]
+
+
+def _queue_weights(rows: Sequence[tuple[int, int]]) -> list[int]:
+    longest = max(queue for _, queue in rows)
+    return [longest + 1 - queue for _, queue in rows]
 
 
 class Uniform(Rule):
@@ -37,6 +54,7 @@ class Uniform(Rule):
         local_share: Maximum share (0 to 1) of stays in the rack, chosen at random; the rest goes to other racks, if
             any. Below 1, producers of one zone do not fill only that zone's partitions.
         backlog: Records that are sent and not acknowledged yet; None: all partitions have the same weight.
+        lag: Weights by the lag of consumers, which multiply those by backlog; None: consumers do not count.
 
     Consecutive stays may be on the same partition. With few records, all of them stay together: 24 small ones fit into
     one batch. KIP-480 instead changes the partition with each batch, however small, and so favours slow brokers.
@@ -51,8 +69,8 @@ class Uniform(Rule):
     """
 
     __slots__ = (
-        "_draw", "_loads", "_local_share", "_most_bytes", "_rack", "_view", "backlog", "batch_bytes", "partition",
-        "produced_bytes",
+        "_draw", "_lag", "_local_share", "_most_bytes", "_queues", "_rack", "_tables", "_view", "_weighed", "_weights",
+        "backlog", "batch_bytes", "partition", "produced_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +81,7 @@ class Uniform(Rule):
         rack: str | None = None,
         local_share: float = 1.0,
         backlog: Backlog | None = None,
+        lag: LagWeights | None = None,
     ) -> None:
         if type(batch_bytes) is not int or batch_bytes < 1:
             raise ConfigError(f"batch_bytes must be an int of at least 1, not {batch_bytes!r}")
@@ -81,7 +100,11 @@ class Uniform(Rule):
         self.partition: int | None = None  # partition of the current stay; None between two stays
         self.produced_bytes = 0  # in this stay
         self._view: TopicView | None = None  # the view last checked for the partition
-        self._loads: tuple[Sequence[tuple[int, int]], _Table] | None = None
+        self._lag = lag
+        self._queues: tuple[tuple[int, int], ...] | None = None  # (partition, queued batches)
+        self._weights: Mapping[int, float] | None = None  # by lag
+        self._weighed: TopicView | None = None  # the view that the tables are of
+        self._tables: dict[int, tuple[Sequence[int], _Table]] = {}  # id of the partitions to choose from -> their table
 
     def choose(self, view: TopicView, size: int) -> int:
         """The current partition, or the next one after its bytes; counts the record's bytes."""
@@ -115,7 +138,7 @@ class Uniform(Rule):
         if self.partition is None or self.produced_bytes >= self._most_bytes or not self._keeps(view, self.partition):
             self.partition, self.produced_bytes = self._next(view), 0
             if not self._keeps(view, self.partition):  # the loads are older than the view
-                self._loads = None
+                self.set_loads((), 0)
                 self.partition = self._any(view.candidates)
         self._view = view
         return self.partition
@@ -134,28 +157,43 @@ class Uniform(Rule):
         Weights are ``longest queue + 1 - queue``, so every listed partition has a weight of at least 1. Uninformative
         loads (fewer than two partitions, or equal queues without exclusions) are forgotten.
         """
-        queues = [queued for _, queued in loads]
-        if not loads or partitions < 2 or (len(set(queues)) == 1 and len(loads) == partitions):
-            self._loads = None
-        else:
-            self._loads = tuple(loads), _Table(loads, max(queues))
+        queues = {queued for _, queued in loads}
+        uninformative = not loads or partitions < 2 or (len(queues) == 1 and len(loads) == partitions)
+        changed = None if uninformative else tuple(loads)
+        if changed != self._queues:
+            self._queues = changed
+            self._tables.clear()
 
     def _next(self, view: TopicView) -> int:
         loads = None if self.backlog is None else self.backlog.weigh(view, self.batch_bytes)
         if loads is not None:
             self.set_loads(*loads)
-        among = () if self._rack is None else self._near(view, self._rack)
-        if self._loads is None:
-            return self._any(among or view.candidates)
-        rows, table = self._loads
-        if among:
-            # As in Java: the near partitions among those that the loads permit, else all of these. Their weights come
-            # from the longest queue among them: a queue elsewhere must not level the differences between them.
-            wanted = frozenset(among)
-            near = [row for row in rows if row[0] in wanted]
-            if near:
-                table = _Table(near, max(queue for _, queue in near))
-        return table.pick(self._draw())
+        weights = None if self._lag is None else self._lag.weights(view)
+        if weights is not self._weights or view is not self._weighed:
+            self._weights, self._weighed = weights, view
+            self._tables.clear()
+        near = () if self._rack is None else self._near(view, self._rack)
+        among = near or view.candidates
+        if self._queues is None and weights is None:
+            return self._any(among)
+        if id(among) not in self._tables:
+            self._tables[id(among)] = among, self._table(view, near)
+        return self._tables[id(among)][1].pick(self._draw())
+
+    def _table(self, view: TopicView, near: Sequence[int]) -> _Table:
+        """The weights of the partitions to choose from.
+
+        As in Java: the near partitions among those that the loads permit, else all of these. Weights come from the
+        longest queue among them: a queue elsewhere must not level the differences between them.
+        """
+        rows = [(p, 0) for p in near or view.candidates] if self._queues is None else list(self._queues)
+        wanted = frozenset(near)
+        rows = [row for row in rows if row[0] in wanted] or rows
+        if self._weights is None:
+            return _Table.by_queues(rows)
+        weights = self._weights  # of the view's candidates; the loads may be older than the view
+        rows = [row for row in rows if row[0] in weights] or [(p, 0) for p in view.candidates]
+        return _Table.by_lag(rows, weights)
 
     def _any(self, ids: Sequence[int]) -> int:
         return ids[self._draw() % len(ids)]

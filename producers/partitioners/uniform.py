@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..core.backlog import Backlog
+from ..core.lag import LagReading, LagSource, LagWeights, flaw
 from ..core.topic import TopicView
 from ..core.uniform import Uniform
 from ..errors import ConfigError
@@ -20,6 +22,12 @@ from .interface.record import Record
 from .interface.rule_partitioner import RulePartitioner
 from .key_hash import KeyHashPartitioner
 from .options import BATCH_BYTES, check_flag, draw_from
+
+log = logging.getLogger(__name__)
+
+LAG_MAX_AGE_MS = 10_000.0
+Lag = Mapping["tuple[str, int]", float] | Callable[[str], "Mapping[int, float] | LagReading | None"]
+"""See `UniformPartitioner`."""
 
 
 class UniformPartitioner(KeyHashPartitioner):
@@ -37,16 +45,24 @@ class UniformPartitioner(KeyHashPartitioner):
         rack: Place records without a key on leaders of this rack as long as it has any (KIP-1123, ``client.rack``).
         local_share: Maximum share of bytes for the rack; the rest goes to the other racks. Below 1, a zone with many
             producers does not fill only its own partitions.
+        lag: Give fewer records to partitions whose consumer is behind: shares of records without a key are in
+            proportion to 1 / (1 + drain time), none below 5 % of the median. The drain time is the number of seconds
+            until a new record is consumed: records behind / records consumed per second. A mapping ``(topic, partition)
+            -> seconds``, or a function ``topic -> {partition: seconds}`` such as `GroupLag`. A function may also return
+            a `LagReading`, or None if it knows nothing. Lag is read at most once a second and topic, while a record is
+            sent, so a function must not wait. ``math.inf``: nobody consumes; an absent partition has the median.
+        lag_max_age_ms: Lag that is older, unknown or invalid does not count: records are placed as without `lag`, and
+            the log has one warning per topic and reason.
         rng, seed, on_choice, counters: See `kafka_assignors.producers.partitioners`.
 
     Raises:
-        ConfigError: An argument is out of range, or the rack is blank.
+        ConfigError: An argument is out of range, or the rack is blank. Nothing that `lag` does later raises.
         NoPartitions: From ``send()``.
 
     Cost: O(1) per record, about 0.7 µs, on average also with backlog; counting it costs about 5 µs per record.
     Source: KIP-794, KIP-1123, apache/kafka ``BuiltInPartitioner``. Unlike Java: backlog also counts records in flight;
     the timeout also excludes idle partitions of a late leader; headers do not count as bytes; a partition that has lost
-    its leader is left at once; `local_share` is ours.
+    its leader is left at once; `local_share` and `lag` are ours.
     """
 
     name = "uniform"
@@ -60,6 +76,8 @@ class UniformPartitioner(KeyHashPartitioner):
         ignore_keys: bool = False,
         rack: str | None = None,
         local_share: float = 1.0,
+        lag: Lag | None = None,
+        lag_max_age_ms: float = LAG_MAX_AGE_MS,
         rng: random.Random | None = None,
         seed: int | None = None,
         on_choice: OnChoice | None = None,
@@ -68,10 +86,15 @@ class UniformPartitioner(KeyHashPartitioner):
         check_flag(adaptive, "adaptive")
         check_flag(ignore_keys, "ignore_keys")
         timeout = availability_timeout_ms
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout < float("inf"):
-            raise ConfigError(f"availability_timeout_ms must be a number of at least 0, not {timeout!r}")
+        for name, value in (("availability_timeout_ms", timeout), ("lag_max_age_ms", lag_max_age_ms)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} must be a number of at least 0, not {value!r}")
         if timeout and not adaptive:
             raise ConfigError("availability_timeout_ms needs adaptive=True: without it nothing is known of leaders")
+        if lag is None and lag_max_age_ms != LAG_MAX_AGE_MS:
+            raise ConfigError("lag_max_age_ms says how old lag may be: give lag too")
+        source = None if lag is None else _source(lag)
+        fallbacks = _Fallbacks()
         draw = draw_from(rng, seed)
         uniform = partial(Uniform, draw, batch_bytes, rack=rack, local_share=local_share)
         uniform()  # an invalid argument raises now, not at the first record
@@ -80,7 +103,10 @@ class UniformPartitioner(KeyHashPartitioner):
         self.adaptive, self.ignore_keys = adaptive, ignore_keys
         RulePartitioner.__init__(
             self,
-            lambda: uniform(backlog=Backlog(time.monotonic, timeout / 1000)),
+            lambda: uniform(
+                backlog=Backlog(time.monotonic, timeout / 1000),
+                lag=source and LagWeights(source, time.monotonic, lag_max_age_ms / 1000, fallbacks.tell),
+            ),
             on_choice=on_choice,
             counters=counters,
         )
@@ -155,6 +181,39 @@ def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
             each.counts_sends()
             return each
     return None
+
+
+def _source(lag: Lag) -> LagSource:
+    """The user's lag as a function topic -> `LagReading`."""
+    if isinstance(lag, Mapping):
+        for place in lag:
+            if not isinstance(place, tuple) or len(place) != 2:
+                raise ConfigError(
+                    f"lag must map (topic, partition) to seconds, as {{('orders', 0): 12.5}}, not {place!r}"
+                )
+        wrong = flaw(lag)
+        if wrong is not None:
+            raise ConfigError(f"lag of {wrong}")
+        return lambda topic: _dated({place[1]: s for place, s in dict(lag).items() if place[0] == topic})
+    if not callable(lag):
+        raise ConfigError(f"lag must be a mapping or a function of the topic, such as GroupLag, not {lag!r}")
+    return lambda topic: _dated(lag(topic))
+
+
+def _dated(answer: Mapping[int, float] | LagReading | None) -> LagReading | None:
+    return answer if answer is None or isinstance(answer, LagReading) else LagReading(answer, time.monotonic())
+
+
+class _Fallbacks:
+    """Logs once per topic and reason that records are placed without lag."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+
+    def tell(self, topic: str, kind: str, sentence: str) -> None:
+        if (topic, kind) not in self._told:
+            self._told.add((topic, kind))
+            log.warning("lag of topic %r %s; its records without a key are placed by KIP-794 alone", topic, sentence)
 
 
 class _CountedSend:
