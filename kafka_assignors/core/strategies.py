@@ -25,7 +25,7 @@ from .sticky import cooperative, flow, sticky
 from .sticky.objective import GOALS, Matrix, Objective
 from .strategy import Decoded, Joined, Strategy, plain
 from .weighted import placing
-from .weighted.model import EPSILON, Weights, checked
+from .weighted.model import EPSILON, Weights, checked, wishes
 from .wire import compact, userdata
 from .wire import weighted as carried
 from .wire.protocol import AssignedPartitions, Subscription, encode_assignment
@@ -271,7 +271,10 @@ class Weighted(Strategy):
 
     uses_claims = True
     withholds = True
-    individual = ("weights", "weights_file", "capacity", "eager", "protocol")
+    individual = (
+        *("weights", "weights_file", "capacity", "eager", "protocol"),
+        *("priority", "max_work", "state", "checks", "since_s", "resting", "seconds"),
+    )
 
     def configure(  # one parameter per option
         self,
@@ -281,12 +284,38 @@ class Weighted(Strategy):
         move_budget: int | None = None,
         hysteresis: bool = False,
         eager: bool | Collection[str] = False,
+        priority: Mapping[str, int] | None = None,
+        max_work: Mapping[str, float] | None = None,
+        state: Weights | None = None,
+        checks: int = 0,
+        since_s: float | None = None,
+        resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
+        seconds: bool = False,
     ) -> None:
-        self.placing = placing.placing_of(weights, capacity, epsilon, move_budget, hysteresis, eager)
+        self.placing = placing.placing_of(
+            weights,
+            capacity,
+            epsilon,
+            move_budget,
+            hysteresis,
+            eager,
+            priority,
+            max_work,
+            state,
+            checks,
+            since_s,
+            resting,
+            seconds,
+        )
+
+    def needs(self) -> Collection[str]:
+        return ("racks",)
 
     def as_json(self, option: str, value: Any) -> Any:
-        if option == "weights":
+        if option in ("weights", "state"):
             return checked(value)
+        if option == "resting":
+            return {topic: list(ids) for topic, ids in wishes(resting=value).resting.items()}
         return sorted(value) if option == "eager" and not isinstance(value, bool) else plain(value)
 
     def load(self) -> None:

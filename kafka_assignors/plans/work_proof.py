@@ -6,7 +6,7 @@ its witness shows (``exact``); trying every assignment proves such a claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from statistics import median
 from typing import Any
@@ -17,6 +17,7 @@ from .values import Decision
 
 NEAR = Fraction(1, 10**6)
 """Relative tolerance: works are rounded to a 2^39th of the heaviest, and we compare sums of floats."""
+INFINITE = Fraction(10**300)
 TRIES = 200_000
 """Maximum number of branches for an ``exact`` claim; beyond, it is unproven, which is a violation."""
 
@@ -24,7 +25,12 @@ Name = tuple[str, int]
 
 
 def check(
-    group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float], plan: Decision
+    group: Group,
+    weights: Mapping[Name, float],
+    capacity: Mapping[str, float],
+    plan: Decision,
+    priority: Mapping[str, int] | None = None,
+    max_work: Mapping[str, float] | None = None,
 ) -> list[Violation]:
     """Check a plan's claims about work.
 
@@ -33,20 +39,29 @@ def check(
         weights: (topic, partition) -> weight; the weight of an absent partition is unknown.
         capacity: member id -> capacity; 1 if absent.
         plan: A plan by work for that group.
+        priority: member id -> priority; 0 if absent.
+        max_work: member id -> hard cap.
 
     Returns:
-        Violations of the laws ``work`` (of a member), ``greatest``, ``bound``, ``limit`` or ``moves``; empty if all
-        claims are proven.
+        Violations of the laws ``work`` (of a member), ``greatest``, ``bound``, ``limit``, ``cap`` or ``moves``; empty
+        if all claims are proven.
 
     Cost: O(P * M); up to `TRIES` branches for ``exact`` claims. Never raises for a wrong claim.
     """
-    return list(_checked(_World(group, weights, capacity), plan))
+    return list(_checked(_World(group, weights, capacity, priority or {}, max_work or {}), plan))
 
 
 class _World:
     """The model of the group, computed from its definition."""
 
-    def __init__(self, group: Group, weights: Mapping[Name, float], capacity: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        weights: Mapping[Name, float],
+        capacity: Mapping[str, float],
+        priority: Mapping[str, int],
+        max_work: Mapping[str, float],
+    ) -> None:
         given = {m.member_id: Fraction(capacity.get(m.member_id, 1)) for m in group.members}
         if not any(given.values()):
             given = dict.fromkeys(given, Fraction(1))
@@ -54,6 +69,7 @@ class _World:
         for topic, count in group.partitions.items():
             readers = [m.member_id for m in group.members if topic in m.topics]
             able = [m for m in readers if given[m]] or readers
+            able = [m for m in able if priority.get(m, 0) == max(priority.get(each, 0) for each in able)]
             for p in range(count) if able else ():
                 self.able[topic, p] = able
         used = {m for able in self.able.values() for m in able}
@@ -71,7 +87,22 @@ class _World:
         else:
             self.work, floor = dict.fromkeys(self.able, Fraction(1)), Fraction(0.05)
         self.floor = floor
+        self.caps = {m: Fraction(cap) for m, cap in max_work.items() if self.capacity.get(m)}
         self.holder = _holders(group.members, self.able)
+
+    def room(self, limit: Fraction, m: str) -> Fraction:
+        """The most work of a member at a greatest work / capacity."""
+        return min(limit * self.capacity[m], self.caps.get(m, limit * self.capacity[m]))
+
+    def level(self, work: Fraction, who: Collection[str]) -> Fraction | None:
+        """The least work / capacity at which members can take some work below their caps; None if they cannot."""
+        rest, left = work, sorted(who, key=lambda m: self.caps[m] / self.capacity[m] if m in self.caps else INFINITE)
+        while left:
+            ratio = rest / sum((self.capacity[m] for m in left), Fraction(0))
+            if left[0] not in self.caps or self.caps[left[0]] >= ratio * self.capacity[left[0]]:
+                return ratio
+            rest -= self.caps[left.pop(0)]
+        return None
 
     def loads(self, owner: Mapping[Name, str]) -> dict[str, Fraction]:
         found = dict.fromkeys(self.capacity, Fraction(0))
@@ -106,6 +137,12 @@ def _checked(world: _World, plan: Decision) -> Iterator[Violation]:
     for m, work in loads.items():
         if not _same(work, load.work.get(m)):
             yield Violation("work", (m,), None, f"{m!r} has work {float(work)}, the plan says {load.work.get(m)}")
+    if load.caps is None:
+        world.caps = {}
+    world.caps = {m: cap * Fraction(load.caps or 1) for m, cap in world.caps.items()}
+    for m, cap in world.caps.items():
+        if loads[m] > cap * (1 + NEAR):
+            yield Violation("cap", (m,), None, f"{m!r} has {float(loads[m])} of work, its cap is {float(cap)}")
     ratios = [loads[m] / c for m, c in world.capacity.items() if c]
     greatest = max(ratios, default=Fraction(0))
     if not _same(greatest, load.greatest):
@@ -137,7 +174,7 @@ def _bound(world: _World, why: str, witness: Sequence[Any], claimed: Fraction) -
         return Fraction(0)
     everybody = [m for m, c in world.capacity.items() if c]
     if why == "mean":
-        return sum(world.work.values(), Fraction(0)) / sum(world.capacity.values(), Fraction(0))
+        return world.level(sum(world.work.values(), Fraction(0)), everybody)
     if why == "heaviest":
         name = (witness[0], witness[1])
         return world.work[name] / max(world.capacity[m] for m in world.able[name]) if name in world.work else None
@@ -146,7 +183,7 @@ def _bound(world: _World, why: str, witness: Sequence[Any], claimed: Fraction) -
     if not some:
         return None
     if why == "topics":
-        return sum(some.values(), Fraction(0)) / sum((world.capacity[m] for m in who), Fraction(0))
+        return world.level(sum(some.values(), Fraction(0)), who)
     if why == "together":
         works, fastest = sorted(some.values(), reverse=True), max(world.capacity[m] for m in who)
         many = len(who)
@@ -170,7 +207,7 @@ def _counted(world: _World, limit: Fraction) -> int:
         else:
             total += 1
     for m, works in mine.items():
-        excess = sum(works, Fraction(0)) - limit * world.capacity[m] * (1 + NEAR)
+        excess = sum(works, Fraction(0)) - world.room(limit, m) * (1 + NEAR)
         for work in sorted(works, reverse=True):
             if excess <= 0:
                 break
@@ -182,7 +219,9 @@ def _counted(world: _World, limit: Fraction) -> int:
 def _tried(world: _World, limit: float, moves: int | None) -> bool:
     """Whether no assignment keeps all members within the limit with fewer than `moves` moves, by trying all."""
     order = sorted(world.work, key=lambda tp: (-world.work[tp], tp))
-    room = {m: float(c) * limit * (1 - 1e-9 if moves is None else 1 - 1e-7) for m, c in world.capacity.items()}
+    slack = 1 - 1e-9 if moves is None else 1 - 1e-7
+    room = {m: float(c) * limit * slack for m, c in world.capacity.items()}
+    room = {m: min(each, float(world.caps.get(m, INFINITE)) * (1 + 1e-9)) for m, each in room.items()}
     works = [float(world.work[tp]) for tp in order]
     left = [sum(works[i:]) for i in range(len(works) + 1)]
     tries = 0

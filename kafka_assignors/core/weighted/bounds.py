@@ -1,7 +1,7 @@
 """Lower bounds of the greatest work / capacity, and of the moves below a limit.
 
 ==========  ===========================================================================================================
-mean        all work / all capacity
+mean        all work / all capacity; more if hard caps keep members below that
 heaviest    a partition at the fastest member that subscribes to it
 together    of k * M + 1 partitions some member of M has k + 1, at least the lightest of them
 topics      (Hall) the work of some topics / the capacity of all who subscribe to any of them
@@ -13,14 +13,14 @@ Each witness proves its bound without this module: see `plans.work_proof`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..group.indexed import UNASSIGNED, Bools, Ints, narrowed
 from ..sticky.maxflow import sent
-from .model import Model
+from .model import NO_CAP, Floats, Model
 
 EDGES = 1_000_000
 """Maximum pairs of class and member kind for which the bound by topics is computed."""
@@ -52,10 +52,24 @@ def bounds(model: Model) -> list[Bound]:
     if not len(model.allowed):
         return []
     cap = model.capacity
-    found = [Bound("mean", float(model.work.sum()) / float(cap.sum())), _heaviest(model)]
+    everybody = np.flatnonzero(cap > 0)
+    found = [Bound("mean", level(float(model.work.sum()), cap[everybody], model.most[everybody])), _heaviest(model)]
     found += _together(model)
     found += _topics(model, max(each.value for each in found))
     return sorted(found, key=lambda each: (-each.value, each.kind))
+
+
+def level(work: float, capacity: Floats, most: Ints) -> float:
+    """The least work / capacity at which members take some work within their caps; infinite if they cannot."""
+    if float(most.min()) >= NO_CAP:
+        return work / float(capacity.sum())
+    order = np.argsort(most / capacity, kind="stable")
+    cap, top = capacity[order], most[order].astype(np.float64)
+    rest = float(cap.sum()) - np.concatenate([[0], np.cumsum(cap)])[:-1]  # capacity of all whose cap isn't reached yet
+    taken = np.concatenate([[0], np.cumsum(top)])[:-1]
+    ratio = (work - taken) / rest
+    fits = np.flatnonzero(ratio <= top / cap)
+    return float(ratio[fits[0]]) if len(fits) else np.inf
 
 
 def _heaviest(model: Model) -> Bound:
@@ -102,28 +116,32 @@ def _topics(model: Model, least: float) -> list[Bound]:
     columns: dict[bytes, int] = {}
     kind = np.array([columns.setdefault(c.tobytes(), len(columns)) for c in np.ascontiguousarray(model.allowed.T)])
     reads = np.array([np.frombuffer(column, bool) for column in columns]).T  # classes x kinds
-    cap = np.bincount(kind, model.capacity, minlength=len(columns))
     if int(reads.sum()) > EDGES:
         return []
     best: Bound | None = None
     for _ in range(NEWTON):
-        short = _cut(works, reads, cap, least)
+        room = np.zeros(len(columns))
+        np.add.at(room, kind, np.minimum(least * model.capacity, model.most))
+        short = _cut(works, reads, room)
         if not short.any():
             break
-        value = float(works[short].sum()) / float(cap[reads[short].any(axis=0)].sum())
+        who = reads[short].any(axis=0)[kind] & (model.capacity > 0)
+        value = level(float(works[short].sum()), model.capacity[who], model.most[who])
         if not value > least * (1 + 1e-12):
             break
         best = Bound("topics", value, tuple(np.flatnonzero(short).tolist()))
         least = value
+        if value == np.inf:
+            break
     return [best] if best else []
 
 
-def _cut(works: Ints, reads: Bools, cap: Any, value: float) -> Bools:
-    """bool[G], classes on the source side of a minimum cut if no member has more than `value` per capacity."""
+def _cut(works: Ints, reads: Bools, most: Floats) -> Bools:
+    """bool[G], classes on the source side of a minimum cut if members of a kind have at most `most` together."""
     classes, kinds = reads.shape
     scale = (1 << 30) / max(float(works.sum()), 1.0)
     supply = np.floor(works * scale).astype(np.int64)
-    room = np.minimum(np.ceil(cap * value * scale), 1 << 30).astype(np.int64)
+    room = np.minimum(np.ceil(most * scale), 1 << 30).astype(np.int64)
     g, k = np.nonzero(reads)
     source, sink = classes + kinds, classes + kinds + 1
     tail = np.concatenate([np.full(classes, source), g, classes + np.arange(kinds)])
@@ -195,6 +213,25 @@ def least_moves(model: Model, limit: Ints) -> int:
     for at in model.heaviest_first[unowned][:GIANTS].tolist():
         more = max(more, extra(at, UNASSIGNED))
     return int(forced.sum()) + sum(least) + (more if more < NEVER else 0)
+
+
+def least_cost(model: Model, limit: Ints) -> int:
+    """Lower bound on the cost of the moves after which every member is within its limit, as `least_moves`.
+
+    A member above its limit may lose parts of partitions here, the cheapest per work first.
+    """
+    loads = model.loads(model.kept)
+    order, starts = by_member(model, model.kept)
+    forced = (model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)
+    total = float(model.cost[forced].sum())
+    for m in np.flatnonzero(loads > limit).tolist():
+        mine = order[starts[m] : starts[m + 1]]
+        work, cost = model.work[mine].astype(np.float64), model.cost[mine].astype(np.float64)
+        cheapest = np.argsort(cost / work, kind="stable")
+        covered = np.concatenate([[0.0], np.cumsum(work[cheapest])])
+        paid = np.concatenate([[0.0], np.cumsum(cost[cheapest])])
+        total += float(np.interp(float(loads[m] - limit[m]), covered, paid))
+    return math.ceil(total * (1 - 1e-9))
 
 
 GIANTS = 20

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...errors import ConfigError
 from ..group.claims import Claims
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
+from ..sticky.objective import Objective, RackCosts, position_costs
 
 Floats = NDArray[np.float64]
 Weights = Mapping[Any, Any]
@@ -32,6 +33,11 @@ FLOOR = 0.05
 """Minimum work as a part of the median."""
 EPSILON = 0.05
 """Allowed relative excess of work / capacity over the bound, if that saves moves."""
+NEAR = 1e-9
+"""Limits are integers; this slack compensates for float rounding."""
+NO_CAP = 1 << 62
+COSTS = 1 << 16
+"""The heaviest state is this many units: sums are exact, and HiGHS can tell them apart."""
 BITS = 40
 """Bits of the heaviest work as an integer; fewer above a million partitions."""
 
@@ -137,6 +143,72 @@ def one_capacity(value: Any, of: str = "") -> float:
     return float(value)
 
 
+@dataclass(frozen=True)
+class Wishes:
+    """Optional inputs beside weights and capacities, validated by `wishes`.
+
+    Args:
+        priority: member id -> priority, 0 if absent. A topic goes to its subscribers of the highest priority; others
+            take over when these have left, as standbys do.
+        max_work: member id -> the most work that it may have, in the unit of the weights.
+        state: Cost of moving a partition, by topic like weights; see `Model.cost`.
+        resting: topic -> partition ids that moved recently and stay where they are.
+    """
+
+    priority: Mapping[str, int] = field(default_factory=dict)
+    max_work: Mapping[str, float] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    resting: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+def wishes(
+    priority: Mapping[str, int] | None = None,
+    max_work: Mapping[str, float] | None = None,
+    state: Weights | None = None,
+    resting: Iterable[tuple[str, int]] | Mapping[str, Iterable[int]] | None = None,
+) -> Wishes:
+    """Validate the optional inputs.
+
+    Raises:
+        ConfigError: An input is invalid.
+    """
+    for name, given in (("priority", priority), ("max_work", max_work)):
+        if not isinstance(given or {}, Mapping):
+            raise ConfigError(f"{name} must be a mapping like {{'m1': 2}}, not {given!r}")
+    for member, value in (priority or {}).items():
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 1 << 31:
+            raise ConfigError(f"priority of {member!r} must be an integer, not {value!r}")
+    for member, cap in (max_work or {}).items():
+        if isinstance(cap, bool) or not isinstance(cap, int | float) or not 0 < cap < math.inf:
+            raise ConfigError(f"max_work of {member!r} must be a number above 0, not {cap!r}")
+    return Wishes(
+        dict(priority or {}),
+        {member: float(cap) for member, cap in (max_work or {}).items()},
+        _state(state),
+        _resting(resting),
+    )
+
+
+def _state(given: Weights | None) -> Mapping[str, Any]:
+    try:
+        return checked(given)
+    except ConfigError as error:
+        raise ConfigError(f"state, which is given like weights: {error}") from error
+
+
+def _resting(given: Any) -> dict[str, list[int]]:
+    if isinstance(given, Mapping):
+        given = [(topic, p) for topic, ids in given.items() for p in (ids if isinstance(ids, Iterable) else [None])]
+    found: dict[str, set[int]] = {}
+    for each in given or ():
+        if not (isinstance(each, tuple | list) and len(each) == 2 and isinstance(each[0], str)) or not _is_partition(
+            each[1]
+        ):
+            raise ConfigError(f"resting: {each!r} is no (topic, partition)")
+        found.setdefault(each[0], set()).add(int(each[1]))
+    return {topic: sorted(ids) for topic, ids in sorted(found.items())}
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A group with works and capacities.
@@ -152,6 +224,10 @@ class Model:
         of: int[P], class of each position, `UNASSIGNED` if nobody subscribes; the same members may have all of a class.
         allowed: bool[G, M].
         facts: Irregularities of weights and capacities.
+        most: int[M], the hard cap of each member; `NO_CAP` if it has none.
+        cost: int[P], cost of moving each position, in multiples of `cost_unit`; all 1 if moves are counted.
+        cost_unit: 0 if moves are counted.
+        pinned: bool[P], positions that rest where they are.
     """
 
     indexed: Indexed
@@ -164,6 +240,10 @@ class Model:
     of: Ints
     allowed: Bools
     facts: tuple[Fact, ...]
+    most: Ints
+    cost: Ints
+    cost_unit: float
+    pinned: Bools
 
     @cached_property
     def subscribers(self) -> list[Ints]:
@@ -183,6 +263,25 @@ class Model:
         """int[P], all positions, heaviest first."""
         return np.argsort(-self.work, kind="stable")
 
+    @cached_property
+    def far(self) -> RackCosts:
+        """1 for each position and member without a replica on the member's rack; 0 if either rack is unknown."""
+        return position_costs(self.indexed, Objective())
+
+    @cached_property
+    def has_racks(self) -> bool:
+        """Whether `far` is not 0 everywhere."""
+        return bool(self.far.rows.any())
+
+    def remote(self, owner: Ints) -> int:
+        """Work that members read from other racks under an assignment."""
+        at = np.flatnonzero((owner != UNASSIGNED) & (self.of != UNASSIGNED))
+        return int((self.work[at] * self.far.rows[self.far.of[at], self.far.rack[owner[at]]]).sum())
+
+    def limits(self, ratio: float) -> Ints:
+        """int[M], the most work of each member at a greatest work / capacity, within the hard caps."""
+        return np.minimum(np.floor(ratio * self.capacity * (1 + NEAR)).astype(np.int64), self.most)
+
     @property
     def coverage(self) -> tuple[int, int]:
         """Number of measured positions, and of all subscribed positions."""
@@ -201,23 +300,28 @@ def sums(of: Ints, work: Ints, members: int) -> Ints:
     return low + (high << 20)
 
 
-def model(claims: Claims, weights: Mapping[str, Any], capacity: Mapping[str, float]) -> Model:
+def model(
+    claims: Claims, weights: Mapping[str, Any], capacity: Mapping[str, float], also: Wishes | None = None
+) -> Model:
     """Convert a group, weights and capacities to integers.
 
     Args:
         claims: The group, its claims resolved.
         weights: As `checked` returns them. Nonexistent topics and partitions are reported and ignored.
         capacity: member id -> capacity; 1 for absent members.
+        also: Optional inputs.
 
     Cost: O(P + T * distinct subscriptions).
     """
-    indexed = claims.indexed
+    indexed, also = claims.indexed, also or Wishes()
     told: list[Fact] = []
     cap = _capacity(indexed, capacity, told)
     standby = cap == 0
     reads = indexed.reads[indexed.subscription] if len(indexed.members) else np.zeros((0, len(indexed.topics)), bool)
     able = reads & ~standby[:, None]
     able = np.where(able.any(axis=0), able, reads)  # standbys take what no other member may have
+    if also.priority:
+        able &= _first(able, indexed, also.priority, told)
     columns: dict[bytes, int] = {}
     of_topic = np.full(len(indexed.topics), UNASSIGNED)
     rows: list[Bools] = []
@@ -238,15 +342,72 @@ def model(claims: Claims, weights: Mapping[str, Any], capacity: Mapping[str, flo
     bits = min(BITS, 61 - max(len(of), 1).bit_length())
     unit = 2.0 ** (math.frexp(most)[1] - bits) if most else 1.0
     whole = np.where(of == UNASSIGNED, 0, np.maximum(np.rint(filled / unit), 1)).astype(np.int64)
+    cost, cost_unit = _costs(indexed, also.state, told)
     return Model(
-        indexed, claims.holder, measured, whole, unit, max(int(floor / unit), 1), cap, of, allowed, tuple(told)
+        indexed,
+        claims.holder,
+        measured,
+        whole,
+        unit,
+        max(int(floor / unit), 1),
+        cap,
+        of,
+        allowed,
+        tuple(told),
+        _caps(indexed, also.max_work, unit, told),
+        cost,
+        cost_unit,
+        _pinned(indexed, also.resting),
     )
 
 
+def _first(able: Bools, indexed: Indexed, priority: Mapping[str, int], told: list[Fact]) -> Bools:
+    """bool[M, T], whether a member has the highest priority of those that may have a topic."""
+    _strangers("priority", priority, indexed, told)
+    rank = np.array([priority.get(member.member_id, 0) for member in indexed.members], np.int64)
+    best = np.where(able, rank[:, None], -(1 << 40)).max(axis=0, initial=-(1 << 40))
+    found: Bools = rank[:, None] == best
+    return found
+
+
+def _caps(indexed: Indexed, max_work: Mapping[str, float], unit: float, told: list[Fact]) -> Ints:
+    _strangers("max_work", max_work, indexed, told)
+    caps = np.full(len(indexed.members), NO_CAP)
+    for m, member in enumerate(indexed.members):
+        if (cap := max_work.get(member.member_id)) is not None:
+            caps[m] = int(min(cap / unit * (1 + NEAR), NO_CAP))
+    return caps
+
+
+def _costs(indexed: Indexed, state: Mapping[str, Any], told: list[Fact]) -> tuple[Ints, float]:
+    """Cost of moving each position, and its unit. An unknown state is the median; no move is free of cost."""
+    if not state:
+        return np.ones(indexed.size, np.int64), 0.0
+    raw = _given(indexed, state, told, "state")
+    known = raw[~np.isnan(raw)]
+    if not len(known) or not known.max() > 0:
+        return np.ones(indexed.size, np.int64), 0.0
+    unit = float(known.max()) / COSTS
+    filled = np.where(np.isnan(raw), float(np.median(known)), raw)
+    return np.maximum(np.rint(filled / unit), 1).astype(np.int64), unit
+
+
+def _pinned(indexed: Indexed, resting: Mapping[str, Sequence[int]]) -> Bools:
+    found = np.zeros(indexed.size, bool)
+    for topic, ids in resting.items():
+        if topic in indexed.number:
+            first, end = indexed.first[indexed.number[topic] : indexed.number[topic] + 2].tolist()
+            found[[first + p for p in ids if p < end - first]] = True
+    return found
+
+
+def _strangers(option: str, given: Mapping[str, Any], indexed: Indexed, told: list[Fact]) -> None:
+    for member in sorted(given.keys() - {each.member_id for each in indexed.members}):
+        told.append(Fact(f"{option}-strange", member, f"{option} is given for {member!r}, which is no member; ignored"))
+
+
 def _capacity(indexed: Indexed, capacity: Mapping[str, float], told: list[Fact]) -> Floats:
-    known = {member.member_id for member in indexed.members}
-    for member in sorted(capacity.keys() - known):
-        told.append(Fact("capacity-strange", member, f"capacity is given for {member!r}, which is no member; ignored"))
+    _strangers("capacity", capacity, indexed, told)
     cap = np.array([capacity.get(member.member_id, 1.0) for member in indexed.members], np.float64)
     if len(cap) and not cap.any():
         told.append(Fact("standby-all", "", "every member is a standby (capacity 0); all count as 1"))
@@ -254,8 +415,8 @@ def _capacity(indexed: Indexed, capacity: Mapping[str, float], told: list[Fact])
     return cap
 
 
-def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact]) -> Floats:
-    """float[P], NaN if no weight is known."""
+def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact], kind: str = "weight") -> Floats:
+    """float[P], NaN if no weight (or state) is known."""
     raw = np.full(indexed.size, np.nan)
     beyond: list[str] = []
     strange: list[str] = []
@@ -273,11 +434,11 @@ def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact]) -> Fl
         if not exists.all():
             beyond.append(topic)
         raw[first + ids[exists]] = values[exists]
-    for kind, topics, why in (
-        ("weight-topic", strange, "which the group has no partitions of"),
-        ("weight-partition", beyond, "also for partitions that do not exist"),
+    for which, topics, why in (
+        (f"{kind}-topic", strange, "which the group has no partitions of"),
+        (f"{kind}-partition", beyond, "also for partitions that do not exist"),
     ):
-        told += [Fact(kind, topic, f"weights are given for topic {topic!r}, {why}; ignored") for topic in topics]
+        told += [Fact(which, topic, f"{kind}s are given for topic {topic!r}, {why}; ignored") for topic in topics]
     return raw
 
 

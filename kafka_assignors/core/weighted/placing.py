@@ -17,7 +17,8 @@ from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Ints
 from ..sticky import maxflow
 from . import engine, exact
-from .model import EPSILON, Model, Weights, checked, checked_capacity, model
+from .hysteresis import OF_CAPACITY
+from .model import EPSILON, Model, Weights, Wishes, checked, checked_capacity, model, wishes
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,14 @@ class Placing:
         capacity: member id -> capacity.
         options: See `engine.Options`.
         eager: Members that revoked everything before they joined; True for all.
+        also: Priorities, hard caps, cost of state, resting partitions.
     """
 
     weights: Mapping[str, Any] = field(default_factory=dict)
     capacity: Mapping[str, float] = field(default_factory=dict)
     options: engine.Options = field(default_factory=engine.Options)
     eager: bool | frozenset[str] = False
+    also: Wishes = field(default_factory=Wishes)
 
 
 DEFAULT = Placing()
@@ -47,6 +50,13 @@ def placing_of(  # one parameter per option
     move_budget: int | None = None,
     hysteresis: bool = False,
     eager: bool | Collection[str] = False,
+    priority: Mapping[str, int] | None = None,
+    max_work: Mapping[str, float] | None = None,
+    state: Weights | None = None,
+    checks: int = 0,
+    since_s: float | None = None,
+    resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
+    seconds: bool = False,
 ) -> Placing:
     """Validate the options of the strategy. In a live group, members send them (`core.wire.weighted.inputs`).
 
@@ -57,6 +67,14 @@ def placing_of(  # one parameter per option
         move_budget: Maximum partitions that may leave an owner that could keep them.
         hysteresis: Whether moves need a reason: see `hysteresis.verdict`.
         eager: Members that revoked everything before they joined, or True for all: their old partitions move at once.
+        priority: member id -> priority, 0 if absent. Each topic goes to its subscribers of the highest priority.
+        max_work: member id -> the most work that it may have. Caps that cannot hold are raised, and the plan says so.
+        state: Cost of moving a partition, for example bytes of local state, in the form of weights: the least cost is
+            the goal then, instead of the fewest moves.
+        checks: For the hysteresis: previous consecutive checks that found the group above 1.10 of the bound.
+        since_s: For the hysteresis: seconds since the group last moved something; None if it never did.
+        resting: For the hysteresis: partitions that moved less than 10 minutes ago; they stay.
+        seconds: For the hysteresis: weights are seconds of work per second, and moves must gain 1 % of a member's.
 
     Raises:
         ConfigError: An option is invalid.
@@ -71,9 +89,19 @@ def placing_of(  # one parameter per option
         raise ConfigError(f"hysteresis must be True or False, not {hysteresis!r}")
     if isinstance(eager, str) or not isinstance(eager, bool | Collection):
         raise ConfigError(f"eager must be True, False or a list of member ids, not {eager!r}")
-    options = engine.Options(float(epsilon), move_budget, hysteresis)
+    if isinstance(checks, bool) or not isinstance(checks, int) or checks < 0:
+        raise ConfigError(f"checks must be a number of checks from 0, not {checks!r}")
+    if since_s is not None and (
+        isinstance(since_s, bool) or not isinstance(since_s, int | float) or not 0 <= since_s < math.inf
+    ):
+        raise ConfigError(f"since_s must be seconds from 0, or None, not {since_s!r}")
+    if not isinstance(seconds, bool):
+        raise ConfigError(f"seconds must be True or False, not {seconds!r}")
+    of_capacity = OF_CAPACITY if seconds else 0.0
+    options = engine.Options(float(epsilon), move_budget, hysteresis, checks, since_s, of_capacity)
     who = eager if isinstance(eager, bool) else frozenset(eager)
-    return Placing(checked(weights), checked_capacity(capacity), options, who)
+    also = wishes(priority, max_work, state, resting if hysteresis else None)
+    return Placing(checked(weights), checked_capacity(capacity), options, who, also)
 
 
 def load() -> None:
@@ -85,9 +113,13 @@ def load() -> None:
 def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEFAULT) -> Assignment:
     """Assign every partition to a subscriber by work; the best assignment in this order of goals.
 
-    1. No member's work / capacity above the limit, ``(1 + epsilon)`` times the least possible (`bounds`).
-    2. The fewest moves away from undisputed owners (`claims.resolve`); at most ``move_budget``.
-    3. Evenness: the least sum of work² / capacity, without further moves.
+    1. No member above its hard cap. Each topic at its subscribers of the highest priority; at standbys only if it has
+       no others.
+    2. No member's work / capacity above the limit, ``(1 + epsilon)`` times the least possible (`bounds`).
+    3. The fewest moves away from undisputed owners (`claims.resolve`), or the least cost of their state; at most
+       ``move_budget`` moves.
+    4. Without further moves: the least work read from other racks, then evenness (the least sum of work² / capacity),
+       then partitions of a topic at many members.
 
     A partition that leaves a member that still holds it is withheld for a round, as in `cooperative.assign`.
 
@@ -113,7 +145,7 @@ def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
 
 def modelled(claims: Claims, placing: Placing) -> Model:
     """The group in integers."""
-    return model(claims, placing.weights, placing.capacity)
+    return model(claims, placing.weights, placing.capacity, placing.also)
 
 
 def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -32,9 +33,12 @@ class Load:
         least_moves: Lower bound on moves if no member may exceed the limit.
         coverage: Number of partitions with a known weight, and of all.
         epsilon: Relative excess of the limit over the bound.
-        frontier: (moves, greatest / mean) step by step.
+        frontier: Pairs of moves and greatest / mean; see `engine.frontier`.
         advice: The reason why the bound exceeds the mean, and a remedy.
-        verdict: Whether the hysteresis acts, and why; None if it was not consulted.
+        verdict: Whether the hysteresis acts, and why; None if it was not consulted. Its inputs are options of the plan.
+        state: Cost of the moves, and its lower bound, in the unit of the option `state`; None if moves are counted.
+        remote: Work read from other racks, and its lower bound over all assignments; None if no racks are known.
+        caps: Multiple of the hard caps that holds: 1 if all hold, None if they had to be ignored.
     """
 
     work: Mapping[str, float]
@@ -51,6 +55,9 @@ class Load:
     frontier: tuple[tuple[int, float], ...]
     advice: tuple[str, ...]
     verdict: tuple[bool, str] | None = None
+    state: tuple[float, float] | None = None
+    remote: tuple[float, float] | None = None
+    caps: float | None = 1.0
 
     @property
     def gap(self) -> float:
@@ -75,7 +82,7 @@ class Load:
             "coverage": (value["coverage"][0], value["coverage"][1]),
             "frontier": tuple((moves, ratio) for moves, ratio in value["frontier"]),
             "advice": tuple(value["advice"]),
-            "verdict": None if value["verdict"] is None else (value["verdict"][0], value["verdict"][1]),
+            **{name: value.get(name) and tuple(value[name]) for name in ("verdict", "state", "remote")},
         }
         return cls(**{**value, **tuples})
 
@@ -86,10 +93,28 @@ class Load:
         yield f"    up to {_n(self.limit)} is allowed (epsilon {self.epsilon}); {measured:,} of {every:,} measured"
         at_least = "the fewest possible" if self.moves <= self.least_moves else f"{self.least_moves:,} at least"
         yield f"  moves: {self.moves:,}, {at_least}"
+        if self.state is not None:
+            cost, least = self.state
+            yield f"  state moved: {_n(cost)}, {'the least possible' if cost <= least else f'{_n(least)} at least'}"
+        if self.remote is not None:
+            far, least = self.remote
+            yield f"  work read from other racks: {_n(far)}; {_n(least)} at least"
+        if len(self.frontier) > 1:
+            points = ", ".join(f"{moves:,}: {ratio:.3g}" for moves, ratio in _some(self.frontier))
+            yield f"  moves: greatest / mean = {points}"
+        if self.caps != 1:
+            how = "ignored" if self.caps is None else f"raised to {self.caps:.0%}"
+            yield f"  the hard caps had to be {how}: all work does not fit below them"
         if self.verdict is not None:
             yield f"  hysteresis: {'acts' if self.verdict[0] else 'waits'}: {self.verdict[1]}"
         for each in self.advice:
             yield f"  {each}"
+
+
+def _some(frontier: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """Up to 8 points, the first and last among them."""
+    step = max(-(-(len(frontier) - 1) // 7), 1)
+    return [*frontier[:-1:step], frontier[-1]]
 
 
 def report(claims: Claims, target: Ints, placing: Placing) -> Load:
@@ -110,7 +135,8 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
     ids = [member.member_id for member in indexed.members]
     mean = float(found.work.sum()) / float(found.capacity.sum()) if used.any() else 0.0
     kind, witness = _witness(found, solution.bounds)
-    verdict = solution.verdict
+    verdict, (cost, least_cost) = solution.verdict, solution.cost
+    steps = engine.frontier(found, solution)
     return Load(
         dict(zip(ids, (loads * found.unit).tolist(), strict=True)),
         dict(zip(ids, found.capacity.tolist(), strict=True)),
@@ -123,10 +149,23 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
         solution.least,
         found.coverage,
         placing.options.epsilon,
-        tuple((moves, round(ratio / mean, 6) if mean else 0.0) for moves, ratio in solution.frontier),
+        tuple((moves, round(ratio / mean, 6) if mean else 0.0) for moves, ratio in steps),
         tuple(_advice(found, solution.bounds, mean)),
         None if verdict is None else (verdict.act, verdict.why),
+        (cost * found.cost_unit, least_cost * found.cost_unit) if found.cost_unit else None,
+        _remote(found, target) if found.has_racks else None,
+        None if solution.caps == math.inf else solution.caps,
     )
+
+
+def _remote(found: Model, target: Ints) -> tuple[float, float]:
+    """Work read from other racks, and the least that any assignment has."""
+    rows, racks = found.far.rows, found.far.rack
+    least = 0
+    for g, who in enumerate(found.subscribers):
+        here = np.flatnonzero(found.of == g)
+        least += int((found.work[here] * rows[:, racks[who]].min(axis=1)[found.far.of[here]]).sum())
+    return found.remote(target) * found.unit, least * found.unit
 
 
 def _witness(found: Model, bounds: Sequence[Bound]) -> tuple[str, tuple[Any, ...]]:

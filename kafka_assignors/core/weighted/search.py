@@ -1,4 +1,4 @@
-"""Find an assignment within the limits with few moves: keep all, shed, chain, exchange; then even out free partitions.
+"""Find an assignment within the limits with few moves: keep all, shed, chain, exchange.
 
 A partition is *free* if moving it costs nothing: it had no owner, or it moves anyway. All choices depend on the numbers
 alone, and the work is bounded by step counts, never by a clock.
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..group.indexed import UNASSIGNED, Bools, Ints, narrowed
 from .bounds import by_member
-from .model import Floats, Model
+from .model import NO_CAP, Floats, Model
 
 ONE_BY_ONE, LOOKED_AT = 20_000, 1_000_000
 """Unassigned partitions placed one by one, and members looked at for them; other partitions are placed in layers."""
@@ -18,8 +18,6 @@ EFFORT = 50_000_000
 """Work of one search: partitions and members looked at, plus `STEP` per step. About a second, but the same everywhere:
 a clock would give other answers on another machine, and a replay could not repeat them."""
 STEP, SMALL_STEP = 5_000, 500
-EVEN = 1e-6
-"""Relative excess over the mean below which nothing is evened out any more."""
 VISITED = 256
 """Maximum members that one search for a chain visits."""
 PARTNERS, HEAVIEST = 24, 6
@@ -43,6 +41,7 @@ class Search:
     Attributes:
         owner: int[P], the owner of each position; `UNASSIGNED` if not placed yet.
         loads: int[M].
+        items: Per member, its positions that may move, heaviest first.
         moves: Partitions that left a holder that might have kept them.
         effort: What is left of it; at 0 the search stops, and the assignment is what it is then.
     """
@@ -64,6 +63,16 @@ class Search:
         """The greatest work / capacity."""
         used = self.cap > 0
         return float((self.loads[used] / self.cap[used]).max()) if used.any() else 0.0
+
+    def cost(self) -> int:
+        """Cost of the moves."""
+        if not self.model.cost_unit:
+            return self.moves
+        return int(self.model.cost[(self.origin != UNASSIGNED) & (self.owner != self.origin)].sum())
+
+    def exceeding(self) -> int:
+        """Work above the hard caps."""
+        return int(np.maximum(self.loads - self.model.most, 0).sum())
 
     def free(self, at: Ints) -> Bools:
         """Which positions cost nothing to place elsewhere."""
@@ -113,8 +122,9 @@ class Search:
                 self._layers(bulk[starts[g] : starts[g + 1]], members[g])
         loads, cap = self.loads, self.cap
         height = loads / np.where(cap > 0, cap, 1)
+        picky = self.model.has_racks or bool((self.model.most < NO_CAP).any())
         for at, work, g in zip(rest.tolist(), self.work[rest].tolist(), self.of[rest].tolist(), strict=True):
-            who = members[g]
+            who = self._preferred(at, work, members[g]) if picky else members[g]
             to = int(who[(height[who] + work / cap[who]).argmin()])
             loads[to] += work
             height[to] = loads[to] / cap[to]
@@ -122,9 +132,19 @@ class Search:
         self.moves = int(((self.origin != UNASSIGNED) & (self.owner != self.origin)).sum())
         self._listed()
 
+    def _preferred(self, at: int, work: int, who: Ints) -> Ints:
+        """Of some members those within their limits with a partition, and of these those on its racks."""
+        far = self.model.far
+        room = self.limit[who] - self.loads[who] >= work
+        who = who[room] if room.any() else who
+        near = far.rows[far.of[at], far.rack[who]] == 0
+        return who[near] if near.any() and room.any() else who
+
     def _listed(self) -> None:
         order, starts = by_member(self.model, self.owner)
         self.items: list[Ints] = [order[starts[m] : starts[m + 1]] for m in range(len(self.cap))]
+        if self.model.pinned.any():
+            self.items = [items[~self.model.pinned[items]] for items in self.items]
 
     def _layers(self, items: Ints, members: Ints) -> None:
         """Longest-first in bulk: the next few hundred partitions fill the lowest slots of their mean work."""
@@ -150,13 +170,18 @@ class Search:
     def drop(self) -> None:
         """Take from all members above their limits, at once, as few partitions as possible, and of these the lightest.
 
-        They join the unassigned ones. Much cheaper than `shed` if many must move.
+        If moves have costs, the cheapest per work. They join the unassigned ones. Much cheaper than `shed` if many must
+        move.
         """
         dropped = [self.pool]
         for m in np.flatnonzero((self.loads > self.limit) & (self.cap > 0)).tolist():
             items = self.items[m]
-            total = np.concatenate([[0], np.cumsum(self.work[items])])
             excess = int(self.loads[m] - self.limit[m])
+            if self.model.cost_unit:
+                dropped.append(self._cheapest(items, excess))
+                self.loads[m] -= self.work[dropped[-1]].sum()
+                continue
+            total = np.concatenate([[0], np.cumsum(self.work[items])])
             count = min(int(np.searchsorted(total, excess)), len(items))
             runs = total[count:] - total[: len(total) - count]  # of `count` neighbours each, heaviest run first
             first = max(int(np.searchsorted(-runs, -excess, side="right")) - 1, 0)
@@ -185,6 +210,19 @@ class Search:
                 stuck[m] = True
                 continue
         return bool((self.loads <= self.limit).all())
+
+    def _cheapest(self, items: Ints, excess: int) -> Ints:
+        """Positions that cover an excess at little cost: the cheapest per work, without needless ones."""
+        order = items[np.argsort(self.model.cost[items] / self.work[items], kind="stable")]
+        count = min(int(np.searchsorted(np.cumsum(self.work[order]), excess)) + 1, len(order))
+        chosen = order[:count]
+        spare = int(self.work[chosen].sum()) - excess
+        keep = np.ones(count, bool)
+        for i in np.argsort(-self.model.cost[chosen], kind="stable").tolist():
+            if self.work[chosen[i]] <= spare:
+                keep[i], spare = False, spare - int(self.work[chosen[i]])
+        found: Ints = chosen[keep]
+        return found
 
     def _receivers(self, items: Ints, m: int) -> tuple[Ints, Ints]:
         """The best receiver of each item except `m`, and its room; below the item's work if none fits."""
@@ -312,9 +350,10 @@ class Search:
         return int(np.searchsorted(total, excess)) + 1 if len(total) and total[-1] >= excess else 1 << 20
 
     def take_back(self) -> None:
-        """Undo unnecessary moves, the lightest first."""
+        """Undo unnecessary moves, the lightest or dearest first."""
         moved = np.flatnonzero((self.origin != UNASSIGNED) & (self.owner != self.origin))
-        for at in moved[np.argsort(self.work[moved], kind="stable")].tolist():
+        first = -self.model.cost[moved] if self.model.cost_unit else self.work[moved]
+        for at in moved[np.argsort(first, kind="stable")].tolist():
             home = int(self.origin[at])
             if self.loads[home] + self.work[at] <= self.limit[home]:
                 self.move(at, home)
@@ -389,52 +428,6 @@ class Search:
             self.move(at, member)
         return True
 
-    # -- free partitions
-
-    def even_out(self, steps: int) -> None:
-        """Lower the sum of work² / capacity with free items only, from the top: moves, and exchanges of two."""
-        idle = self.cap == 0
-        done = idle.copy()
-        safe = np.where(idle, 1, self.cap)
-        frees = [items[self.free(items)] for items in self.items]
-        if not any(map(len, frees)):
-            return
-        enough = float(self.loads.sum()) / float(self.cap.sum()) * (1 + EVEN)
-        for _ in range(steps):
-            height = self.loads / safe
-            a = int(np.where(done, -1.0, height).argmax())
-            if done[a] or height[a] <= enough or self.effort <= 0:
-                return
-            if not self._evened(a, height, idle, frees):
-                done[a] = True
-
-    def _evened(self, a: int, height: Floats, idle: Bools, frees: list[Ints]) -> bool:
-        order = np.argsort(np.where(idle, np.inf, height), kind="stable")
-        spread = max(len(order) // TRIED, 1)
-        partners = [*order[:TRIED].tolist(), *order[TRIED::spread].tolist()]
-        for b in partners:
-            if b == a or idle[b] or height[b] >= height[a]:
-                continue
-            best = float(self.loads[a] * self.cap[b] - self.loads[b] * self.cap[a]) / float(self.cap[a] + self.cap[b])
-            give, take = frees[a], frees[b]
-            self.effort -= STEP + len(give) + len(take)
-            give, take = give[self.may(give, b)], take[self.may(take, a)]
-            found = _closest(self.work[give], self.work[take], best)
-            # Worth a step: it gains at least a millionth of what a move of the ideal size would.
-            if found is None or not best * 1e-6 < found[2] < 2 * best or self._beyond(b, found[2]):
-                continue
-            at = int(give[found[0]])
-            self.move(at, b)
-            if found[1] >= 0:
-                self.move(int(take[found[1]]), a)
-            for m in (a, b):
-                frees[m] = self.items[m][self.free(self.items[m])]
-            return True
-        return False
-
-    def _beyond(self, member: int, more: float) -> bool:
-        return bool(self.loads[member] + more > self.limit[member]) and bool(self.loads[member] <= self.limit[member])
-
 
 def _level(height: Floats, each: Floats, count: int) -> float:
     """The height up to which `count` partitions fill members, each of which grows by `each` per partition."""
@@ -456,22 +449,3 @@ def _pair(give: Ints, take: Ints, least: int, most: int) -> tuple[int, int] | No
     difference = np.where(exists, give - take[np.minimum(place, len(take) - 1)], most + 1)
     best = int(difference.argmin())
     return (best, int(place[best])) if difference[best] <= most else None
-
-
-def _closest(give: Ints, take: Ints, wish: float) -> tuple[int, int, float] | None:
-    """Indices of an item to give and one to take (-1: none), whose difference is closest to a wish; that difference."""
-    if not len(give):
-        return None
-    alone = int(np.abs(give - wish).argmin())
-    found = alone, -1, float(give[alone])
-    if len(take):
-        light = np.sort(take)
-        place = np.searchsorted(light, give - wish)
-        for shift in (0, 1):
-            at = np.clip(place - shift, 0, len(light) - 1)
-            difference = give - light[at]
-            i = int(np.abs(difference - wish).argmin())
-            if abs(float(difference[i]) - wish) < abs(found[2] - wish):
-                back = int(np.flatnonzero(take == light[at[i]])[0])
-                found = i, back, float(difference[i])
-    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -15,11 +16,12 @@ NEAR = 1e-6
 
 @dataclass(frozen=True)
 class Case:
-    """A group, weights and capacities."""
+    """A group, weights and capacities; `options` are other options of the strategy."""
 
     group: Group
     weights: dict[tuple[str, int], float]
     capacity: dict[str, float]
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 def drawn(seed: int, partitions: int = 12, members: int = 4) -> Case:
@@ -51,6 +53,31 @@ def drawn(seed: int, partitions: int = 12, members: int = 4) -> Case:
     return Case(group, weights, capacity)
 
 
+def wished(seed: int) -> Case:
+    """`drawn`, with some of: racks, priorities, hard caps, cost of state."""
+    case = drawn(seed)
+    rng = random.Random(-seed - 1)
+    ids = [member.member_id for member in case.group.members]
+    names = [(t, p) for t, count in case.group.partitions.items() for p in range(count)]
+    options: dict[str, Any] = {}
+    members = case.group.members
+    racks: dict[str, list[frozenset[str]]] = {}
+    if rng.random() < 0.5:
+        members = [replace(member, rack=rng.choice(["a", "b", None])) for member in members]
+        racks = {
+            t: [frozenset(rng.sample("abc", rng.randint(1, 2))) for _ in range(count)]
+            for t, count in case.group.partitions.items()
+        }
+    if rng.random() < 0.4:
+        options["priority"] = {m: rng.randint(0, 1) for m in ids}
+    if rng.random() < 0.4:
+        work = sum(case.weights.values())
+        options["max_work"] = {m: work * rng.uniform(0.2, 0.9) for m in rng.sample(ids, rng.randint(1, len(ids)))}
+    if rng.random() < 0.4:
+        options["state"] = {name: rng.choice([1, 2, 5, 64]) for name in names}
+    return Case(Group(members, case.group.partitions, racks), case.weights, case.capacity, options)
+
+
 @dataclass(frozen=True)
 class Best:
     """What is possible.
@@ -58,12 +85,14 @@ class Best:
     Args:
         greatest: The least greatest work / capacity.
         limit: What the issue's first goal allows.
-        moves: The fewest within the limit.
+        moves: The fewest within the limit, or their least cost.
+        remote: The least work read from other racks within the limit and with these moves.
     """
 
     greatest: float
     limit: float
-    moves: int
+    moves: float
+    remote: float = 0.0
 
 
 class Program:
@@ -71,6 +100,8 @@ class Program:
 
     def __init__(self, case: Case) -> None:
         members = {m.member_id: m for m in case.group.members}
+        priority: dict[str, int] = case.options.get("priority", {})
+        self.most = case.options.get("max_work", {})
         cap = {m: case.capacity.get(m, 1.0) for m in members}
         if not any(cap.values()):
             cap = dict.fromkeys(cap, 1.0)
@@ -79,15 +110,25 @@ class Program:
         for topic, count in case.group.partitions.items():
             readers = [m for m, member in members.items() if topic in member.topics]
             able = [m for m in readers if cap[m]] or readers
+            first = max((priority.get(m, 0) for m in able), default=0)
+            able = [m for m in able if priority.get(m, 0) == first]
             self.pairs += [(TopicPartition(topic, p), m) for p in range(count) for m in able]
         self.partitions = sorted({tp for tp, _ in self.pairs})
         self.cap = {m: cap[m] or 1.0 for m in sorted({m for _, m in self.pairs})}
         known = sorted(case.weights[tp.topic, tp.partition] for tp in self.partitions)
         self.floor = 0.05 * float(np.median(known)) if known else 0.0
+        state = case.options.get("state", {})
+        self.moved = np.array(
+            [
+                float(tp in self.owner and self.owner[tp] != m) * state.get((tp.topic, tp.partition), 1)
+                for tp, m in self.pairs
+            ]
+        )
+        self.far = np.array([_far(case.group, members[m], tp) for tp, m in self.pairs])
         self.weight = [max(case.weights[tp.topic, tp.partition], self.floor) for tp, _ in self.pairs]
 
-    def best(self, epsilon: float = 0.05, budget: int | None = None) -> Best:
-        """Solve it: the least maximum, then the fewest moves."""
+    def best(self, epsilon: float = 0.05) -> Best | None:
+        """Solve it: the least maximum, the fewest moves, the least work from other racks; None if caps do not hold."""
         if not self.pairs:
             return Best(0.0, 0.0, 0)
         n = len(self.pairs)
@@ -96,7 +137,7 @@ class Program:
             [[w * (m == each) for w, (_, m) in zip(self.weight, self.pairs, strict=True)] for each in self.cap]
         )
         cap = np.array(list(self.cap.values()))
-        moved = np.array([float(tp in self.owner and self.owner[tp] != m) for tp, m in self.pairs])
+        caps = np.array([self.most.get(m, np.inf) for m in self.cap])
         first = milp(
             np.append(np.zeros(n), 1.0),
             integrality=np.append(np.ones(n), 0),
@@ -104,18 +145,35 @@ class Program:
             constraints=[
                 LinearConstraint(np.hstack([once, np.zeros((len(once), 1))]), 1, 1),
                 LinearConstraint(np.hstack([loads, -cap[:, None]]), -np.inf, 0),
+                LinearConstraint(np.hstack([loads, 0 * cap[:, None]]), -np.inf, caps),
             ],
             options={"mip_rel_gap": 0},
         )
+        if first.status == 2:
+            return None
         assert first.status == 0
         greatest = float(first.fun)
         limit = max((1 + epsilon) * greatest, greatest + self.floor)
+        within = [
+            LinearConstraint(once, 1, 1),
+            LinearConstraint(loads, -np.inf, np.minimum(limit * cap, caps) * (1 + 1e-7)),
+        ]
         second = milp(
-            moved,
-            integrality=np.ones(n),
-            bounds=Bounds(0, 1),
-            constraints=[LinearConstraint(once, 1, 1), LinearConstraint(loads, -np.inf, limit * cap * (1 + 1e-7))],
-            options={"mip_rel_gap": 0},
+            self.moved, integrality=np.ones(n), bounds=Bounds(0, 1), constraints=within, options={"mip_rel_gap": 0}
         )
         assert second.status == 0
-        return Best(greatest, limit, round(second.fun))
+        moves = round(second.fun)
+        third = milp(
+            self.far * self.weight,
+            integrality=np.ones(n),
+            bounds=Bounds(0, 1),
+            constraints=[*within, LinearConstraint(self.moved[None], -np.inf, moves + 0.5)],
+            options={"mip_rel_gap": 0},
+        )
+        assert third.status == 0
+        return Best(greatest, limit, moves, float(third.fun))
+
+
+def _far(group: Group, member: Member, tp: TopicPartition) -> bool:
+    replicas = group.racks.get(tp.topic, ())
+    return member.rack is not None and tp.partition < len(replicas) and member.rack not in replicas[tp.partition]
