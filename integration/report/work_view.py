@@ -129,10 +129,13 @@ def _weights(generation: Event) -> Told:
     """The weights that the members of a generation sent; empty if none did."""
     if generation.data.get("protocol") != WEIGHTED:
         return {}
-    sent = [
-        (row["member_id"], row.get("instance_id"), decode_subscription(bytes.fromhex(row["subscription"])))
-        for row in generation.data["members"]
-    ]
+    try:
+        sent = [
+            (row["member_id"], row.get("instance_id"), decode_subscription(bytes.fromhex(row["subscription"])))
+            for row in generation.data["members"]
+        ]
+    except ValueError:  # a member's bytes are damaged, which law A1 tells
+        return {}
     agreed, _ = strategies.strategy(WEIGHTED).agreed(sent)
     told: Mapping[str, Sequence[float | None]] = agreed.options.get("weights") or {}
     known = {topic: [weight for weight in each if weight is not None] for topic, each in told.items()}

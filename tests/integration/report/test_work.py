@@ -74,6 +74,17 @@ def test_weights_that_members_send_are_their_work_before_and_after() -> None:
     assert sorted(view.partitions[-1].of.values()) == [1.0, 5.0]
 
 
+def test_damaged_subscriptions_leave_the_consumed_records() -> None:
+    story = Weighing("weighted", {"t": 2})
+    story.told = (5.0, 1.0)
+    story.start("a", "b").round().records(4).consume().drain()
+    assert shown(story).unit == "weights"
+
+    story.change("generation_committed", lambda data: data["members"][0].update(subscription="00"))
+
+    assert shown(story).unit == "records/s"
+
+
 def test_a_member_without_a_partition_counts_in_the_mean() -> None:
     view = shown(Story("range", {"t": 2}).start("a", "b", "c").round().wait(1000).drain())
 
