@@ -60,6 +60,20 @@ class _Commit(NamedTuple):
     event: Event
 
 
+class _Delay(NamedTuple):
+    """A proxy's delay of one process's requests, and the commits that the process began in that time."""
+
+    end_ns: int
+    begun: Sequence[Event]
+
+    def brings(self, tp: TopicPartition, commit: _Commit) -> bool:
+        """Whether a commit in the log may be one of these: it is as old as the delay, and arrives with its end."""
+        if commit.mono_ns > self.end_ns + _SLACK_NS:
+            return False
+        row = {"topic": tp.topic, "partition": tp.partition, "offset": commit.offset}
+        return any(begin.mono_ns < commit.mono_ns and row in begin.data["offsets"] for begin in self.begun)
+
+
 def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
     """C1: a member consumes only partitions that it owns.
 
@@ -150,7 +164,7 @@ def commits(record: GroupRecord, found: Findings) -> None:
     truncation (``truncated``) and the first read from the new end of the log, the next commit may be below the lost
     committed offsets, and consumption counts from that read.
     """
-    rereads = _rereads(record)
+    rereads, delays = _rereads(record), _delays(record)
     all_told = all(m in record.processes for g in record.generations for m in g.assigned)
     reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
     for _, tp, run in _consumed(record):
@@ -166,6 +180,7 @@ def commits(record: GroupRecord, found: Findings) -> None:
                 before is not None
                 and after.offset < before.offset
                 and not _may_fall(rereads.get(tp, ()), before, after)
+                and not any(each.brings(tp, after) for each in delays)
             ):
                 message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
                 found.broken("C5", message, before.event, after.event)
@@ -203,6 +218,28 @@ def _rereads(record: GroupRecord) -> dict[TopicPartition, list[_Reread]]:
 
 def _excused(rereads: Sequence[_Reread], run: _Run, behind: int) -> bool:
     return any(each.excuses(run, behind) for each in rereads)
+
+
+def _delays(record: GroupRecord) -> list[_Delay]:
+    """The delays of requests. A client that waits too long for a response sends the commit again on a new connection.
+
+    The delayed copy still arrives, and the coordinator accepts it: Kafka does not order the commits of a member.
+    """
+    found = []
+    ends = [e for e in record.events["fault_end"] if e.data["fault"] == "delay"]
+    for begin in record.events["fault_begin"]:
+        if begin.data["fault"] != "delay" or begin.data.get("params", {}).get("side") != "request":
+            continue
+        process = begin.member, begin.incarnation
+        mine = (e.mono_ns for e in ends if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns)
+        end_ns = min(mine, default=record.last_ns)
+        begun = [
+            e
+            for e in record.events["commit_begin"]
+            if (e.member, e.incarnation) == process and begin.mono_ns <= e.mono_ns <= end_ns
+        ]
+        found.append(_Delay(end_ns, begun))
+    return found
 
 
 def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bool:

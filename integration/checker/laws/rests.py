@@ -11,7 +11,7 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
 from ...names import COOPERATIVE
-from ..ledger import Generation
+from ..ledger import Generation, GroupRecord
 from ..transitions import Transition
 from .findings import MS, Findings, all_named, named
 
@@ -169,6 +169,9 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
     after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
     latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
     earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
+    if earliest is not None and after_ms < earliest and _was_hit(transition.record, trigger, session):
+        found.not_judged(law, "an earlier fault of the member ended less than a session before")
+        return
     found.judged(law)
     if after_ms > latest or (earliest is not None and after_ms < earliest):
         bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
@@ -272,6 +275,14 @@ def _heard(trigger: Event, generation: Generation) -> bool:
         joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
         return all(each == frozenset(topics) for each in joined)
     return True
+
+
+def _was_hit(record: GroupRecord, trigger: Event, session_ms: int) -> bool:
+    """Whether an earlier fault of the process may have cost it heartbeats of the session that ran at the trigger."""
+    since_ns = trigger.mono_ns - session_ms * MS
+    process = trigger.member, trigger.incarnation
+    ends = (e for e in record.events["fault_end"] if (e.member, e.incarnation) == process)
+    return any(since_ns <= end.mono_ns <= trigger.mono_ns for end in ends)
 
 
 def _interrupts(trigger: Event) -> bool:

@@ -117,14 +117,27 @@ class AioMember(ConsumerRebalanceListener):
             self._consumer.subscribe(topics=list(config.topics), listener=self)
             await self._consumer.start()
             await self._consume()
-            # aiokafka leaves the group without a callback, so a successor may begin before `stop` returns. From here on
-            # this member touches no record.
-            self.write("stop")
+            self._leaves_by_telling()
         finally:
             try:
                 await asyncio.wait_for(self._consumer.stop(), CLOSE_MS / 1000)
             except asyncio.TimeoutError:
                 logging.warning("member %s: aiokafka didn't stop within %d ms", self._config.member, CLOSE_MS)
+
+    def _leaves_by_telling(self) -> None:
+        """Write ``stop`` just before aiokafka leaves the group.
+
+        aiokafka leaves without a callback, so a successor may begin before `AIOKafkaConsumer.stop` returns. And it
+        completes a rebalance that is under way before it leaves, with callbacks, so ``stop`` can't be written earlier.
+        """
+        coordinator = self._consumer._coordinator
+        leave = coordinator._maybe_leave_group
+
+        async def tell_and_leave() -> None:
+            self.write("stop")
+            await leave()
+
+        coordinator._maybe_leave_group = tell_and_leave
 
     @property
     def joined_generation(self) -> int:

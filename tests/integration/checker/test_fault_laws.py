@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kafka_assignors.integration.checker import Verdict, check
+from tests.support.damage import shifted
 from tests.support.histories.faults import (
     BEAT_MS,
     BROKEN,
@@ -77,3 +78,25 @@ def test_a_generation_is_judged_by_the_topics_as_they_were_while_it_stood() -> N
 
     assert verdict.checked["O3"] > 0
     assert verdict.violations == ()
+
+
+@pytest.mark.parametrize(
+    ("story", "broken"),
+    [
+        (shifted.delayed_commit(0), set()),
+        (shifted.delayed_commit(0, side="answer"), {"C5"}),  # a delayed answer brings no commit
+        (shifted.delayed_commit(0, target="a"), {"C5"}),  # another member's
+        (shifted.delayed_commit(0, begun=False), {"C5"}),  # begun before the delay
+        (shifted.delayed_commit(0, fault="drop"), {"C5"}),
+    ],
+)
+def test_a_committed_offset_may_fall_to_a_commit_that_a_proxy_delayed(story: Story, broken: set[str]) -> None:
+    """The client waited too long, sent it again on another connection, and went on; Kafka doesn't order commits."""
+    assert {violation.law for violation in check(story.history).violations} == broken
+
+
+@pytest.mark.parametrize(("after_ms", "broken"), [(SESSION_MS, set()), (SESSION_MS + 1, {"T1"})])
+def test_a_member_is_missed_too_early_unless_a_fault_cost_it_heartbeats(after_ms: int, broken: set[str]) -> None:
+    verdict = check(shifted.killed_after_a_fault(after_ms).history)
+
+    assert {violation.law for violation in verdict.violations} == broken

@@ -40,6 +40,20 @@ def killed(missed_after_ms: float) -> Story:
     return _missed(begun.mono_ns, story, missed_after_ms)
 
 
+def killed_after_a_fault(killed_after_ms: float) -> Story:
+    """b is killed so long after a proxy dropped a heartbeat of it, and its session has begun long before the kill."""
+    story = told.two()
+    rest = next(e for e in reversed(story.events) if e.kind == "step")
+    drop = {"fault": "drop", "target": "b", "params": {"api": "Heartbeat", "side": "request", "times": 1}}
+    story.tell("fault_begin", "proxy", "b", **drop)
+    end = story.tell("fault_end", "proxy", "b", **drop, hits=1)
+    story.tell("step", **rest.data)
+    told.died(told.since(story, end, killed_after_ms), "b")
+    del story.held["b"]
+    begun = next(e for e in reversed(story.events) if e.kind == "fault_begin")
+    return _missed(begun.mono_ns, story, 100)
+
+
 def stalled(missed_after_ms: float) -> Story:
     """b doesn't poll, and polls again once the group has gone on without it."""
     story = told.two().pause("b", "stall", 1)
@@ -190,6 +204,24 @@ def committed_late(after_ms: float) -> Story:
     story = revoked(consumed=True)
     end = next(e for e in reversed(story.events) if e.kind == "revoke_end")
     return told.committed(told.since(story, end, after_ms), "a", [{"topic": "t", "partition": 0, "offset": 1}])
+
+
+def delayed_commit(
+    arrives_after_ms: float, *, side: str = "request", target: str = "b", begun: bool = True, fault: str = "delay"
+) -> Story:
+    """b sends a commit again that a proxy delays; the first copy reaches the log so long after the delay's end."""
+    story = told.two().records(8).consume()
+    delay = {"fault": fault, "target": target, "params": {"ms": 50, "api": "Heartbeat", "side": side, "times": 1}}
+    if begun:
+        story.tell("fault_begin", "proxy", target, **delay)
+    story.records(8).consume("b")
+    copy_ = next(e for e in reversed(story.events) if e.kind == "offset_committed").data
+    if not begun:
+        story.tell("fault_begin", "proxy", target, **delay)
+    story.records(8).consume("b")
+    end = story.tell("fault_end", "proxy", target, **delay, hits=1)
+    told.since(story, end, arrives_after_ms).tell("offset_committed", "coordlog", **copy_)
+    return story.records(8).consume()
 
 
 def rejoined(after_ms: float) -> Story:

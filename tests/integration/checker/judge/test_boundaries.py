@@ -91,6 +91,7 @@ BOUNDS: dict[str, Bound] = {
         "records._committed SLACK_MS", {"C2"}, shifted.began_after_a_later_commit, SLACK_MS),
     "C5: a commit was on its way": Bound(
         "records._accepted_from_owners SLACK_MS", {"C5"}, shifted.committed_late, SLACK_MS),
+    "C5: a delayed commit arrives": Bound("records.brings SLACK_MS", {"C5"}, shifted.delayed_commit, SLACK_MS),
     "C5: the coordinator's clock": Bound("records._reached SLACK_MS", {"C5"}, shifted.committed_early, SLACK_MS),
     "C5: the coordinator's clock, of a fenced one": Bound(
         "records._out_of SLACK_MS", {"C5"}, told.zombie_commit, SLACK_MS),

@@ -216,6 +216,8 @@ SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story]]] = {
         {"R5": 2, "T1": 1}, lambda: hit("drop")),
     "a member doesn't tell its session_timeout_ms and heartbeat interval": (
         {"T1": 1}, lambda: shifted.untold(shifted.killed(SESSION_MS), "session_timeout_ms")),
+    "an earlier fault of the member ended less than a session before": (
+        {"T1": 1}, lambda: shifted.killed_after_a_fault(SESSION_MS)),
     "it was back, or the group at rest, before it could be missed": ({"T1": 1}, back_before_it_was_missed),
     "a member doesn't tell how long it believes its metadata": ({"T3": 1}, grew_unaged),
     SEVERAL: ({"R4": 1, "R5": 1, "T3": 1}, came_as_a_topic_grew),
