@@ -291,12 +291,16 @@ class GroupRecord:
 
     def strategy_of_leader(self, generation: Generation) -> str:
         """The harness's name of the strategy that a generation's leader ran; ``an assignor:?`` if unknown."""
-        start = self.start_of(generation.leader)
+        return self.strategy_of(generation.leader, generation.protocol)
+
+    def strategy_of(self, member_id: str, protocol: str) -> str:
+        """The harness's name of the strategy that a member has for a protocol; ``an assignor:?`` if unknown."""
+        start = self.start_of(member_id)
         if start is None:
             return "an assignor:?"
         asked = start.data.get("config", {}).get("assignors", ())
         offered = dict(zip(start.data["assignors"], asked, strict=False))
-        return str(offered.get(generation.protocol, "an assignor:?"))
+        return str(offered.get(protocol, "an assignor:?"))
 
     def led_by_ours(self, generation: Generation) -> bool:
         """Whether the leader of a generation ran this distribution's strategy of the elected name."""

@@ -59,7 +59,9 @@ class _Sticky(Assignor):
         rack_costs: The cost of reading from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
             matrix {member rack: {replica rack: cost}}; see `core.sticky.objective.Objective`. All members should use
             the same; `kafka_assignors.core.group.options` resolves differences.
-        goals: ``("balance", "racks", "moves")`` (the default) or ``("balance", "moves", "racks")``.
+        goals: ``("balance", "racks", "moves")`` (the default), or with spread first ``("spread", "balance", "racks",
+            "moves")``: every subscriber has its share of each topic, rounded down or up, before loads count. In both,
+            racks and moves can be swapped.
 
     Raises:
         ConfigError: `rack` is not a string, or another argument is invalid; the message names it.

@@ -20,7 +20,7 @@ Source: Bertsekas, "Network Optimization", duality for separable convex costs. S
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,13 +29,16 @@ from ..core.group.claims import Claims, resolve
 from ..core.group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from ..core.group.invariants import Violation, violations
 from ..core.sticky.objective import Objective, RackCosts, position_costs
+from .quota_bound import Topics
 
 LARGEST = 1 << 40
 """Upper bound on the parts of a price, so that a price plus a cost is exact in 64 bits. Sums are Python integers."""
 
-Goals = tuple[int, int, int]
-"""The cost of an assignment, in the order of the objective: sum of squared loads, then rack cost (in multiples of the
-objective's unit) and moves, in either order."""
+Price = tuple[int, int, int]
+"""Its parts are the goals after spread: sum of squared loads, then rack cost (in multiples of the objective's unit) and
+moves, in the objective's order."""
+Goals = tuple[int, ...]
+"""The cost of an assignment: one number per goal of the objective, in its order."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,15 @@ class Certificate:
 
     Args:
         objective: The goals that the prices prove.
-        prices: member id -> price of a partition there: three parts, one per goal in the objective's order.
+        prices: member id -> price of a partition there: three parts, one per goal in the objective's order. Spread
+            as the first goal needs none.
+        cells: With spread first, topic -> member id -> price of one of the topic's partitions there, in topics whose
+            partitions differ in rack cost; see `quota_bound`.
     """
 
     objective: Objective
-    prices: Mapping[str, Goals]
+    prices: Mapping[str, Price]
+    cells: Mapping[str, Mapping[str, Price]] = field(default_factory=dict)
 
 
 def check(
@@ -64,8 +71,8 @@ def check(
     Returns:
         Empty if the assignment is proven optimal. Otherwise the violations of `invariants.violations`; if there are
         none, a ``price`` violation of a member that has no price or one with parts beyond `LARGEST`; if there is none,
-        the first goal (``balance``, ``racks`` or ``moves``) that is not at the bound. Then either the assignment is not
-        optimal, or the prices are not those of an optimal one.
+        the first goal (such as ``balance``) that is not at the bound. Then either the assignment is not optimal, or the
+        prices are not those of an optimal one.
 
     Cost: O(P) to read the assignment, then O(M + classes * kinds + pairs of class and holder). Never raises.
     """
@@ -77,6 +84,11 @@ def check(
         if not _is_price(price):
             text = f"member {member.member_id!r} needs a price of three integers up to {LARGEST}, not {price!r}"
             return [Violation("price", (member.member_id,), None, text)]
+    for topic, cells in certificate.cells.items():
+        for member_id, price in cells.items():
+            if not _is_price(price):
+                text = f"topic {topic!r} needs prices of three integers up to {LARGEST}, not {price!r}"
+                return [Violation("price", (member_id,), None, text)]
     claims = resolve(group)
     goals = score(claims, positions(claims.indexed, assignment), certificate.objective)
     for name, value, least in zip(certificate.objective.goals, goals, bound(claims, certificate), strict=True):
@@ -96,24 +108,34 @@ def score(claims: Claims, owner: Ints, objective: Objective) -> Goals:
     prices = position_costs(claims.indexed, objective)
     loads = np.bincount(owner[given], minlength=1).astype(np.int64)
     had = np.flatnonzero(claims.holder != UNASSIGNED)
+    spread = 0
+    if objective.spread_first:
+        topic = np.repeat(np.arange(len(claims.indexed.topics)), np.diff(claims.indexed.first))
+        _, units = np.unique(topic[given] * len(claims.indexed.members) + owner[given], return_counts=True)
+        spread = int((units.astype(np.int64) ** 2).sum())
     goals = {
+        "spread": spread,
         "balance": int((loads**2).sum()),
         "racks": int(prices.rows[prices.of[given], prices.rack[owner[given]]].sum()),
         "moves": int((owner[had] != claims.holder[had]).sum()),
     }
-    first, second, third = objective.goals
-    return goals[first], goals[second], goals[third]
+    return tuple(goals[name] for name in objective.goals)
 
 
 def bound(claims: Claims, certificate: Certificate) -> Goals:
     """Lower bound on the goals of every assignment, compared lexicographically. Every member has a price."""
     indexed, objective = claims.indexed, certificate.objective
     if not indexed.members:
-        return 0, 0, 0
+        return (0,) * len(objective.goals)
     price = np.array([certificate.prices[member.member_id] for member in indexed.members], np.int64)
     total = _loads(price.tolist(), indexed.size)
 
     racks = position_costs(indexed, objective)
+    in_rack, per_move = np.zeros((2, 3), np.int64)
+    in_rack[objective.goals[-2:].index("racks") + 1] = per_move[objective.goals[-2:].index("moves") + 1] = 1
+    if objective.spread_first:
+        spread, parts = Topics(claims, price, certificate.cells, racks, in_rack, per_move).total()
+        return spread, *(a + b for a, b in zip(total, parts, strict=True))
     columns: dict[bytes, int] = {}  # topics with equal subscribers count as one
     topic = [columns.setdefault(column.tobytes(), len(columns)) for column in np.ascontiguousarray(indexed.reads.T)]
     reads = np.array([np.frombuffer(column, bool) for column in columns], bool)
@@ -122,8 +144,6 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     anybody: Bools = np.any(reads, axis=1)
     read = anybody[row // len(racks.rows)]
     size = np.bincount(row[read], minlength=len(columns) * len(racks.rows))
-    in_rack, per_move = np.zeros((2, 3), np.int64)
-    in_rack[objective.goals.index("racks")] = per_move[objective.goals.index("moves")] = 1
 
     best = _cheapest(price, reads, indexed, racks, in_rack)
     used = size > 0
@@ -138,7 +158,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     return _added(total, least, units)
 
 
-def _added(total: Goals, each: Ints, times: Ints) -> Goals:
+def _added(total: Price, each: Ints, times: Ints) -> Price:
     """`total` + sum of row * times over the rows; exact at any size."""
     first, second, third = total
     for (a, b, c), many in zip(each.tolist(), times.tolist(), strict=True):
@@ -146,7 +166,7 @@ def _added(total: Goals, each: Ints, times: Ints) -> Goals:
     return first, second, third
 
 
-def _loads(prices: Iterable[Goals], most: int) -> Goals:
+def _loads(prices: Iterable[Price], most: int) -> Price:
     """Sum over members of the minimum of load² - price * load, for loads from 0 to `most`."""
     sums = (0, 0, 0)
     for squares, second, third in prices:

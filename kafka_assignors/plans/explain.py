@@ -12,11 +12,13 @@ WHOLE = 20
 """Maximum number of members, moves or facts that are listed one by one."""
 
 _MEANING = {
+    "spread": "sum of squared counts, per topic and member",
     "balance": "sum of squared loads",
     "racks": "cost of reading from other racks",
     "moves": "partitions that leave their owner",
 }
 _KINDS = {
+    "spread": "for spread",
     "balance": "for balance",
     "racks": "for racks",
     "exchange": "in exchange for others",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -56,6 +57,30 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
     return tuple(found)
 
 
+class _Quotas:
+    """What members have of each topic, before and after."""
+
+    def __init__(self, claims: Claims, then: Ints) -> None:
+        indexed = claims.indexed
+        self.topics, self.topic = indexed.topics, indexed.topic_of()
+        self.partitions = np.diff(indexed.first).tolist()
+        self.readers = indexed.reads[indexed.subscription].sum(axis=0).tolist()
+        self.had, self.has = (
+            Counter(zip(self.topic[who != UNASSIGNED].tolist(), who[who != UNASSIGNED].tolist(), strict=True))
+            for who in (claims.holder, then)
+        )
+
+    def why(self, at: int, old: int, new: int) -> str:
+        """The text for a move that evens out a topic; "" for others."""
+        t = int(self.topic[at])
+        share, extra = divmod(self.partitions[t], self.readers[t])
+        if self.had[t, old] <= share + (extra > 0) and self.had[t, new] >= share:
+            return ""
+        each = f"{share} or {share + 1}" if extra else str(share)
+        change = f"from {self.had[t, old]} to {self.has[t, old]} partitions of {self.topics[t]}"
+        return f"its owner goes {change}, of which every subscriber has {each}"
+
+
 class _Reasons:
     """The reasons for moves of partitions that have a live owner."""
 
@@ -65,6 +90,7 @@ class _Reasons:
         self.racks = [member.rack for member in members]
         self.had = np.bincount(claims.holder[claims.holder != UNASSIGNED], minlength=len(members)).tolist()
         self.has = np.bincount(then[then != UNASSIGNED], minlength=len(members)).tolist()
+        self.quotas = _Quotas(claims, then) if decision.objective.spread_first else None
         self.prices: RackCosts = position_costs(claims.indexed, decision.objective)
         made = strategy(decision.strategy, **decision.options)
         self.ids = [member.member_id for member in members]
@@ -87,6 +113,8 @@ class _Reasons:
         if there < here:
             saved = f"costs {number(there * self.unit)} instead of {number(here * self.unit)}"
             return "racks", f"on rack {self.racks[new]} it {saved} on {self.racks[old]}"
+        if self.quotas is not None and (why := self.quotas.why(at, old, new)):
+            return "spread", why
         if self.had[old] > self.has[old]:
             change = f"from {self.had[old]} to {self.has[old]} partitions"
             return "balance", f"its owner goes {change}, the new one from {self.had[new]} to {self.has[new]}"

@@ -7,6 +7,7 @@
            ``leaders``, ``generations``
 ``assignment``, ``target``  member id -> topic -> partition ids; ``target`` is null if it equals the assignment
 ``goals``, ``facts``, ``prices``  as in `Plan`
+``cells``  topic -> member id -> price, as in `Certificate`; missing unless spread comes first
 ``load``  as in `Plan.load`; null or absent for strategies that count partitions
 ``loads``, ``moves``, ``withheld``  for readers of the JSON; `read` derives them from the other fields
 
@@ -26,7 +27,7 @@ from ..core.group.facts import Fact
 from ..core.group.order import utf16
 from ..core.weighted.report import Load
 from ..errors import ConfigError
-from .certificate import Certificate
+from .certificate import Certificate, Price
 from .values import Decision, Goal, Move, objective_of
 
 FORMAT = "kafka-assignors plan"
@@ -57,6 +58,7 @@ def write(plan: Decision, moves: Sequence[Move], withheld: Mapping[TopicPartitio
         "goals": [[goal.name, goal.value, goal.least, goal.reached] for goal in plan.goals],
         "facts": [[fact.kind, fact.subject, fact.text] for fact in plan.facts],
         "prices": plan.certificate and plan.certificate.prices,
+        **({"cells": plan.certificate.cells} if plan.certificate and plan.certificate.cells else {}),
         "load": plan.load and plan.load.to_json(),
         "loads": plan.loads,
         "moves": [[*move.partition, move.old, move.new, move.kind, move.why] for move in moves],
@@ -118,8 +120,8 @@ def _decision(value: Mapping[str, Any]) -> Decision:
     objective = objective_of(value["strategy"], value["options"])  # raises for an unknown strategy or option
     certificate = None
     if value["prices"] is not None:
-        prices = {member: (first, second, third) for member, (first, second, third) in value["prices"].items()}
-        certificate = Certificate(objective, prices)
+        cells = {topic: _prices(each) for topic, each in value.get("cells", {}).items()}
+        certificate = Certificate(objective, _prices(value["prices"]), cells)
     return Decision(
         Group(members, given["partitions"], given["racks"], given["leaders"]),
         value["strategy"],
@@ -132,6 +134,10 @@ def _decision(value: Mapping[str, Any]) -> Decision:
         certificate,
         None if value.get("load") is None else Load.from_json(value["load"]),
     )
+
+
+def _prices(value: Mapping[str, Any]) -> dict[str, Price]:
+    return {member: (first, second, third) for member, (first, second, third) in value.items()}
 
 
 def _owned(runs: list[Any]) -> Partitions:

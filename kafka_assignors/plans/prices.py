@@ -8,7 +8,8 @@ from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Bools, Ints
 from ..core.sticky.objective import Objective, position_costs
 from ..core.sticky.sticky import classify
-from .certificate import Certificate, Goals
+from . import quota_prices
+from .certificate import Certificate
 
 _FAR = 1 << 61
 
@@ -35,22 +36,20 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     """
     indexed = claims.indexed
     members = len(indexed.members)
+    if objective.spread_first:
+        return quota_prices.certify(claims, owner, objective)
     classes = classify(indexed, position_costs(indexed, objective))
     class_, member, stays, dealt, leaves = _cells(claims, owner, classes.of)
     load = np.bincount(owner[owner != UNASSIGNED], minlength=members)
 
-    # One number for the three parts of a price: one unit of a part outweighs the sum of the next part over any path.
     nodes = 4 * (len(classes.size) + 2 * members + 2)
-    dearest = int(classes.cost.max(initial=0)) or 1
-    racks_first = objective.goals[1] == "racks"
-    second = nodes * (1 if racks_first else dearest)
-    square = second * nodes * (dearest if racks_first else 1)
-    rack, move = (second, 1) if racks_first else (1, second)
+    scale = quota_prices.Scale.of(nodes, int(classes.cost.max(initial=0)) or 1, objective.racks_first)
+    square, move = scale.square, scale.move
     # Python integers if 64 bits are too few, for example for a fine-grained cost matrix in a large group.
     exact = np.int64 if square * (2 * int(load.max(initial=0)) + 3) < _FAR // 4 else object
     price = (2 * load + 1).astype(exact) * square
     least = np.where(load > 0, (2 * load - 1).astype(exact) * square, -_FAR if exact is np.int64 else -(square**2))
-    beyond = classes.cost.astype(exact) * rack
+    beyond = classes.cost.astype(exact) * scale.rack
     here = beyond[class_, classes.kind[member]]
     while True:
         asked = _asked(price, classes.kind, classes.allowed, beyond)
@@ -63,7 +62,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
         if (fallen == price).all():
             break
         price = fallen
-    parts = [_parts(int(each), square, second) for each in price.tolist()]
+    parts = [scale.parts(int(each)) for each in price.tolist()]
     return Certificate(objective, dict(zip((m.member_id for m in indexed.members), parts, strict=True)))
 
 
@@ -86,11 +85,3 @@ def _asked(price: Ints, kind: Ints, allowed: Bools, beyond: Ints) -> Ints:
     np.minimum.at(lowest, kind, price)
     asked: Ints = np.where(allowed, lowest + beyond, price.max(initial=0) + beyond.max(initial=0)).min(axis=1)
     return asked
-
-
-def _parts(price: int, square: int, second: int) -> Goals:
-    """The vector that a price encodes; its lower parts may be negative."""
-    squares = (price + square // 2) // square
-    rest = price - squares * square
-    middle = (rest + second // 2) // second
-    return squares, middle, rest - middle * second

@@ -21,9 +21,10 @@ class Goal:
     """One goal of a plan. Each goal outweighs all goals after it.
 
     Args:
-        name: ``balance`` (sum of squared loads), ``racks`` (cost of reading from other racks) or ``moves`` (partitions
-            that leave their undisputed owner). A plan by work has ``work`` (the greatest work / capacity, reached if it
-            is within the limit of `Load`) and ``moves``.
+        name: ``spread`` (sum of squared counts per topic and member; only if it is the first goal), ``balance`` (sum
+            of squared loads), ``racks`` (cost of reading from other racks) or ``moves`` (partitions that leave their
+            undisputed owner). A plan by work has ``work`` (the greatest work / capacity, reached if it is within the
+            limit of `Load`) and ``moves``.
         value: The value of the plan's `Plan.target`.
         least: Lower bound on the value over all assignments whose earlier goals are at their least.
         reached: Whether this goal and all earlier goals are at their least. `value` may be below `least` if an earlier
@@ -44,9 +45,9 @@ class Move:
         partition: The topic-partition.
         old: The member that holds it; None if no member does, or if several claim it.
         new: The new owner.
-        kind: ``balance``, ``racks``, ``exchange`` (its owner gets other partitions instead), ``unowned``, ``disputed``,
-            ``unsubscribed`` (its owner left the topic), ``standby`` (its owner is a standby), or ``rule`` (the strategy
-            does not optimise).
+        kind: ``spread``, ``balance``, ``racks``, ``exchange`` (its owner gets other partitions instead), ``unowned``,
+            ``disputed``, ``unsubscribed`` (its owner left the topic), ``standby`` (its owner is a standby), or ``rule``
+            (the strategy does not optimise).
         why: The reason in one sentence.
     """
 

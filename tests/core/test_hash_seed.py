@@ -29,7 +29,8 @@ for seed in range(0, 100, every):
     for name in ("range", "roundrobin", "sticky", "cooperative-sticky"):
         reading = fuzz.draw(seed).reading(name)
         strategy = strategies.strategy(name)
-        for each in (strategy, strategy.with_options(parity="java")) if "sticky" in name else (strategy,):
+        others = ({"parity": "java"}, {"goals": ["spread", "balance", "racks", "moves"]}) if "sticky" in name else ()
+        for each in (strategy, *(strategy.with_options(**options) for options in others)):
             answer, facts = each.assign(reading)
             digest.update(json.dumps([answer, [fact.text for fact in facts]]).encode())
             rounds += 1
@@ -60,6 +61,6 @@ def test_equal_digests_of_the_vectors_and_of_random_groups_under_six_seeds(every
     assert {code for _, code in answers} == {0}
     assert len({text for text, _ in answers}) == 1
     rounds, digest = answers[0][0].split()
-    some = [len(range(0, count, every)) for count in (442, 442, 853, 977, 19, *(100,) * (1 + 1 + 2 + 2))]
+    some = [len(range(0, count, every)) for count in (442, 442, 853, 977, 19, *(100,) * (1 + 1 + 3 + 3))]
     assert int(rounds) == sum(some)
     assert len(digest) == 64

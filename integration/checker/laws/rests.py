@@ -10,7 +10,7 @@ from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
-from ...names import COOPERATIVE
+from ...names import COOPERATIVE, is_ours, options_of
 from ..ledger import Generation, GroupRecord
 from ..transitions import Transition
 from .findings import MS, Findings, all_named, named
@@ -59,6 +59,9 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
         ran = transition.record.strategy_of_leader(transition.after)
         found.not_judged("R4", f"the leader ran {ran}, which promises no fewest moves")
         return
+    if any(_spread_first(transition.record.strategy_of(m, transition.protocol)) for m in transition.after.assigned):
+        found.not_judged("R4", "a member asks for spread, which goes before moves")
+        return
     if not _alike(transition.before, transition.after, found):
         found.not_judged("R4", "members subscribe differently, or have racks, which go before moves")
         return
@@ -75,6 +78,10 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
             f"{transition.after.number}, {needed} had to: {all_named(sorted(moved))}"
         )
         found.broken("R4", message, transition.before.event, transition.trigger, transition.after.event)
+
+
+def _spread_first(name: str) -> bool:
+    return is_ours(name) and "spread" in options_of(name)[1].get("goals", ())
 
 
 def most_kept(held: Collection[int], members: int, partitions: int) -> int:

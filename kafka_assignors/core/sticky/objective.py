@@ -14,7 +14,12 @@ from ...errors import ConfigError
 from ..group import DictionaryEncoded
 from ..group.indexed import Indexed, Ints
 
-GOALS = (("balance", "racks", "moves"), ("balance", "moves", "racks"))
+GOALS = (
+    ("balance", "racks", "moves"),
+    ("balance", "moves", "racks"),
+    ("spread", "balance", "racks", "moves"),
+    ("spread", "balance", "moves", "racks"),
+)
 MODES = ("replica", "leader", "none")
 FINEST = 1_000_000
 """The largest scaled cost of a matrix, so that sums along any path of the flow stay exact."""
@@ -33,8 +38,10 @@ class Objective:
             in any unit (for example money per GB): a partition costs as much as its cheapest replica. A pair missing in
             the matrix costs 0 within one rack and the matrix's largest cost between two; an empty matrix costs nothing.
             In all modes, a member or a partition with an unknown rack costs nothing.
-        goals: ``("balance", "racks", "moves")`` or ``("balance", "moves", "racks")``. Balance is the sum of squared
-            loads; moves are partitions that leave their undisputed owner.
+        goals: One of `GOALS`, such as ``("balance", "racks", "moves")`` or ``("spread", "balance", "racks", "moves")``.
+            Spread is the sum, over topics and members, of the squared number of the topic's partitions that the member
+            has: it is least when every subscriber has its share of each topic, rounded down or up. Balance is the sum
+            of squared loads; moves are partitions that leave their undisputed owner. Racks and moves can be swapped.
 
     Raises:
         ConfigError: An unknown mode or order, or an invalid cost.
@@ -48,7 +55,8 @@ class Objective:
 
     def __post_init__(self) -> None:
         if not isinstance(self.goals, list | tuple) or tuple(self.goals) not in GOALS:
-            raise ConfigError(f"goals must be {GOALS[0]} or {GOALS[1]}, not {self.goals!r}")
+            known = " or ".join(map(str, GOALS))
+            raise ConfigError(f"goals must be {known}, not {self.goals!r}")
         object.__setattr__(self, "goals", tuple(self.goals))
         table, unit = _scaled(self.rack_costs) if isinstance(self.rack_costs, Mapping) else ({}, Fraction(1))
         if not isinstance(self.rack_costs, Mapping) and self.rack_costs not in MODES:
@@ -58,6 +66,16 @@ class Objective:
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "_dearest", max(table.values(), default=0))
         object.__setattr__(self, "unit", unit)
+
+    @property
+    def spread_first(self) -> bool:
+        """Whether every subscriber must have its share of each topic before loads count."""
+        return self.goals[0] == "spread"
+
+    @property
+    def racks_first(self) -> bool:
+        """Whether racks come before moves."""
+        return self.goals.index("racks") < self.goals.index("moves")
 
     def price(self, member_rack: str, replica_rack: str) -> int:
         """Cost for a member on one rack to read a replica on another, in multiples of `unit`."""

@@ -13,7 +13,7 @@ from ..group import Group
 from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
-from . import flow, spread
+from . import flow, quotas, spread
 from .objective import Objective, RackCosts, position_costs
 
 DEFAULT = Objective()
@@ -26,19 +26,21 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     2. Racks: the least cost of reading from other racks; by default the fewest partitions whose member's rack has no
        replica. Unknown racks cost nothing.
     3. Stickiness: the fewest moves away from undisputed owners (`claims.resolve`).
-    4. Spread: each topic over many members, as far as the goals above permit.
+    4. Spread: each topic over many members, as far as the goals above permit. With ``goals=("spread", ...)`` this goal
+       comes first, and is exact: every subscriber has its share of each topic, rounded down or up.
     5. Names: ties depend only on instance ids, client ids and topics (`rendezvous`). Members that restart without
        claims get most of their old partitions, or all of them if every member returns.
 
     Args:
         group: Members in any order, with any claims: invalid ones are dropped.
         claims: `resolve(group)`, if the caller has it.
-        objective: Rack costs, and whether they come before moves.
+        objective: Rack costs, and the order of the goals.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
-    Cost: see `flow.optimum`, plus O(P log P) to choose the partitions. Deterministic under any order of members.
+    Cost: see `flow.optimum`, or `quotas.optimum` with spread first, plus O(P log P) to choose the partitions.
+    Deterministic under any order of members.
     Source: KIP-54, KIP-881; the goals of Java's ``StickyAssignor``, whose answer can be less balanced or move more.
 
     >>> from kafka_assignors.core.group import Member
@@ -53,13 +55,16 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
-    classes = classify(indexed, position_costs(indexed, objective))
+    classes = classify(indexed, position_costs(indexed, objective), by_topic=objective.spread_first)
     if not len(classes.size):
         return np.full(indexed.size, UNASSIGNED)
     had = held(classes, before, len(indexed.members))
-    rack_first = objective.goals.index("racks") < objective.goals.index("moves")
-    problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, rack_first)
-    return spread.chosen(indexed, classes.of, before, had, flow.optimum(problem))
+    problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, objective.racks_first)
+    if objective.spread_first:
+        units = quotas.optimum(problem, classes.topic(indexed))
+    else:
+        units = flow.optimum(problem)
+    return spread.chosen(indexed, classes.of, before, had, units)
 
 
 def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
@@ -93,9 +98,21 @@ class Classes:
     cost: Ints
     kind: Ints
 
+    def topic(self, indexed: Indexed) -> Ints:
+        """int[G], the topic of each class; of one of its partitions, unless classes are by topic."""
+        topic = np.zeros(len(self.size), np.int64)
+        some = self.of != UNASSIGNED
+        topic[self.of[some]] = indexed.topic_of()[some]
+        return topic
 
-def classify(indexed: Indexed, prices: RackCosts) -> Classes:
+
+def classify(indexed: Indexed, prices: RackCosts, *, by_topic: bool = False) -> Classes:
     """Find the classes and kinds of a group.
+
+    Args:
+        indexed: The group as integers.
+        prices: Rack costs of its positions.
+        by_topic: Whether partitions of different topics are in different classes.
 
     Costs are relative to the cheapest allowed kind, because a cost that every subscriber would pay does not matter.
     Cost: O(P + T * K); in a group with racks, also topics times distinct rack sets per topic.
@@ -107,8 +124,8 @@ def classify(indexed: Indexed, prices: RackCosts) -> Classes:
     reads = indexed.reads[subscription]
     price = prices.rows[:, rack]
 
-    found: dict[tuple[bytes, bytes], int] = {}
-    known: dict[tuple[bytes, int], int] = {}  # readers and cost row -> class
+    found: dict[tuple[int, bytes, bytes], int] = {}
+    known: dict[tuple[int, bytes, int], int] = {}  # topic if it matters, readers, cost row -> class
     allowed: list[Bools] = []
     cost: list[Ints] = []
     of = np.full(indexed.size, UNASSIGNED)
@@ -120,16 +137,17 @@ def classify(indexed: Indexed, prices: RackCosts) -> Classes:
         at = slice(*indexed.first[t : t + 2].tolist()) if len(price) > 1 else slice(0)
         column = columns[t]
         key = column.tobytes()
+        apart = t if by_topic else UNASSIGNED
         rows = np.unique(prices.of[at]).tolist() if len(price) > 1 else [0]
         number = np.zeros(len(price), np.int64)
         for row in rows:
-            if (key, row) not in known:
+            if (apart, key, row) not in known:
                 beyond = np.where(column, price[row] - price[row][column].min(), 0) if priced[row] else free
-                known[key, row] = found.setdefault((key, beyond.tobytes()), len(found))
-                if known[key, row] == len(allowed):
+                known[apart, key, row] = found.setdefault((apart, key, beyond.tobytes()), len(found))
+                if known[apart, key, row] == len(allowed):
                     allowed.append(column)
                     cost.append(beyond)
-            number[row] = known[key, row]
+            number[row] = known[apart, key, row]
         if len(price) > 1:
             of[at] = number[prices.of[at]]
         else:

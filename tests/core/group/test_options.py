@@ -24,6 +24,7 @@ STICKY: list[dict[str, Any]] = [
     {"rack_costs": "leader"},
     {"rack_costs": "none"},
     {"goals": ["balance", "moves", "racks"]},
+    {"goals": ["spread", "balance", "racks", "moves"]},
     {"parity": "java"},
     {"rack_costs": {"r1": {"r2": 3}}, "goals": ["balance", "moves", "racks"]},
 ]

@@ -45,20 +45,29 @@ def best(group, objective):
                 if topic in m.topics
             ]
     if not arcs:
-        return (0, 0, 0)
+        return (0,) * len(objective.goals)
+    shares = Counter((tp.topic, i) for tp, i, *_ in arcs)
     number = {tp: n for n, tp in enumerate(dict.fromkeys(tp for tp, *_ in arcs))}
     places = [(m, n) for m, most in Counter(m for _, m, *_ in arcs).items() for n in range(1, most + 1)]
     rows = [number[tp] for tp, *_ in arcs]
     rows += [len(number) + m for _, m, *_ in arcs] + [len(number) + m for m, _ in places]
     columns = [*range(len(arcs)), *range(len(arcs)), *range(len(arcs), len(arcs) + len(places))]
-    shape = (len(number) + len(group.members), len(arcs) + len(places))
-    flow = csr_array(([1] * (2 * len(arcs)) + [-1] * len(places), (rows, columns)), shape=shape)
-    wanted = [1] * len(number) + [0] * len(group.members)
+    # And each of a member's partitions of a topic to one of its places there.
+    row = {share: len(number) + len(group.members) + n for n, share in enumerate(shares)}
+    inner = [(share, n) for share, most in shares.items() for n in range(1, most + 1)]
+    rows += [row[tp.topic, i] for tp, i, *_ in arcs] + [row[share] for share, _ in inner]
+    columns += [*range(len(arcs)), *range(len(arcs) + len(places), len(arcs) + len(places) + len(inner))]
+    signs = [1] * (2 * len(arcs)) + [-1] * len(places) + [1] * len(arcs) + [-1] * len(inner)
+    shape = (len(number) + len(group.members) + len(shares), len(arcs) + len(places) + len(inner))
+    flow = csr_array((signs, (rows, columns)), shape=shape)
+    wanted = [1] * len(number) + [0] * (len(group.members) + len(shares))
+    slots = [0] * (len(places) + len(inner))
     unit = Fraction(1, 100)  # of which all costs drawn are multiples
     costs = {
-        "balance": np.array([0] * len(arcs) + [2 * n - 1 for _, n in places]),
-        "racks": np.array([int(away / unit) for *_, away, _ in arcs] + [0] * len(places)),
-        "moves": np.array([moved for *_, moved in arcs] + [0] * len(places)),
+        "spread": np.array([0] * (len(arcs) + len(places)) + [2 * n - 1 for _, n in inner]),
+        "balance": np.array([0] * len(arcs) + [2 * n - 1 for _, n in places] + [0] * len(inner)),
+        "racks": np.array([int(away / unit) for *_, away, _ in arcs] + slots),
+        "moves": np.array([moved for *_, moved in arcs] + slots),
     }
     held = [LinearConstraint(flow, wanted, wanted)]
     found = []
@@ -75,7 +84,7 @@ def best(group, objective):
 def test_every_mode_and_order_gets_the_best_there_is(groups):
     for seed in range(FIRST, FIRST + groups):
         group, matrix = drawn(seed)
-        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], GOALS[seed // 4 % 2])
+        objective = Objective(("replica", "leader", matrix, "none")[seed % 4], GOALS[seed // 4 % len(GOALS)])
 
         assignment = sticky.assign(group, objective=objective)
 

@@ -53,7 +53,9 @@ def price(group, racks, tp, member):
 def worth(group, objective, assignment):
     now, before = owners(assignment), golden.previous_owners(group)
     member = {m.member_id: m for m in group.members}
+    counts = Counter((tp.topic, m) for tp, m in now.items())
     goals = {
+        "spread": sum(n * n for n in counts.values()),
         "balance": sum(n * n for n in Counter(now.values()).values()),
         "racks": sum(price(group, objective.rack_costs, tp, member[m]) for tp, m in now.items()),
         "moves": sum(now.get(tp) != m for tp, m in before.items()),

@@ -1,0 +1,327 @@
+"""Number of partitions of each topic per member when spread comes first: the exact optimum.
+
+With spread as the first goal, every subscriber of a topic has its share of it, rounded down or up: ``q`` or ``q + 1``
+of its partitions. What is left to decide is who has one more of which topic. The optimum minimizes, in this order: the
+sum of squared loads, the cost of units on other racks, and the units that leave their owner; or with the last two
+swapped. Three steps find it:
+
+1. `_dealt` deals the extra units and `_evened` moves them along chains of members until no chain lowers the sum.
+2. `_face` finds a price of a unit at each member that proves this, and from it the pairs of topic and member in which
+   *every* optimum has one more, those in which none has, and the loads that a member has in any optimum.
+3. `transport.send` decides the rest at minimum cost, starting from the old assignment.
+
+Example: orders and payments have 5 partitions each, ann, bob and cat read both. Each has 1 or 2 of each, and loads are
+3 or 4. Extra units: 2 of orders, 2 of payments, for 3 members; one has both kinds, the others one.
+
+Source: Frank & Murota 2022, "Decreasing minimization on M-convex sets" (what the optima have in common); for step 3 see
+`transport`. KAFKA-16277 and confluentinc/librdkafka#4044 ask for this order of goals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..group.indexed import Bools, Ints
+from . import maxflow, transport
+from .flow import Problem, Units
+
+_FAR = 1 << 60
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of a topic and a subscriber, sorted by topic, then member.
+
+    Args:
+        topic: int[E], topic numbers from 0.
+        member: int[E], member numbers.
+        share: int[T], the partitions of each topic per subscriber, rounded down.
+        extra: int[T], partitions beyond that.
+        first: int[T + 1], first pair of each topic, then E.
+        members: Number of members.
+    """
+
+    topic: Ints
+    member: Ints
+    share: Ints
+    extra: Ints
+    first: Ints
+    members: int
+
+    def loads(self, more: Bools) -> Ints:
+        """int[M], loads when the pairs in `more` have one more."""
+        return np.bincount(self.member, self.share[self.topic] + more, self.members).astype(np.int64)
+
+
+def optimum(problem: Problem, topic_of: Ints) -> Units:
+    """The optimal units; see the module.
+
+    Args:
+        problem: The problem. No class has partitions of two topics.
+        topic_of: int[G], the topic of each class; its classes have the same subscribers.
+
+    Cost: O(topics * members) per pass; a handful of passes and maximum flows where subscriptions are equal and racks do
+    not matter. Terminates. Deterministic.
+    """
+    topics, topic_of = np.unique(topic_of, return_inverse=True)
+    pairs = _pairs(problem, topic_of, len(topics))
+    more = _evened(pairs, _dealt(pairs))
+    free, low, high = _face(pairs, more)
+    return _placed(problem, topic_of, pairs, _Choice(more, free, low, high))
+
+
+def _pairs(problem: Problem, topic_of: Ints, topics: int) -> _Pairs:
+    some = np.zeros(topics, np.int64)
+    some[topic_of] = np.arange(len(topic_of))  # any class of the topic: all have the same subscribers
+    topic, member = np.nonzero(problem.allowed[some][:, problem.kind])
+    readers = np.bincount(topic, minlength=topics)
+    share, extra = np.divmod(np.bincount(topic_of, problem.size, topics).astype(np.int64), readers)
+    return _Pairs(topic, member, share, extra, np.append(0, np.cumsum(readers)), len(problem.kind))
+
+
+def _dealt(pairs: _Pairs) -> Bools:
+    """bool[E], a first choice: each topic's extra units go to its subscribers with the lowest loads."""
+    more = np.zeros(len(pairs.topic), bool)
+    load = pairs.loads(more)
+    for t in np.flatnonzero(pairs.extra).tolist():
+        begin, end = pairs.first[t], pairs.first[t + 1]
+        here = pairs.member[begin:end]
+        least = np.argsort(load[here], kind="stable")[: pairs.extra[t]]
+        more[begin + least] = True
+        load[here[least]] += 1
+    return more
+
+
+def _evened(pairs: _Pairs, more: Bools) -> Bools:
+    """bool[E], the choice with the least sum of squared loads.
+
+    A maximum flow moves extra units from all members above a level to members below it. Afterwards no chain leads from
+    one side to the other, and each side is solved alone, at half the range of levels.
+    """
+    load = pairs.loads(more)
+    open_ = np.flatnonzero(pairs.extra[pairs.topic])
+    parts: list[tuple[Ints, Ints, int]] = [(open_, np.unique(pairs.member[open_]), 0)] if len(open_) else []
+    while parts:
+        some, members, floor = parts.pop()
+        least, most = max(floor, int(load[members].min())), int(load[members].max())
+        if most - least < 2:
+            continue
+        level = (least + most) // 2
+        high = _levelled(pairs, more, load, some, members, level)
+        above = high[pairs.member[some]]
+        # A topic is on the upper side if units of it can still leave a member there.
+        upper = np.zeros(len(pairs.share), bool)
+        upper[pairs.topic[some[above & more[some]]]] = True
+        same = above == upper[pairs.topic[some]]
+        for side in (True, False):
+            inside, of = some[same & (above == side)], members[high[members] == side]
+            if len(inside) and len(of) > 1:
+                parts.append((inside, of, level if side else 0))
+    return more
+
+
+def _levelled(pairs: _Pairs, more: Bools, load: Ints, some: Ints, members: Ints, level: int) -> Bools:
+    """Move extra units of the pairs `some` from members above a level to members below; changes `more` and `load`.
+
+    Returns:
+        bool[M], the members that are still above, and those that could take units from them.
+    """
+    topics, of = np.unique(pairs.topic[some], return_inverse=True)
+    number = np.zeros(pairs.members, np.int64)
+    number[members] = np.arange(len(members))
+    by = number[pairs.member[some]] + len(topics)
+    source, sink = len(topics) + len(members), len(topics) + len(members) + 1
+    gives, takes = np.flatnonzero(more[some]), np.flatnonzero(~more[some])
+    over, under = load[members] - level, level - load[members]
+    many, few = np.flatnonzero(over > 0), np.flatnonzero(under > 0)
+    one = np.ones(len(some), np.int64)
+    tail, head, _ = maxflow.sent(
+        np.concatenate([by[gives], of[takes], np.full(len(many), source), few + len(topics)]),
+        np.concatenate([of[gives], by[takes], many + len(topics), np.full(len(few), sink)]),
+        np.concatenate([one, over[many], under[few]]),
+        source,
+        sink,
+    )
+    inner = np.flatnonzero((tail != source) & (head != sink))
+    topic, member = np.minimum(tail, head)[inner], np.maximum(tail, head)[inner]
+    changed = some[np.searchsorted(of * sink + by, topic * sink + member)]
+    more[changed] = ~more[changed]
+    load[members] = (
+        load[members]
+        - np.bincount(pairs.member[changed[~more[changed]]], minlength=pairs.members)[members]
+        + np.bincount(pairs.member[changed[more[changed]]], minlength=pairs.members)[members]
+    )
+    high = np.zeros(pairs.members, bool)
+    high[members[load[members] > level]] = True
+    while True:
+        reached = np.zeros(len(pairs.share), bool)
+        reached[pairs.topic[some[more[some] & high[pairs.member[some]]]]] = True
+        also = high.copy()
+        also[pairs.member[some[~more[some] & reached[pairs.topic[some]]]]] = True
+        if (also == high).all():
+            return high
+        high = also
+
+
+def _face(pairs: _Pairs, more: Bools) -> tuple[Bools, Ints, Ints]:
+    """What all choices with the least sum of squared loads have in common.
+
+    The price of a unit at a member with load L is between 2 L - 1, what its last unit added to the sum of squares, and
+    2 L + 1, what another one would add. No subscriber without an extra unit of a topic asks for less than one with it.
+    A choice is optimal if and only if it agrees with these prices (complementary slackness).
+
+    Returns:
+        bool[E], pairs in which both choices agree with the prices; and int[M], the least and the greatest loads.
+    """
+    load = pairs.loads(more)
+    price = 2 * load + 1
+    by_member = np.flatnonzero(more)[np.argsort(pairs.member[more], kind="stable")]
+    first = np.flatnonzero(np.diff(pairs.member[by_member], prepend=-1))
+    having = pairs.member[by_member[first]]
+    while True:
+        asked = np.minimum.reduceat(np.where(more, _FAR, price[pairs.member]), pairs.first[:-1])
+        fallen = price.copy()
+        if len(having):
+            fallen[having] = np.minimum(price[having], np.minimum.reduceat(asked[pairs.topic[by_member]], first))
+        if (fallen == price).all():
+            break
+        price = fallen
+    free = (price[pairs.member] == asked[pairs.topic]) & (pairs.extra[pairs.topic] > 0)
+    return free, load - (price == 2 * load - 1), load + (price == 2 * load + 1)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The choices of least sum of squared loads.
+
+    Args:
+        more: bool[E], one of them: the pairs with an extra unit.
+        free: bool[E], pairs that may also be the other way in others.
+        low: int[M], the least load of each member.
+        high: int[M], the greatest.
+    """
+
+    more: Bools
+    free: Bools
+    low: Ints
+    high: Ints
+
+
+def _placed(problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice) -> Units:
+    """Solve racks and moves among the choices of least sum of squared loads.
+
+    The network, with the bounds of its arcs; a topic of one class needs no cells, as its base is the same anywhere:
+
+        class --0..1: one more--------------------> member --loads of the optima--> sink
+        class --0..held: keep--> cell (topic, member) --share..share + 1--> member
+              --deal----------->
+    """
+    one = np.bincount(topic_of, minlength=len(pairs.share)) == 1
+    simple = one[pairs.topic]
+    network = _Network(problem, topic_of, pairs, choice, simple)
+    flow = transport.send(network.arcs, network.supply)
+    extra, kept, given = np.split(flow[: network.ends[2]], network.ends[:2])
+
+    class_, _, held = problem.cells
+    units = (pairs.share[pairs.topic] + (choice.more & ~choice.free)).astype(np.int64)
+    units[network.open] += extra
+    stays = np.zeros(len(held), np.int64)
+    stays[network.kept] = kept
+    plain = np.flatnonzero(one[topic_of[class_]])
+    stays[plain] = np.minimum(held[plain], units[network.pair_of_cell[plain]])
+
+    new = np.where(simple, units, 0)
+    np.subtract.at(new, network.pair_of_cell[plain], stays[plain])
+    some, dealt = np.flatnonzero(new), np.flatnonzero(given)
+    classes = np.concatenate([network.class_of[pairs.topic[some]], network.dealt[0][dealt]])
+    members = np.concatenate([pairs.member[some], pairs.member[network.dealt[1][dealt]]])
+    order = np.lexsort((members, classes))
+    return Units(stays, (classes[order], members[order], np.concatenate([new[some], given[dealt]])[order]))
+
+
+class _Network:
+    """The network of `_placed`.
+
+    Attributes:
+        class_of: int[T], a class of each topic: the only one, if it has one.
+        pair_of_cell: int[C], the pair of each cell of the problem.
+        open: int[], pairs with an arc of their own: one more or not.
+        kept: int[], cells of the problem with an arc of their own.
+        dealt: Classes and pairs that may be dealt units, parallel arrays.
+        arcs: Arcs of `open`, then of `kept`, then of `dealt`, then the others.
+        ends: Ends of the first three kinds in `arcs`.
+        supply: int[N], per node: classes, members, the sink, cells.
+    """
+
+    def __init__(self, problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice, simple: Bools) -> None:
+        class_, member, held = problem.cells
+        classes, members = len(topic_of), pairs.members
+        self.class_of = np.zeros(len(pairs.share), np.int64)
+        self.class_of[topic_of] = np.arange(classes)
+        keys = pairs.topic * members + pairs.member
+        self.pair_of_cell = np.searchsorted(keys, topic_of[class_] * members + member)
+        self.open = np.flatnonzero(simple & choice.free)
+        self.kept = np.flatnonzero(~simple[self.pair_of_cell]) if len(class_) else np.zeros(0, np.int64)
+        self.dealt = _deals(topic_of, pairs, simple)
+        cells = np.flatnonzero(~simple)
+        sink = classes + members
+        node = np.zeros(len(simple), np.int64)
+        node[cells] = sink + 1 + np.arange(len(cells))
+        nodes = sink + 1 + len(cells)
+        # One unit of the first goal outweighs all of the second along a path.
+        rack, move = (nodes, 1) if problem.racks_first else (1, int(problem.cost.max(initial=0)) * nodes + 1)
+
+        sure = pairs.share[pairs.topic] + (choice.more & ~choice.free)
+        had = np.bincount(self.pair_of_cell, held, len(simple)).astype(np.int64)
+        by, of = pairs.member[self.open], self.class_of[pairs.topic[self.open]]
+        extra_cost = problem.cost[of, problem.kind[by]] * rack - move * (had > sure)[self.open]
+        kept_cost = problem.cost[class_[self.kept], problem.kind[member[self.kept]]] * rack - move
+        deal_cost = problem.cost[self.dealt[0], problem.kind[pairs.member[self.dealt[1]]]] * rack
+
+        # Where nobody has a reason, the units begin where they were dealt.
+        wanted = np.bincount(of[extra_cost < 0], minlength=classes) > 0
+        extra = np.where(extra_cost == 0, choice.more[self.open] & ~wanted[of], extra_cost < 0).astype(np.int64)
+        kept = np.where(kept_cost < 0, held[self.kept], 0)
+        into = np.bincount(self.pair_of_cell[self.kept], kept, len(simple)).astype(np.int64)[cells]
+        low, high = sure[cells], sure[cells] + choice.free[cells]
+        through = np.clip(into, low, high)
+        base = np.bincount(pairs.member, np.where(simple, sure, 0), members).astype(np.int64)
+        load = base + np.bincount(by, extra, members) + np.bincount(pairs.member[cells], through, members)
+
+        none, far = np.zeros_like, problem.size[self.dealt[0]]
+        self.arcs = transport.Arcs(
+            tail=np.concatenate([of, class_[self.kept], self.dealt[0], node[cells], classes + np.arange(members)]),
+            head=np.concatenate(
+                [
+                    classes + by,
+                    node[self.pair_of_cell[self.kept]],
+                    node[self.dealt[1]],
+                    classes + pairs.member[cells],
+                    np.full(members, sink),
+                ]
+            ),
+            low=np.concatenate([none(of), none(self.kept), none(far), low, choice.low]),
+            high=np.concatenate([none(of) + 1, held[self.kept], far, high, choice.high]),
+            cost=np.concatenate([extra_cost, kept_cost, deal_cost, none(low), none(choice.low)]),
+            flow=np.concatenate(
+                [extra, kept, none(far), through, np.clip(load, choice.low, choice.high).astype(np.int64)]
+            ),
+        )
+        self.ends = np.cumsum([len(of), len(self.kept), len(far)]).tolist()
+        placed = np.bincount(pairs.topic, sure, len(pairs.share)).astype(np.int64)
+        plain = simple[pairs.first[:-1]][topic_of]
+        self.supply = np.zeros(nodes, np.int64)
+        self.supply[:classes] = problem.size - np.where(plain, placed[topic_of], 0)
+        self.supply[classes:sink] = base
+        self.supply[sink] = -int(problem.size.sum())
+
+
+def _deals(topic_of: Ints, pairs: _Pairs, simple: Bools) -> tuple[Ints, Ints]:
+    """Classes of topics with several, each with all pairs of its topic: parallel arrays."""
+    plain = simple[pairs.first[:-1]]
+    several = np.flatnonzero(~plain[topic_of])
+    begin, count = pairs.first[topic_of[several]], np.diff(pairs.first)[topic_of[several]]
+    at = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    return np.repeat(several, count), np.repeat(begin, count) + at
