@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .plan import Plan, plan, planned
+from .sizing import Size, Sizing
 from .values import Decision, Goal, Move
 
-__all__ = ["Decision", "Goal", "Move", "Plan", "plan", "planned"]
+__all__ = ["Decision", "Goal", "Move", "Plan", "Size", "Sizing", "plan", "planned"]

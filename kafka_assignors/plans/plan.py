@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from ..core import strategies
 from ..core.group import Group, TopicPartition
@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from . import explain, moves, plan_json
 from .certificate import Goals, bound, positions, score
 from .prices import certify
+from .sizing import Sizing, sizing
 from .values import Decision, Goal, Move, number, objective_of
 
 
@@ -74,7 +75,21 @@ class Plan(Decision):
         return planned(decoded(self.strategy, self.group, facts, self.generations), made)
 
 
-def plan(group: Group, strategy: str = "cooperative-sticky", **options: Any) -> Plan:
+@overload
+def plan(group: Group, strategy: str = ..., *, members: None = None, **options: Any) -> Plan: ...
+
+
+@overload
+def plan(group: Group, strategy: str = ..., *, members: Iterable[int], **options: Any) -> Sizing: ...
+
+
+def plan(
+    group: Group,
+    strategy: str = "cooperative-sticky",
+    *,
+    members: Iterable[int] | None = None,
+    **options: Any,
+) -> Plan | Sizing:
     """The plan of a strategy for a group: its assignment, and proven bounds on the goals.
 
     A cooperative strategy takes two rebalances; the plan's target is the assignment of the second.
@@ -82,10 +97,12 @@ def plan(group: Group, strategy: str = "cooperative-sticky", **options: Any) -> 
     Args:
         group: Members with their claims, topics with their partition counts, racks.
         strategy: A name in `core.strategies.STRATEGIES`, for example ``"range"`` or ``"cooperative-sticky"``.
+        members: Sizes of the group, such as ``range(1, 40)``: how many members does it need?
         options: The strategy's options, as its assignor class takes them.
 
     Returns:
-        The plan: see `Plan.explain`, `Plan.to_json`, `Plan.goals`. Its bounds are proven for every strategy, because
+        With `members`, a table of the group at these sizes: see `sizing.sizing`. Otherwise the plan: see
+        `Plan.explain`, `Plan.to_json`, `Plan.goals`. Its bounds are proven for every strategy, because
         the optimal assignment is computed too, with prices that prove it.
 
     Raises:
@@ -97,7 +114,7 @@ def plan(group: Group, strategy: str = "cooperative-sticky", **options: Any) -> 
     made = strategies.strategy(strategy, **options)
     if not group.members:
         raise ConfigError("the group has no members; a plan needs at least one")
-    return planned(decoded(strategy, group), made)
+    return planned(decoded(strategy, group), made) if members is None else sizing(group, made, members)
 
 
 def planned(group: Decoded, made: Strategy) -> Plan:
