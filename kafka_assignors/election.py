@@ -22,8 +22,8 @@ CLIENTS: Mapping[str, frozenset[str] | None] = {
 these clients with assignors of their own, "kafka-assignors" means any client with ours."""
 _REFUSE_BOTH = ("librdkafka", "kafka-python")
 _STICKY_APART = {
-    "kafka-python": "writes user data that Java and aiokafka can't read, and reads none of theirs",
-    "aiokafka": "never tells a generation, so that its old claims count as much as new ones",
+    "kafka-python": "writes user data that Java and aiokafka can't read, and can't read theirs",
+    "aiokafka": "sends no generation, so its old claims count as much as new ones",
 }
 
 
@@ -51,13 +51,13 @@ class Election:
     def explanation(self) -> str:
         """One line: the winner, the votes, and how a tie was broken."""
         if len(self.candidates) == 1:
-            return f"{self.winner} wins: it is the only assignor that all {len(self.voted)} members offer"
+            return f"{self.winner} wins: only this assignor is offered by all {len(self.voted)} members"
         counts = " : ".join(
             f"{name} {count}" for name, count in sorted(self.votes.items(), key=lambda item: (-item[1], item[0]))
         )
         if not self.tied:
             return f"{self.winner} wins by votes, {counts}"
-        return f"{self.winner} wins a tie, {counts}; the broker takes the first in hash order, {', '.join(self.tied)}"
+        return f"{self.winner} wins a tie, {counts}; the broker chooses the first in hash order, {', '.join(self.tied)}"
 
 
 def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | None = None) -> Election:
@@ -84,14 +84,14 @@ def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | Non
     Source: ``ClassicGroup.selectProtocol`` of apache/kafka 4.3.0; ties follow the iteration order of its HashMap.
 
     >>> elect({"c1": ["range", "roundrobin"], "c2": ["roundrobin", "range"]}).explanation
-    'range wins a tie, range 1 : roundrobin 1; the broker takes the first in hash order, range, roundrobin'
+    'range wins a tie, range 1 : roundrobin 1; the broker chooses the first in hash order, range, roundrobin'
     """
     if not members:
-        raise ElectionError("the group has no members; nobody votes")
+        raise ElectionError("the group has no members; a vote needs at least one")
     for member_id, offered in members.items():
         if isinstance(offered, str) or not offered:
             raise ElectionError(
-                f"member {member_id!r} offers {offered!r}; it needs a list of at least one assignor name"
+                f"member {member_id!r} offers {offered!r}; expected a list of at least one assignor name"
             )
     offers = {member_id: dict.fromkeys(offered) for member_id, offered in members.items()}
     common = set.intersection(*(set(offered) for offered in offers.values()))
@@ -116,17 +116,17 @@ def _unfinished(offers: Mapping[str, Mapping[str, None]]) -> Iterator[str]:
     without = [m for m, offered in offers.items() if COOPERATIVE not in offered]
     if both and without:
         yield (
-            f"bounce 1 towards {COOPERATIVE} is unfinished, {_some(without)} without it: let no member offer it alone "
-            "yet, it would be refused (INCONSISTENT_GROUP_PROTOCOL)"
+            f"rolling bounce 1 to {COOPERATIVE} is incomplete: {_some(without)} without it. Until it is complete, a "
+            "member that offers it alone is rejected (INCONSISTENT_GROUP_PROTOCOL)"
         )
     elif both and alone:
         yield (
-            f"bounce 2 towards {COOPERATIVE} is unfinished: {_some(both)} with other names beside it, still EAGER, "
-            "stopping for each rebalance"
+            f"rolling bounce 2 to {COOPERATIVE} is incomplete: {_some(both)} still EAGER because of other names in the "
+            "list, and stops for each rebalance"
         )
     elif both:
         yield (
-            f"all members offer {COOPERATIVE} beside other names, so all stay EAGER: bounce each once more, with "
+            f"all members offer {COOPERATIVE} with other names, so all stay EAGER: restart each once more, with "
             f"{COOPERATIVE} alone"
         )
 
@@ -142,20 +142,20 @@ def _between_clients(
             raise UnknownName("client", client, CLIENTS)
         can = CLIENTS[client]
         if can is not None and (missing := [name for name in offered if name not in can]):
-            yield f"member {member_id!r}: {client} has no assignor {', '.join(missing)}, and takes none from outside"
+            yield f"member {member_id!r}: {client} has no assignor {', '.join(missing)}, and accepts no others"
         elif client in _REFUSE_BOTH and COOPERATIVE in offered and len(offered) > 1:
             yield (
-                f"member {member_id!r}: {client} refuses {COOPERATIVE} beside an eager assignor, so it can't take part "
+                f"member {member_id!r}: {client} rejects {COOPERATIVE} beside an eager assignor, so it can't take part "
                 "in a rolling change; stop its members first, or move them to kafka-assignors"
             )
     if len({*clients.values()}) > 1 or len(clients) < len(offers):
         for client in sorted({*clients.values()}):
             if winner == "sticky" and client in _STICKY_APART:
-                yield f"'sticky' wins, but the one of {client} {_STICKY_APART[client]}: partitions move for nothing"
+                yield f"'sticky' wins, but {client}'s assignor {_STICKY_APART[client]}: partitions move needlessly"
     if winner == COOPERATIVE and "kafka-python" in clients.values():
         yield (
-            f"{COOPERATIVE!r} wins, but the one of kafka-python claims what it was last assigned, even if it was "
-            "fenced since: partitions may stay unassigned, or get two owners when it leads"
+            f"{COOPERATIVE!r} wins, but kafka-python's assignor claims its last assignment even after it was fenced: "
+            "partitions may stay unassigned, or get two owners if it leads"
         )
 
 
@@ -168,18 +168,18 @@ def _some(members: Sequence[str]) -> str:
 
 def _no_common(offers: Mapping[str, Mapping[str, None]]) -> str:
     """Name the most common assignor, and the members that lack it."""
-    having = {
+    offered_by = {
         name: [m for m, offered in offers.items() if name in offered] for offered in offers.values() for name in offered
     }
-    best = max(sorted(having), key=lambda name: len(having[name]))
+    best = max(sorted(offered_by), key=lambda name: len(offered_by[name]))
     lacking = [f"{member!r} (offers {', '.join(offered)})" for member, offered in offers.items() if best not in offered]
     bounces = ""
-    if COOPERATIVE in having and any([*offered] == [COOPERATIVE] for offered in offers.values()):
+    if COOPERATIVE in offered_by and any([*offered] == [COOPERATIVE] for offered in offers.values()):
         bounces = (
-            f". A change to {COOPERATIVE} takes two rolling bounces: first add it to every member's list, and only "
-            "then take the old name out"
+            f". A change to {COOPERATIVE} takes two rolling bounces: first add it to every member's list, then remove "
+            "the old name"
         )
     return (
-        f"INCONSISTENT_GROUP_PROTOCOL: no assignor is offered by all {len(offers)} members; {best!r} comes closest, "
-        f"but it lacks in {', '.join(lacking)}. Add it to those members' partition_assignment_strategy{bounces}"
+        f"INCONSISTENT_GROUP_PROTOCOL: no assignor is offered by all {len(offers)} members; {best!r} comes closest; "
+        f"members without it: {', '.join(lacking)}. Add it to their partition_assignment_strategy{bounces}"
     )

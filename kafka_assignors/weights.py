@@ -106,7 +106,7 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        return NoWeights("missing", f"there is no weights file {str(path)!r}")
+        return NoWeights("missing", f"weights file {str(path)!r} does not exist")
     except (OSError, ValueError) as error:
         return NoWeights("unreadable", f"weights file {str(path)!r} cannot be read: {error}")
     found = parse(data, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
@@ -126,11 +126,11 @@ def parse(data: bytes, now_ms: float) -> Weights | NoWeights:
     try:
         row = json.loads(data)
     except (ValueError, RecursionError):
-        return NoWeights("torn", f"{len(data)} bytes that are no whole JSON; was its writer killed?")
+        return NoWeights("torn", f"{len(data)} bytes that are not complete JSON; was its writer killed?")
     if not isinstance(row, dict):
-        return NoWeights("invalid", f"a JSON {type(row).__name__} where an object is due")
+        return NoWeights("invalid", f"a JSON {type(row).__name__} instead of an object")
     if row.get("format") != FORMAT:
-        return NoWeights("unknown-format", f"format {row.get('format')!r}; this reader knows {FORMAT}")
+        return NoWeights("unknown-format", f"format {row.get('format')!r}; this version reads {FORMAT}")
     if wrong := _wrong(row):
         return NoWeights("invalid", wrong)
     if row["expires_ms"] <= now_ms:
@@ -149,7 +149,7 @@ def _wrong(row: Mapping[str, Any]) -> str | None:
     if row.get("unit") not in UNITS:
         return f"unit is {row.get('unit')!r}, not one of {', '.join(UNITS)}"
     if not isinstance(row.get("weights"), dict):
-        return "weights is no object of topic -> weight per partition"
+        return "weights is not an object of topic -> weight per partition"
     for topic, weights in row["weights"].items():
         if not isinstance(weights, list) or not weights:
             return f"topic {topic!r} has no list of weights"

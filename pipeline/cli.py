@@ -30,21 +30,25 @@ from .storage.tables import FORMATS, chosen, require
 BAD_INPUT = 3
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 Bootstrap = Annotated[
-    str | None, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers; or bootstrap.servers in --config.")
+    str | None, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers (default: bootstrap.servers in --config).")
 ]
 Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the brokers.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
+    typer.Option(
+        "--set", "-X", metavar="KEY=VALUE", help="A setting that overrides --config; give secrets as KEY='${env:NAME}'."
+    ),
 ]
 Topics = Annotated[str, typer.Option(help="Comma-separated topics with the records.")]
-Window = Annotated[str, typer.Option(help="Length of the windows of placement.")]
+Window = Annotated[str, typer.Option(help="Length of the time windows.")]
 Reference = Annotated[
-    str, typer.Option(help=f"Rule that keys should follow: {', '.join(PRESETS)}; none: do not judge.")
+    str, typer.Option(help=f"Rule that keys should follow: {', '.join(PRESETS)}; none: no comparison.")
 ]
-Out = Annotated[str, typer.Option(help="Folder or URI of the tables; a run of the same id is replaced, others stay.")]
+Out = Annotated[
+    str, typer.Option(help="Folder or URI of the tables; replaces a run of the same id and keeps other runs.")
+]
 Format = Annotated[
-    str, typer.Option("--format", help=f"Format of the tables: {', '.join(FORMATS)} (with a Spark that has it).")
+    str, typer.Option("--format", help=f"Format of the tables: {', '.join(FORMATS)} (Spark must support it).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
@@ -67,42 +71,46 @@ def run(
     ] = None,
     events: Annotated[
         str | None,
-        typer.Option("--events-topic", help="Topic that a run's events were published to, a line of JSON a record."),
+        typer.Option("--events-topic", help="Topic with the events of a run, one line of JSON per record."),
     ] = None,
     groups: Annotated[
         str | None, typer.Option("--group", help="Comma-separated groups to read from __consumer_offsets.")
     ] = None,
     window: Window = "1 minute",
     run_id: Annotated[
-        str | None, typer.Option("--run", help="Id for the tables; the history's if it has one, else the time.")
+        str | None, typer.Option("--run", help="Run id in the tables (default: the history's, else the time).")
     ] = None,
     reference: Reference = "java",
     hot_key_share: Annotated[
-        float, typer.Option(help="A key with more of its topic's records is a finding; 0 to 1.")
+        float, typer.Option(help="Share of its topic's records above which a key is a finding; 0 to 1.")
     ] = 0.2,
     what_if_counts: Annotated[
-        str | None, typer.Option("--what-if", help="Comma-separated partition counts to try every rule with.")
+        str | None,
+        typer.Option("--what-if", help="Comma-separated partition counts for the what-if of every rule."),
     ] = None,
     weights_file: Annotated[
-        str | None, typer.Option("--weights", help="File to keep the weights for the next assignment in.")
+        str | None, typer.Option("--weights", help="File for the weights of the next assignment.")
     ] = None,
     weights_unit: Annotated[str, typer.Option(help="records_per_s or bytes_per_s.")] = "records_per_s",
-    weights_minutes: Annotated[int, typer.Option(help="How long the weights may be used.")] = 60,
+    weights_minutes: Annotated[int, typer.Option(help="Validity of the weights, in minutes.")] = 60,
     since: Annotated[
         str | None,
-        typer.Option(help="Read from the first record so dated on: 2026-01-31T08:00 (UTC), or '2 hours' ago."),
+        typer.Option(
+            help="Read from the first record at or after this time: 2026-01-31T08:00 (UTC), or '2 hours' ago."
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Read up to the first record so dated.")] = None,
+    until: Annotated[str | None, typer.Option(help="Read up to the first record at or after this time.")] = None,
     offsets: Annotated[
         str | None, typer.Option(help="Offsets to read: TOPIC:PARTITION=FIRST-LAST,…; other partitions are read whole.")
     ] = None,
     sample: Annotated[
-        float, typer.Option(help="Share of the offsets to read, in evenly spread blocks. Counts are the sample's.")
+        float,
+        typer.Option(help="Share of the offsets to read, in evenly spread blocks. Counts are those of the sample."),
     ] = 1.0,
     isolation: Annotated[str, typer.Option(help="read_committed or read_uncommitted.")] = brokers.ISOLATION[0],
     format_: Format = "parquet",
     min_partitions: Annotated[
-        int | None, typer.Option(help="Tasks to read by, at least; one a topic-partition by default.")
+        int | None, typer.Option(help="Minimum number of read tasks (default: one per topic-partition).")
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -142,17 +150,17 @@ def stream_(
     settings: Settings = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option(help="Folder or URI of how far it read; checkpoint in the folder of the tables by default."),
+        typer.Option(help="Folder or URI of the read positions (default: checkpoint in the folder of the tables)."),
     ] = None,
     window: Annotated[
-        str | None, typer.Option(help="Length of the windows; that of the batches before, else a minute.")
+        str | None, typer.Option(help="Length of the windows (default: that of earlier batches, else one minute).")
     ] = None,
     max_records: Annotated[
-        int, typer.Option(help="Records of one batch, which is all that is held in memory.")
+        int, typer.Option(help="Maximum number of records per batch; memory holds one batch.")
     ] = 1_000_000,
-    run_id: Annotated[str, typer.Option("--run", help="Id for the tables.")] = "stream",
+    run_id: Annotated[str, typer.Option("--run", help="Run id in the tables.")] = "stream",
     allow_loss: Annotated[
-        bool, typer.Option("--allow-loss", help="Go on behind records that are gone before they were read.")
+        bool, typer.Option("--allow-loss", help="Continue after records that were deleted before they were read.")
     ] = False,
     json_: Json = False,
 ) -> None:
@@ -178,9 +186,9 @@ def stream_(
 @app.command(name="report")
 def report_(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or URI of the tables: the --out of a run.")],
-    html: Annotated[str | None, typer.Option(help="File of the page; report.html in FOLDER by default.")] = None,
-    png: Annotated[str | None, typer.Option(help="Folder for the page's drawings as PNG files.")] = None,
-    run_id: Annotated[str | None, typer.Option("--run", help="The run to tell about; the last one by default.")] = None,
+    html: Annotated[str | None, typer.Option(help="HTML file (default: report.html in FOLDER).")] = None,
+    png: Annotated[str | None, typer.Option(help="Folder for the charts as PNG files.")] = None,
+    run_id: Annotated[str | None, typer.Option("--run", help="Run id (default: the last run).")] = None,
     format_: Format = "parquet",
     json_: Json = False,
 ) -> None:
@@ -192,7 +200,8 @@ def report_(
         options.known_format(format_)
         if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
             raise ConfigError(
-                f"FOLDER {out!r}: no whole run in it; write one by: python -m kafka_assignors.pipeline run --out {out}"
+                f"FOLDER {out!r}: it has no complete run; create one with: "
+                f"python -m kafka_assignors.pipeline run --out {out}"
             )
         with session(progress) as spark, progress("summary"):
             require(spark, format_)

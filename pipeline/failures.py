@@ -45,18 +45,18 @@ def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str)
             raise refused or error from None
         if _GONE.search(said):
             raise ConfigError(
-                f"--topics: records of {', '.join(topics)} are gone that were to be read: retention deleted them, or "
-                f"the topic was made anew. {remedy}"
+                f"--topics: records of {', '.join(topics)} were deleted before they were read: by retention, or with "
+                f"the topic, which was created again. {remedy}"
             ) from None
         if _BEYOND.search(said):
             raise ConfigError(
-                f"--topics: a record of {', '.join(topics)} has a time that Spark cannot hold (after the year 294000): "
-                "is it stamped in nanoseconds? Kafka counts milliseconds. --since or --offsets leaves it out"
+                f"--topics: a record of {', '.join(topics)} has a timestamp beyond Spark's range (the year 294000): "
+                "is it in nanoseconds? Kafka's timestamps are milliseconds. Exclude it with --since or --offsets"
             ) from None
         if _SILENT.search(said):
             raise ConfigError(
-                f"--bootstrap {str(bootstrap)!r}: the brokers answered, but do no more ({cause(error)}); is one down? "
-                "Run it again when it is back"
+                f"--bootstrap {str(bootstrap)!r}: the brokers no longer respond ({cause(error)}); is one down? Run it "
+                "again when the broker is back"
             ) from None
         raise
 

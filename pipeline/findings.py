@@ -41,24 +41,24 @@ def judged(said: Mapping[str, Any]) -> list[str]:
     """
     found = []
     if said["topics"]:
-        found.append("No key has more of its topic's records than the limit, and none is on two partitions.")
+        found.append("No key exceeds the limit on its share of its topic's records, and no key is on two partitions.")
         if any(topic["judged_records"] for topic in said["topics"]):
-            found.append("Keys lie where the reference rule puts them.")
+            found.append("All keys are on the partition of the reference rule.")
         else:
             found.append("No key was compared with a reference rule.")
         if numbered := sum(topic["numbered_records"] for topic in said["topics"]):
-            found.append(f"The {numbered:,} records whose sender numbered them lie in its order.")
-        found.append("No record is dated into the future.")
+            found.append(f"The {numbered:,} numbered records are in their sender's order.")
+        found.append("No record has a timestamp in the future.")
     sources = {group["source"] for group in said["groups"]}
     if "callback" in sources:
         found.append(
-            "By the members' own callbacks every topic-partition had one owner at a time; no process was killed or "
-            "ended without closing; no wall clock jumped."
+            "The members' callbacks show one owner per topic-partition at any time; no process was killed or ended "
+            "without closing its consumer; no wall clock jumped."
         )
     if "coordlog" in sources:
         found.append(
-            "By the coordinator's log no generation gives a topic-partition to two members, and whoever went had left: "
-            "no timeout can have run out. What members did between two generations is not in that log."
+            "The coordinator's log shows no topic-partition with two members in a generation. Each departed member "
+            "had left, so no session can have timed out. This log does not show members between two generations."
         )
     return found
 
@@ -94,7 +94,7 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
         yield row(
             key["run"], "hot-key",
             f"key {printable(key['key_sample'])} has {key['share']:.1%} of the records of {key['topic']}"
-            + (f": by keys its fullest partition has at least {bound:.1f} x the mean records" if bound > 1 else ""),
+            + (f": its partition has at least {bound:.1f} x the mean records under any rule" if bound > 1 else ""),
             topic=key["topic"], partition=key["partition"], key_sample=key["key_sample"], records=key["records"],
         )  # fmt: skip
 
@@ -123,8 +123,8 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
             continue
         yield row(
             topic["run"], "misplaced",
-            f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} lie elsewhere than "
-            f"{reference} puts them: do its producers use another rule (--reference), or did it get partitions?",
+            f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} are not on the partition of "
+            f"{reference}: do its producers use another rule (--reference), or did the topic grow?",
             topic=topic["topic"], records=topic["elsewhere"],
         )  # fmt: skip
     yield from _listed(
@@ -158,7 +158,7 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
         lambda key: (
             f"{_count(key['records'], 'record')} of key {printable(key['key'])} of {key['topic']} are on "
             f"{len(key['partitions'])} partitions ({', '.join(map(str, key['partitions'][:8]))}): "
-            "nothing keeps their order"
+            "their order is not guaranteed"
         ),
     )
 
@@ -177,7 +177,7 @@ def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
         ["topic", "partition", "offset"],
         lambda found: (
             f"record {found['value_id']} of key {printable(found['key'])} at {found['topic']}-{found['partition']}, "
-            f"offset {found['offset']}, lies behind one that was sent later"
+            f"offset {found['offset']}, comes after a record that was sent later"
         ),
     )
 
@@ -196,7 +196,7 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
         ["group", "start_ns", "topic", "partition"],
         lambda iv: (
             f"{iv['topic']}-{iv['partition']} had two owners for {iv['overlap_prev_ms']:.1f} ms: {iv['member']} got it "
-            f"in generation {iv['generation_start']} while another member held it"
+            f"in generation {iv['generation_start']} while another member still held it"
         ),
     )
     ended = (
@@ -211,8 +211,8 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
         lambda member: (
             f"{member['member']} was killed while it held {_count(member['held'], 'topic-partition')}"
             if member["end_kind"] == "killed"
-            else f"{member['member']}'s process ended while it held {_count(member['held'], 'topic-partition')}, "
-            "without closing its consumer"
+            else f"{member['member']}'s process ended without closing its consumer while it held "
+            f"{_count(member['held'], 'topic-partition')}"
         ),
     )
     after = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
@@ -239,15 +239,15 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
 
 def _departure(gone: Row) -> str:
     said = (
-        f"{gone['member']} left or expired: the coordinator's log does not tell which. It is not in generation "
+        f"{gone['member']} left or expired (the coordinator's log does not say which). It is not in generation "
         f"{gone['generation_end']}, and held {_count(gone['held'], 'topic-partition')}"
     )
     if not gone["taken"]:
-        return f"{said}, and no generation after it gives them to anybody"
+        return f"{said}, which no later generation assigns"
     which = "which" if gone["taken"] == gone["held"] else f"of which {gone['taken']}"
     said += f", {which} had no member for at least {gone['at_least_ms']:,.0f} ms"
     if gone["at_most_ms"] is None:
-        return f"{said}; no commit tells when one of them had a consumer again"
+        return f"{said}; no commit shows when one of them had a consumer again"
     return f"{said} and no consumer for at most {gone['at_most_ms']:,.0f} ms"
 
 
@@ -273,8 +273,8 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
         "clock",
         [sf.desc("seconds"), "src", "group", "member"],
         lambda source: (
-            f"the wall clock of {source['member'] or source['src']} jumped by {source['seconds']:.1f} s; times between "
-            "events are right (monotonic clock), dates and the coordinator's place among them may not be"
+            f"the wall clock of {source['member'] or source['src']} jumped by {source['seconds']:.1f} s. Durations are "
+            "correct (monotonic clock); dates, and the order of the coordinator's events, may be wrong"
         ),
     )
     odd = (
@@ -293,9 +293,9 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
         "clock",
         ["topic", "partition"],
         lambda place: (
-            f"up to {_count(place['records'], 'record')} of {place['topic']}-{place['partition']} dated from "
-            f"{_date(place['earliest'])} to {_date(place['latest'])}, which cannot be: their windows and rates mean "
-            "nothing"
+            f"up to {_count(place['records'], 'record')} of {place['topic']}-{place['partition']} have impossible "
+            f"timestamps, from {_date(place['earliest'])} to {_date(place['latest'])}: their windows and rates are "
+            "meaningless"
         ),
     )
 

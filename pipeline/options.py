@@ -28,7 +28,7 @@ def connection(bootstrap: str | None, config: Path | None, settings: Collection[
     """Combine ``--bootstrap``, ``--config`` and ``--set``."""
     found = read_connection(bootstrap, config, tuple(settings or ()))
     if found.ignored:
-        print(f"note: {', '.join(found.ignored)}: no setting of a connection; not used", file=sys.stderr)
+        print(f"note: {', '.join(found.ignored)}: not a connection setting; ignored", file=sys.stderr)
     return found
 
 
@@ -51,14 +51,14 @@ def group_names(groups: str | None) -> list[str]:
 def reference(name: str) -> str | None:
     """``--reference``: a preset of `producers`, or None for ``none``."""
     if name != "none" and name not in PRESETS:
-        raise ConfigError(f"--reference {name!r} is no rule; known: {', '.join(PRESETS)}, none")
+        raise ConfigError(f"--reference {name!r} is not a rule; known: {', '.join(PRESETS)}, none")
     return None if name == "none" else name
 
 
 def share(value: float) -> float:
     """``--hot-key-share``."""
     if not 0 < value <= 1:
-        raise ConfigError(f"--hot-key-share {value} is no share; give more than 0 and at most 1, such as 0.2")
+        raise ConfigError(f"--hot-key-share {value} is not a share; give more than 0 and at most 1, such as 0.2")
     return value
 
 
@@ -70,7 +70,7 @@ def length(window: str) -> timedelta:
     """
     said = re.fullmatch(r"([1-9]\d*) (millisecond|second|minute|hour|day)s?", window)
     if said is None:
-        raise ConfigError(f"--window {window!r} is no length of time; write '10 seconds', '1 minute' or '1 hour'")
+        raise ConfigError(f"--window {window!r} is not a duration; write '10 seconds', '1 minute' or '1 hour'")
     return timedelta(**{f"{said[2]}s": int(said[1])})
 
 
@@ -92,9 +92,9 @@ def history_folder(history: str) -> str:
     """``--history`` as a path for the JVM; it must contain histories."""
     if folder := local(history):
         if not folder.is_dir():
-            raise ConfigError(f"--history {history!r} is no folder; give the folder of a run with its *.jsonl files")
+            raise ConfigError(f"--history {history!r} is not a folder; give the folder of a run with its *.jsonl files")
         if next(folder.rglob("*.jsonl"), None) is None:
-            raise ConfigError(f"--history {history!r} holds no *.jsonl file; give the folder of a run")
+            raise ConfigError(f"--history {history!r} has no *.jsonl file; give the folder of a run")
     return absolute(history)
 
 
@@ -139,7 +139,7 @@ def png_folder(png: str) -> Path:
 def batch_size(records: int) -> int:
     """``--max-records``."""
     if records < 1:
-        raise ConfigError(f"--max-records {records} would read nothing; give 1 or more, such as 1000000")
+        raise ConfigError(f"--max-records {records} would read no records; give 1 or more, such as 1000000")
     return records
 
 
@@ -148,7 +148,9 @@ def partition_counts(counts: str | None) -> list[int]:
     words = [word.strip() for word in (counts or "").split(",") if word.strip()]
     for word in words:
         if not re.fullmatch(r"[1-9]\d{0,4}", word):
-            raise ConfigError(f"--what-if {counts!r}: {word!r} is no partition count from 1 to 99999; write 12,24,48")
+            raise ConfigError(
+                f"--what-if {counts!r}: {word!r} is not a partition count from 1 to 99999; write 12,24,48"
+            )
     return sorted(set(map(int, words)))
 
 
@@ -168,7 +170,7 @@ def moment(option: str, text: str | None, now: datetime) -> int | None:
         at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
         raise ConfigError(
-            f"{option} {text!r} is no time; write 2026-01-31, 2026-01-31T08:00 (UTC) or how long ago, such as '2 hours'"
+            f"{option} {text!r} is not a time; write 2026-01-31, 2026-01-31T08:00 (UTC) or an age, such as '2 hours'"
         ) from None
     return round((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)
 
@@ -184,7 +186,7 @@ def offset_ranges(text: str | None) -> dict[TopicPartition, tuple[int | None, in
         said = re.fullmatch(r"([\w.-]+):(\d+)=(\d*)-(\d*)", word)
         if said is None and text is not None:
             raise ConfigError(
-                f"--offsets {text!r}: {word!r} is no range; write TOPIC:PARTITION=FIRST-LAST, orders:0=5-9"
+                f"--offsets {text!r}: {word!r} is not a range; write TOPIC:PARTITION=FIRST-LAST, orders:0=5-9"
             )
         if said is not None:
             first, last = (int(number) if number else None for number in said.groups()[2:])
@@ -195,7 +197,7 @@ def offset_ranges(text: str | None) -> dict[TopicPartition, tuple[int | None, in
 def part(since: str | None, until: str | None, offsets: str | None, sample: float, isolation: str) -> brokers.Part:
     """The bounds of ``--since``, ``--until``, ``--offsets``, ``--sample`` and ``--isolation`` on the records."""
     if not 0 < sample <= 1:
-        raise ConfigError(f"--sample {sample} is no share; give more than 0 and at most 1, such as 0.1")
+        raise ConfigError(f"--sample {sample} is not a share; give more than 0 and at most 1, such as 0.1")
     if isolation not in brokers.ISOLATION:
         raise ConfigError(f"--isolation {isolation!r} is not known; known: {', '.join(brokers.ISOLATION)}")
     now = datetime.now(timezone.utc)
@@ -229,7 +231,7 @@ def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
         return weights.Target(None, unit, minutes)
     path = local(file)
     if path is None:
-        raise ConfigError(f"--weights {file!r} is not on this machine: only a local file can be replaced at once")
+        raise ConfigError(f"--weights {file!r} is not on this machine: only a local file can be replaced atomically")
     path = path.resolve()
     try:
         _make_writable(path.parent)
@@ -242,9 +244,9 @@ def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
 def only_run(counts: Mapping[str, int], where: str) -> str:
     """The only run of a history, from its events per run; `where` is the option with its value."""
     if not counts:
-        raise ConfigError(f"{where} holds no event that can be read; is it of a run?")
+        raise ConfigError(f"{where} has no readable event; is it the history of a run?")
     if len(counts) > 1:
-        raise ConfigError(f"{where} holds {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run")
+        raise ConfigError(f"{where} has {len(counts)} runs ({', '.join(sorted(counts))}); name one by --run")
     return next(iter(counts))
 
 
@@ -252,8 +254,8 @@ def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
     """Reject a ``--group`` that the coordinator's log does not contain."""
     if absent := [name for name in wanted if name not in found]:
         raise ConfigError(
-            f"--group: __consumer_offsets holds nothing of {', '.join(map(repr, absent))}; is it spelled right, and "
-            "was the group active lately? A KIP-848 group writes records of another kind there"
+            f"--group: __consumer_offsets has no records of {', '.join(map(repr, absent))}; is the name correct, and "
+            "was the group active recently? A KIP-848 group writes other records there"
         )
 
 

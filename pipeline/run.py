@@ -78,7 +78,9 @@ def write_run(
             kind of file; a group is not in the coordinator's log; records or brokers disappeared during the read.
         MachineError: The weights file cannot be written.
     """
-    with failures.explained(bootstrap, snapshot.topics.partitions, "Run it again: it begins with what is there now"):
+    with failures.explained(
+        bootstrap, snapshot.topics.partitions, "Run it again: it starts from the records that exist now"
+    ):
         return _write_run(_WrittenTables(spark, bootstrap, snapshot, options), snapshot, options, progress)
 
 

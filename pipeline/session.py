@@ -96,7 +96,9 @@ def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, Spar
         try:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": sink, "stderr": sink, "cwd": work})
         except OSError as error:
-            raise MachineError(f"Spark cannot be started: {error}; is pyspark whole, and is there a bash?") from error
+            raise MachineError(
+                f"Spark cannot be started: {error}; is pyspark installed completely, and is bash available?"
+            ) from error
         try:
             return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException as error:
@@ -154,7 +156,7 @@ def _plain_errors(log: Path | None = None, jvm: subprocess.Popen[bytes] | None =
         if log is not None:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
             shutil.copyfile(log, kept)
-            where = f" (all of it: {kept})"
+            where = f" (full log: {kept})"
             if origin(error) is None:
                 ended = ""
                 if jvm is not None:

@@ -99,7 +99,7 @@ def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to:
         .trigger(availableNow=True)
         .start()
     )
-    remedy = "--allow-loss goes on behind them; another --out and --checkpoint begin anew"
+    remedy = "--allow-loss continues after them; another --out and --checkpoint start again"
     try:
         with failures.explained(bootstrap, topics.partitions, remedy):
             query.awaitTermination()
@@ -123,8 +123,8 @@ def remembered(spark: SparkSession, out: str, window: str | None) -> str:
     known = timedelta(microseconds=rows[0][0])
     if window is not None and options.length(window) != known:
         raise ConfigError(
-            f"--window {window!r}: the batches in {out!r} have windows of {known.total_seconds():g} seconds; leave it "
-            "out, or begin anew in another --out and --checkpoint"
+            f"--window {window!r}: the batches in {out!r} have windows of {known.total_seconds():g} seconds; remove "
+            "--window, or start again in another --out and --checkpoint"
         )
     return f"{known // timedelta(milliseconds=1)} milliseconds"
 
@@ -282,6 +282,6 @@ def show(said: dict[str, Any]) -> None:
     )  # fmt: skip
     text.table(
         "Keys with most records",
-        ("topic", "key", "records, at least"),
+        ("topic", "key", "records (at least)"),
         [(topic["topic"], key["key"], key["records"]) for topic in said["topics"] for key in topic.get("hot_keys", ())],
     )

@@ -22,15 +22,17 @@ except ModuleNotFoundError:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
-Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap", help="host:port of a broker; localhost:9092 if nothing names one")
-]
+Bootstrap = Annotated[str | None, typer.Option("--bootstrap", help="host:port of a broker (default: localhost:9092)")]
 Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the broker")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", "-X", metavar="KEY=VALUE", help="a setting beside --config; secrets as KEY='${env:NAME}'"),
+    typer.Option(
+        "--set", "-X", metavar="KEY=VALUE", help="a setting that overrides --config; give secrets as KEY='${env:NAME}'"
+    ),
 ]
-Records = Annotated[int, typer.Option("--records", min=1, help="records to read of each partition, from its beginning")]
+Records = Annotated[
+    int, typer.Option("--records", min=1, help="number of records to read per partition, from its beginning")
+]
 TIMEOUT_S = 30
 BOOTSTRAP_TIMEOUT_S = 10
 
@@ -42,7 +44,7 @@ def audit_command(
     config: Config = None,
     settings: Settings = None,
     records: Records = 10_000,
-    strays: Annotated[int, typer.Option("--strays", min=0, help="records to list that lie elsewhere")] = 10,
+    strays: Annotated[int, typer.Option("--strays", min=0, help="number of misplaced records to list")] = 10,
 ) -> None:
     """Name the hash a topic's keys were placed with, and list the records that lie elsewhere.
 
@@ -59,9 +61,9 @@ def audit_command(
 # Options of the command line, not parameters that code passes.
 def growth_command(
     now: Annotated[int, typer.Option("--from", help="number of partitions now")],
-    then: Annotated[int, typer.Option("--to", help="number of partitions then")],
+    then: Annotated[int, typer.Option("--to", help="number of partitions after the change")],
     topic: Annotated[
-        str | None, typer.Option("--topic", help="take this topic's keys; else 20,000 made-up ones")
+        str | None, typer.Option("--topic", help="use this topic's keys (default: 20,000 generated keys)")
     ] = None,
     bootstrap: Bootstrap = None,
     config: Config = None,
@@ -131,7 +133,7 @@ def _connection(bootstrap: str | None, config: Path | None, settings: list[str] 
         bootstrap = "localhost:9092"
     connection = read_connection(bootstrap, config, settings or ())
     if connection.ignored:
-        typer.echo(f"note: {', '.join(connection.ignored)}: no setting of a connection; not used", err=True)
+        typer.echo(f"note: {', '.join(connection.ignored)}: not a connection setting; ignored", err=True)
     return connection
 
 
@@ -169,7 +171,7 @@ def _records(consumer: Any, until: dict[Any, int]) -> Iterator[PlacedKey]:
         if batches:
             deadline = time.monotonic() + TIMEOUT_S
         elif time.monotonic() > deadline:
-            raise NoPartitions(f"no record came for {TIMEOUT_S} s; are all partitions' leaders up?")
+            raise NoPartitions(f"no record arrived for {TIMEOUT_S} s; are all partitions' leaders up?")
         for tp, batch in batches.items():
             for record in batch:
                 if record.key is not None and record.offset < until[tp]:
@@ -178,14 +180,15 @@ def _records(consumer: Any, until: dict[Any, int]) -> Iterator[PlacedKey]:
 
 def _text(topic: str, found: Audit) -> str:
     lines = [f"{topic}: {found.keys} keys on {found.partitions} partitions"]
-    lines += [f"  {name:<18} {share:6.1%} lie where it says" for name, share in found.agreement.items()]
+    lines += [f"  {name:<18} {share:6.1%} are where this preset places them" for name, share in found.agreement.items()]
     if found.preset is None:
         lines.append(
-            "no single hash explains them: placed by several clients, by hand, before the topic grew, or too few"
+            "no single hash explains the placement: several clients, explicit partitions, a grown topic, or too few "
+            "keys"
         )
     else:
-        lines.append(f"placed by {found.preset}; {found.stray_count} elsewhere")
-    lines += [f"  stray: partition {partition}, key {key!r}" for partition, key in found.strays]
+        lines.append(f"placed by {found.preset}; {found.stray_count} misplaced")
+    lines += [f"  misplaced: partition {partition}, key {key!r}" for partition, key in found.strays]
     return "\n".join(lines)
 
 

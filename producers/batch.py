@@ -84,7 +84,9 @@ def columns(keys: Any) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool
         rows, width = keys.shape
         return np.ascontiguousarray(keys).reshape(-1), np.arange(rows + 1, dtype=np.int64) * width, None
     if isinstance(keys, (str, bytes, bytearray, memoryview)):
-        raise TypeError(f"keys must be a column of keys, not one {type(keys).__name__}; see partition_for_key")
+        raise TypeError(
+            f"keys must be a column of keys, not a {type(keys).__name__}; for one key use partition_for_key"
+        )
     parts = [b"" if key is None else as_bytes(key) for key in keys]
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
@@ -106,7 +108,7 @@ def _from_arrow(keys: Any) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.
         data = np.frombuffer(buffers[1] or b"", np.uint8)
         return data, (np.arange(rows + 1, dtype=np.int64) + first) * width, nulls
     if kind not in _WIDE | _NARROW:
-        raise TypeError(f"keys of Arrow type {kind}: cast them to binary as the producer would serialize them")
+        raise TypeError(f"keys of Arrow type {kind}: cast them to binary, serialized as the producer does")
     offset_type = np.int64 if kind in _WIDE else np.int32
     offsets = np.frombuffer(buffers[1] or bytes(8), offset_type)[first : first + rows + 1]
     if not rows:

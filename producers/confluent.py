@@ -259,12 +259,12 @@ class _InBatch(NamedTuple):
 def _validated(config: Mapping[str, Any]) -> dict[str, Any]:
     if "partitioner" in config:
         raise ConfigError(
-            f"config names partitioner={config['partitioner']!r} of librdkafka; leave it out or use Producer"
+            f"config names partitioner={config['partitioner']!r} of librdkafka; remove it or use Producer"
         )
     for name in ("key.serializer", "value.serializer"):
         if f"{name}.builder" in config:
             raise ConfigError(
-                f"config has {name}.builder, which works with SerializingProducer alone; give {name} instead"
+                f"config has {name}.builder, which only SerializingProducer supports; give {name} instead"
             )
         if config.get(name) is not None and not callable(config[name]):
             raise ConfigError(f"{name} must be callable with (object, SerializationContext), not {config[name]!r}")
@@ -497,9 +497,7 @@ class _Racks:
         except TimeoutError:
             self._asked = asked
             if not self._known:
-                raise KafkaException(
-                    KafkaError(KafkaError._TIMED_OUT, "no answer that tells the brokers' racks")
-                ) from None
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no response with the brokers' racks")) from None
         except KafkaException:
             if not self._known:
                 raise

@@ -50,8 +50,8 @@ class InvalidPartition(ProducersError, ValueError):
         self.partitions = tuple(partitions)
         kind = "" if type(value) is int or value is None else f" ({type(value).__name__})"
         super().__init__(
-            f"partitioner {partitioner!r} answered {value!r}{kind} for topic {topic!r}; "
-            f"the answer must be an int in {partitions[0]}..{partitions[-1]}" + (f"; {advice}" if advice else "")
+            f"partitioner {partitioner!r} returned {value!r}{kind} for topic {topic!r}; "
+            f"it must be an int in {partitions[0]}..{partitions[-1]}" + (f"; {advice}" if advice else "")
         )
 
 
@@ -72,7 +72,7 @@ class NotAuthorized(NoPartitions):
     def __init__(self, topic: str) -> None:
         self.topic = topic
         super().__init__(
-            f"topic {topic!r}: this producer is not authorized to see it; grant its user DESCRIBE and WRITE on it"
+            f"topic {topic!r}: this producer is not authorized to describe it; grant its user DESCRIBE and WRITE on it"
         )
 
 

@@ -81,7 +81,7 @@ def with_partition(frame: DataFrame, n: int, preset: str = "java", *, key: str =
         raise UnknownName("column", key, frame.columns)
     taken = [name for name in frame.columns if name.lower() == "partition"]  # Spark's names are case-insensitive
     if taken:
-        raise ConfigError(f"the frame has a column {taken[0]!r} already: drop or rename it first")
+        raise ConfigError(f"the frame already has a column {taken[0]!r}: drop or rename it first")
     place_at = frame.columns.index(key)
 
     def place(batches: Any) -> Any:

@@ -34,7 +34,7 @@ def test_a_first_choice_that_not_all_offer_is_no_candidate():
     election = elect({"c1": ["custom", "roundrobin"], "c2": ["sticky", "roundrobin", "range"]})
 
     assert (election.winner, election.candidates) == ("roundrobin", ("roundrobin",))
-    assert election.explanation == "roundrobin wins: it is the only assignor that all 2 members offer"
+    assert election.explanation == "roundrobin wins: only this assignor is offered by all 2 members"
 
 
 @pytest.mark.source("apache/kafka 4.3.0 ClassicGroup.selectProtocol, run against a broker")
@@ -84,7 +84,7 @@ def test_no_common_assignor_names_who_lacks_what():
         elect({"a": ["range", "sticky"], "b": ["range"], "c": ["roundrobin"]})
 
     assert "INCONSISTENT_GROUP_PROTOCOL" in str(raised.value)
-    assert "'range' comes closest, but it lacks in 'c' (offers roundrobin)" in str(raised.value)
+    assert "'range' comes closest; members without it: 'c' (offers roundrobin)" in str(raised.value)
 
 
 def test_an_empty_group_does_not_vote():
@@ -115,18 +115,18 @@ def test_a_good_list_warns_of_nothing():
         (
             [BOTH, OLD, OLD],
             "range",
-            "bounce 1 towards cooperative-sticky is unfinished, 'b', 'c' are without it: let no",
+            "rolling bounce 1 to cooperative-sticky is incomplete: 'b', 'c' are without it",
         ),
-        ([BOTH, BOTH, OLD], "range", "bounce 1 towards cooperative-sticky is unfinished, 'c' is without it: let no"),
+        ([BOTH, BOTH, OLD], "range", "rolling bounce 1 to cooperative-sticky is incomplete: 'c' is without it"),
         (
             [BOTH, BOTH, BOTH],
             "cooperative-sticky",
-            "all members offer cooperative-sticky beside other names, so all stay",
+            "all members offer cooperative-sticky with other names, so all stay",
         ),
         (
             [NEW, BOTH, BOTH],
             "cooperative-sticky",
-            "bounce 2 towards cooperative-sticky is unfinished: 'b', 'c' are with",
+            "rolling bounce 2 to cooperative-sticky is incomplete: 'b', 'c' are still EAGER",
         ),
     ],
 )
@@ -140,9 +140,7 @@ def test_a_change_to_cooperative_says_how_far_it_is(lists, winner, warning):
 def test_the_second_bounce_before_the_first_is_named_in_the_error():
     with pytest.raises(ElectionError) as raised:
         elect({"a": OLD, "b": BOTH, "c": NEW})
-    assert "two rolling bounces: first add it to every member's list, and only then take the old name" in str(
-        raised.value
-    )
+    assert "two rolling bounces: first add it to every member's list, then remove the old name" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
@@ -152,28 +150,28 @@ def test_the_second_bounce_before_the_first_is_named_in_the_error():
         (
             [BOTH, BOTH],
             {"a": "librdkafka"},
-            "member 'a': librdkafka refuses cooperative-sticky beside an eager assignor",
+            "member 'a': librdkafka rejects cooperative-sticky beside an eager assignor",
         ),
-        ([BOTH, BOTH], {"b": "kafka-python"}, "member 'b': kafka-python refuses cooperative-sticky beside an eager"),
+        ([BOTH, BOTH], {"b": "kafka-python"}, "member 'b': kafka-python rejects cooperative-sticky beside an eager"),
         (
             [["sticky"], ["sticky"]],
             {"a": "librdkafka"},
-            "member 'a': librdkafka has no assignor sticky, and takes none",
+            "member 'a': librdkafka has no assignor sticky, and accepts no others",
         ),
         (
             [["sticky"], ["sticky"]],
             {"a": "kafka-python", "b": "java"},
-            "'sticky' wins, but the one of kafka-python writ",
+            "'sticky' wins, but kafka-python's assignor writ",
         ),
         (
             [["sticky"], ["sticky"]],
             {"a": "aiokafka"},
-            "'sticky' wins, but the one of aiokafka never tells a generation",
+            "'sticky' wins, but aiokafka's assignor sends no generation",
         ),
         (
             [NEW, NEW],
             {"a": "java", "b": "kafka-python"},
-            "'cooperative-sticky' wins, but the one of kafka-python claims",
+            "'cooperative-sticky' wins, but kafka-python's assignor claims",
         ),
     ],
 )

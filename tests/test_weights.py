@@ -40,16 +40,16 @@ def test_a_file_cut_at_any_byte_is_torn() -> None:
 @pytest.mark.parametrize(
     ("data", "kind", "text"),
     [
-        (b"\xff\xfe{}", "torn", "no whole JSON"),
-        (b"[" * 100_000, "torn", "no whole JSON"),
-        (b"[]", "invalid", "a JSON list where an object is due"),
-        (b"{}", "unknown-format", "format None; this reader knows 1"),
-        (altered(format=2), "unknown-format", "format 2; this reader knows 1"),
+        (b"\xff\xfe{}", "torn", "not complete JSON"),
+        (b"[" * 100_000, "torn", "not complete JSON"),
+        (b"[]", "invalid", "a JSON list instead of an object"),
+        (b"{}", "unknown-format", "format None; this version reads 1"),
+        (altered(format=2), "unknown-format", "format 2; this version reads 1"),
         (altered(version="7"), "invalid", "version is '7', not an integer"),
         (altered(expires_ms=None), "invalid", "expires_ms is None"),
         (altered(unit="apples"), "invalid", "unit is 'apples', not one of records_per_s, "),
         (altered(unit=["lag_records"]), "invalid", "unit is ['lag_records']"),
-        (altered(weights=[1]), "invalid", "weights is no object"),
+        (altered(weights=[1]), "invalid", "weights is not an object"),
         (altered(weights={"t": 1}), "invalid", "topic 't' has no list of weights"),
         (altered(weights={"t": []}), "invalid", "topic 't' has no list of weights"),
         (altered(weights={"t": [1, -0.5]}), "invalid", "t-1 weighs '-0.5', not a number of at least 0"),
@@ -88,7 +88,7 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 def test_reading_a_file(tmp_path: Path) -> None:
     path = tmp_path / "weights.json"
-    assert read(path) == NoWeights("missing", f"there is no weights file {str(path)!r}")
+    assert read(path) == NoWeights("missing", f"weights file {str(path)!r} does not exist")
     path.write_text(GOOD.to_json(), "utf-8")
     assert read(path, now_ms=1_999) == GOOD
     expired = read(path)  # by this machine's clock

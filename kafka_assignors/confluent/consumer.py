@@ -137,7 +137,7 @@ class BridgedConsumer:
         """
         self._must_be_open()
         if self._control.subscription() is None:
-            raise RuntimeError("the consumer subscribes to nothing yet; call subscribe(topics) first")
+            raise RuntimeError("the consumer has no subscription; call subscribe(topics) first")
         if num_messages < 1:
             raise ValueError(f"num_messages must be 1 or more, not {num_messages}")
         deadline = float("inf") if timeout is None or timeout < 0 else time.monotonic() + timeout
@@ -184,7 +184,7 @@ class BridgedConsumer:
             ConfigError: Both a message and offsets are given.
         """
         if message is not None and offsets is not None:
-            raise ConfigError("commit a message or offsets, not both")
+            raise ConfigError("pass a message or offsets, not both")
         inside = self._callback_thread == threading.get_ident()
         if not inside:
             self._must_be_open()
@@ -197,7 +197,7 @@ class BridgedConsumer:
             self._delivery.finish()
             wanted = dict(self._delivery.finished)
         if strange := wanted.keys() - self._delivery.owned:
-            raise CommitFailedError(f"{_named(strange)}: not owned any more, so the next owner reads that again")
+            raise CommitFailedError(f"{_named(strange)}: not owned any more; the next owner reads these records again")
         if inside:
             self._asked.update(wanted)  # sent after the callback, whose thread must not wait
         elif asynchronous:
@@ -267,7 +267,9 @@ class BridgedConsumer:
         try:
             self._do(self._control.commit, _offsets(due), _LAST_COMMIT_MS)
         except KafkaError as error:
-            log.warning("offsets of %s are not committed, the next owner reads again: %s", _named(due), error)
+            log.warning(
+                "offsets of %s are not committed, so the next owner reads these records again: %s", _named(due), error
+            )
         else:
             self._delivery.committed(due)
 
@@ -316,7 +318,10 @@ class BridgedConsumer:
             self._next_try = time.monotonic() + retry_s
             partitions = [TopicPartition(*each) for each in offsets]
             log.warning(
-                "offsets of %s are not committed yet, next try in %g s: %s", _named(partitions), retry_s, answer
+                "offsets of %s are not committed yet; the next attempt is in %g s: %s",
+                _named(partitions),
+                retry_s,
+                answer,
             )
 
     def _take(self, room: int, wait_s: float) -> None:
@@ -404,7 +409,11 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         try:
             await self._bridge._control.commit_async(_offsets(offsets))
         except KafkaError as error:
-            log.warning("offsets of %s are not committed, the next owner reads again: %s", _named(offsets), error)
+            log.warning(
+                "offsets of %s are not committed, so the next owner reads these records again: %s",
+                _named(offsets),
+                error,
+            )
         else:
             self._bridge._delivery.committed(offsets)
 

@@ -34,13 +34,15 @@ _SHARED = {
 _OURS = {"enable.auto.commit": True, "auto.commit.interval.ms": 5000}
 _REFUSED = {
     "partition.assignment.strategy": "give the assignors as the second argument",
-    "group.protocol": "the bridge speaks the classic protocol alone, as assignors of clients have no part in another",
-    "group.remote.assignor": "the assignors are the second argument, and run in the members",
-    "enable.auto.offset.store": "the bridge commits what `poll` returned before, or what you `commit`",
-    "on_commit": "`commit` waits for the answer and raises",
-    "key.deserializer": "the bridge is no DeserializingConsumer; deserialize `key()` of what `poll` returns",
-    "value.deserializer": "the bridge is no DeserializingConsumer; deserialize `value()` of what `poll` returns",
-    "topic.blacklist": "the assignor would still see the topics; subscribe to the names or patterns that you want",
+    "group.protocol": "the bridge supports only the classic protocol; other protocols have no client-side assignors",
+    "group.remote.assignor": "assignors run in the members; give them as the second argument",
+    "enable.auto.offset.store": "the bridge commits records that `poll` returned, or the offsets that you `commit`",
+    "on_commit": "`commit` waits for the response and raises",
+    "key.deserializer": "the bridge is not a DeserializingConsumer; deserialize `key()` of each message",
+    "value.deserializer": "the bridge is not a DeserializingConsumer; deserialize `value()` of each message",
+    "topic.blacklist": (
+        "the assignor would still assign these topics; subscribe only to the names or patterns that you want"
+    ),
 }
 _FIXED = ("partition_assignment_strategy", "enable_auto_commit", "group_id", "bootstrap_servers")
 _TLS_OBJECTS = ("ssl_ca", "ssl_certificate", "ssl_key", "ssl.certificate.verify_cb")
@@ -75,15 +77,15 @@ def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
     """
     for name, why in _REFUSED.items():
         if name in config and not (name == "group.protocol" and str(config[name]).lower() == "classic"):
-            raise ConfigError(f"{name}={config[name]!r} has no meaning here: {why}")
+            raise ConfigError(f"{name}={config[name]!r} is not supported: {why}")
     for name in _FIXED:
         if name in control:
             raise ConfigError(
-                f"control={{{name!r}: …}} isn't yours to set: the bridge sets it, both planes depend on it"
+                f"control={{{name!r}: …}} is reserved: the bridge sets it, because both planes depend on it"
             )
     for name in ("group.id", "bootstrap.servers"):
         if not config.get(name) and not (name == "bootstrap.servers" and config.get("metadata.broker.list")):
-            raise ConfigError(f"{name!r} is missing: the bridge joins a group of a cluster")
+            raise ConfigError(f"{name!r} is missing: the bridge needs it to join a group")
     ours = {**_OURS, **{name: config[name] for name in _OURS if name in config}}
     data = {name: value for name, value in config.items() if name not in {*_MEMBER, *_OURS, "group.protocol"}}
     # By default librdkafka does not create topics on subscription, but kafka-python does.
@@ -93,7 +95,7 @@ def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
             said[theirs] = _typed(name, config[name])
     if said.get("metadata_max_age_ms", 0) < 0:
         raise ConfigError(
-            "topic.metadata.refresh.interval.ms below 0 has no meaning here: the leader must see new topics"
+            "topic.metadata.refresh.interval.ms below 0 is not supported: the leader must find new topics"
         )
     return Planes(
         {**data, "enable.auto.commit": False},
@@ -123,7 +125,9 @@ def _reaching(config: Mapping[str, Any], control: Mapping[str, Any]) -> dict[str
         reaching = {name: value for name, value in reaching.items() if not name.startswith(("ssl.", "enable.ssl."))}
         read_as = {"SSL": "PLAINTEXT", "SASL_SSL": "SASL_PLAINTEXT"}.get(read_as, read_as)
     elif found := [name for name in _TLS_OBJECTS if name in config]:
-        raise ConfigError(f"{found[0]} can't be translated: give control={{'ssl_context': …}} for the control plane")
+        raise ConfigError(
+            f"{found[0]} can't be translated for kafka-python: give control={{'ssl_context': …}} for the control plane"
+        )
     reaching["security.protocol"] = read_as
     return {**from_settings(reaching).kafka_python(), "security_protocol": protocol, **said}
 

@@ -102,7 +102,7 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
         host, _, port = each.strip().rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ConfigError(
-                f"bootstrap {each!r} is not 'host:port', e.g. '127.0.0.1:9092'; several are separated by commas"
+                f"bootstrap {each!r} is not 'host:port', e.g. '127.0.0.1:9092'; separate several with commas"
             )
         found.append((host.strip("[]"), int(port)))
     return found
@@ -117,7 +117,7 @@ def _brokers(connection: Connection, deadline: float) -> list[Node]:
     except _Encrypted:
         raise _wants_tls(connection) from None
     except (NotKafka, WireError) as error:
-        raise NotKafka(f"{connection} does not speak Kafka's protocol: {error}") from error
+        raise NotKafka(f"{connection} does not use Kafka's protocol: {error}") from error
     except ConnectionRefusedError:  # nothing listens, so no other protocol can help
         raise
     except ConnectionError as error:
@@ -162,10 +162,10 @@ class _Line:
         if head.startswith(_TLS_ALERT):
             raise _Encrypted
         if not 4 <= size <= 10_000_000:
-            raise NotKafka(f"an answer of {size} bytes")
+            raise NotKafka(f"a response of {size} bytes")
         answer = self._receive(size)
         if struct.unpack_from(">i", answer) != (_CORRELATION,):
-            raise NotKafka("an answer to another question")
+            raise NotKafka("a response to another request")
         return answer[4:]
 
     def _receive(self, size: int) -> bytes:
@@ -173,11 +173,11 @@ class _Line:
         while len(data) < size:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                raise TimeoutError("no whole answer in time")
+                raise TimeoutError("no complete response in time")
             self._socket.settimeout(left)
             block = self._socket.recv(size - len(data))
             if not block:
-                raise ConnectionAbortedError("closed the connection instead of answering")
+                raise ConnectionAbortedError("closed the connection without a response")
             data += block
         return data
 
@@ -224,7 +224,7 @@ def _authenticate(line: _Line, connection: Connection, said: bytes) -> bytes:
 
 def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerificationError) -> AccessRefused:
     if error.verify_code in _EXPIRED:
-        said = "the broker's certificate has expired; have it renewed (and check this machine's clock)"
+        said = "the broker's certificate has expired; renew it (and check this machine's clock)"
     elif error.verify_code in _NOT_YET:
         said = "the broker's certificate is not valid yet; check this machine's clock"
     elif error.verify_code in _OTHER_HOST:
@@ -233,7 +233,7 @@ def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerification
             f"{host!r} (ssl.endpoint.identification.algorithm= left empty would skip this check)"
         )
     else:
-        trusted = "the certificates in ssl.truststore" if connection.ca else "what this machine trusts"
+        trusted = "the certificates in ssl.truststore" if connection.ca else "this machine's trusted certificates"
         said = (
             f"the broker's certificate is of an unknown authority, not of {trusted} ({error.verify_message}); name "
             "the authority's certificate in ssl.truststore.location"

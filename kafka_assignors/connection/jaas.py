@@ -35,15 +35,15 @@ def parse(text: str) -> Login:
     words = _tokens(text)
     module, flag = (words.pop(0) if words else ("", "") for _ in range(2))
     if module[0] != "word" or flag[0] != "word" or flag[1].lower() not in _FLAGS:
-        raise ValueError("it doesn't begin with a login module's class and 'required'")
+        raise ValueError("it does not begin with a login module's class and 'required'")
     if not words or words[-1] != ("sign", ";"):
-        raise ValueError("it doesn't end with a semicolon")
+        raise ValueError("it does not end with a semicolon")
     words.pop()
     options: dict[str, str] = {}
     while words:
         name, equals, value = (words.pop(0) if words else ("", "") for _ in range(3))
         if name[0] not in ("word", "text") or equals != ("sign", "=") or value[0] not in ("word", "text"):
-            raise ValueError(f'after {len(options)} options something is no name="value"; is a quote missing?')
+            raise ValueError(f'after {len(options)} options an entry is not name="value"; is a quote missing?')
         options[name[1]] = value[1]
     return Login(module[1], options)
 

@@ -26,14 +26,14 @@ _SECRET = {name for name, secret in ALSO_READ.items() if secret} | {
     name for row in NAMES.values() if row.secret for name in (row.java, *row.librdkafka) if name is not None
 }
 _REFUSED = {
-    "sasl.client.callback.handler.class": "a class of Java's, which Python can't run",
-    "sasl.login.callback.handler.class": "a class of Java's, which Python can't run",
-    "sasl.login.class": "a class of Java's, which Python can't run",
-    "ssl.engine.factory.class": "a class of Java's, which Python can't run",
-    "ssl.cipher.suites": "Java's and OpenSSL's names of ciphers differ; restrict them at the broker",
-    "security.providers": "classes of Java's, which Python can't load",
-    "ssl.provider": "a class of Java's, which Python can't load",
-    "bootstrap.controllers": "controllers hold no records; name brokers in bootstrap.servers",
+    "sasl.client.callback.handler.class": "it names a Java class, which Python can't run",
+    "sasl.login.callback.handler.class": "it names a Java class, which Python can't run",
+    "sasl.login.class": "it names a Java class, which Python can't run",
+    "ssl.engine.factory.class": "it names a Java class, which Python can't run",
+    "ssl.cipher.suites": "Java and OpenSSL use different cipher names; restrict ciphers at the broker",
+    "security.providers": "it names Java classes, which Python can't load",
+    "ssl.provider": "it names a Java class, which Python can't load",
+    "bootstrap.controllers": "controllers have no records; name brokers in bootstrap.servers",
 }
 # Every client here supports only TLS 1.2 and 1.3, and these settings only tell Java how to do so.
 _NEEDLESS = {
@@ -168,7 +168,7 @@ def _unknown(name: str) -> str:
     if name.startswith(("sasl.oauthbearer.", "sasl.kerberos.", "sasl.login.")):
         return f"{name} belongs to OAUTHBEARER or GSSAPI, which are not supported; supported: {', '.join(MECHANISMS)}"
     near = difflib.get_close_matches(name, [*_FIELD, *ALSO_READ, *NOT_OURS, *_NEEDLESS], 2, 0.7)
-    hint = f"did you mean {' or '.join(near)}?" if near else "it is none of Kafka's client settings; remove it"
+    hint = f"did you mean {' or '.join(near)}?" if near else "Kafka clients have no such setting; remove it"
     return f"unknown setting {name!r}; {hint}"
 
 
@@ -176,7 +176,7 @@ def _provider(name: str, given: _Given) -> bool:
     """Whether the setting declares ``${env:…}`` to Java, which is not needed here."""
     if name == "config.providers":
         if given.value.strip() != "env":
-            raise ConfigError(f"{given.where}: config.providers={given.value}: only env is known, as ${{env:NAME}}")
+            raise ConfigError(f"{given.where}: config.providers={given.value}: only env is supported, as ${{env:NAME}}")
         return True
     if name.startswith("config.providers.env."):
         if name.endswith(".class") and given.value.strip() != _ENV_PROVIDER:
@@ -189,10 +189,10 @@ def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Give
     def meant(found: re.Match[str]) -> str:
         kind, variable = found.groups()
         if kind != "env":
-            raise ConfigError(f"{given.where}: {name} refers to {found[0]}: only ${{env:NAME}} is known")
+            raise ConfigError(f"{given.where}: {name} refers to {found[0]}: only ${{env:NAME}} is supported")
         if variable not in environment:
             raise ConfigError(
-                f"{given.where}: {name} refers to {found[0]}, and the environment has no {variable}; export {variable}"
+                f"{given.where}: {name} refers to {found[0]}, but the environment has no {variable}; export {variable}"
             )
         return environment[variable]
 
@@ -209,9 +209,9 @@ def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
             continue
         value = each.value if field in ("password", "key_password") else each.value.strip()
         if field in held and held[field] != value:
-            raise ConfigError(f"{each.where}: {name} and {told[field]} say the same thing differently; leave one out")
+            raise ConfigError(f"{each.where}: {name} and {told[field]} set the same property; remove one")
         if field in _MILLISECONDS and not value.isdecimal():
-            raise ConfigError(f"{each.where}: {name}={value} is no number of milliseconds")
+            raise ConfigError(f"{each.where}: {name}={value} is not a number of milliseconds")
         held[field], told[field] = value, name
     for field in ("protocol", "mechanism"):
         if field in held:
@@ -235,7 +235,7 @@ def _security(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str,
         if (prefix == "sasl" and "SASL" not in protocol) or (prefix == "ssl" and not protocol.endswith("SSL")):
             raise ConfigError(
                 f"{each.where}: {name} has no effect with security.protocol={protocol}; "
-                f"set security.protocol={'SASL_SSL' if prefix == 'sasl' else 'SSL or SASL_SSL'}, or leave {name} out"
+                f"set security.protocol={'SASL_SSL' if prefix == 'sasl' else 'SSL or SASL_SSL'}, or remove {name}"
             )
     found: dict[str, str] = {}
     if "SASL" in protocol:
@@ -263,7 +263,9 @@ def _user(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str
                 )
         return {}
     if "username" in held or "password" in held:
-        raise ConfigError(f"{config.where}: sasl.jaas.config and sasl.username, sasl.password are one too many")
+        raise ConfigError(
+            f"{config.where}: sasl.jaas.config and sasl.username, sasl.password both give credentials; remove one"
+        )
     try:
         login = jaas.parse(config.value)
     except ValueError as error:
@@ -287,7 +289,7 @@ def _trust(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, st
     ways = [n for n in ("ssl.truststore.location", "ssl.ca.location") if n in given]
     ways += [name for name in ("ssl.truststore.certificates", "ssl.ca.pem") if name in given]
     if len(ways) > 1:
-        raise ConfigError(f"{given[ways[1]].where}: {ways[0]} and {ways[1]} both say whom to trust; leave one out")
+        raise ConfigError(f"{given[ways[1]].where}: {ways[0]} and {ways[1]} both name trusted certificates; remove one")
     _check_type(given, "truststore")
     if not ways or "ca" in held:
         return {}
@@ -336,8 +338,8 @@ def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
     verify = given.get("enable.ssl.certificate.verification")
     if verify is not None and verify.value.strip().lower() != "true":
         raise ConfigError(
-            f"{verify.where}: enable.ssl.certificate.verification={verify.value} would trust everybody, which Java "
-            "can't do; name the authority in ssl.truststore.location"
+            f"{verify.where}: enable.ssl.certificate.verification={verify.value} would trust every broker, which Java "
+            "does not support; name the authority in ssl.truststore.location"
         )
     each = given.get("ssl.endpoint.identification.algorithm")
     if each is None:
@@ -345,8 +347,8 @@ def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
     said = each.value.strip().lower()
     if said not in ("https", "", "none"):
         raise ConfigError(
-            f"{each.where}: ssl.endpoint.identification.algorithm={each.value} is not known; write https, or leave it "
-            "empty so that the certificate need not name the host"
+            f"{each.where}: ssl.endpoint.identification.algorithm={each.value} is not known; set https, or leave it "
+            "empty to skip the host name check"
         )
     return {"hostname_check": said or "none"}
 

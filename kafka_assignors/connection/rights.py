@@ -86,9 +86,9 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
         fitting = [right for right in rights if (right.operation, right.kind) == ("Write", "Topic")]
     for right in sorted(fitting, key=lambda right: right.name not in said):
         return AccessRefused(
-            f"{connection}: user {user!r} lacks the right {right}; an administrator gives it by: "
+            f"{connection}: user {user!r} lacks the permission {right}; an administrator can grant it with: "
             f"{right.command(user, connection.bootstrap)}"
         )
     return AccessRefused(
-        f"{connection}: user {user!r} lacks a right on a {kind}; an administrator gives it by kafka-acls.sh"
+        f"{connection}: user {user!r} lacks a permission on a {kind}; an administrator can grant it with kafka-acls.sh"
     )

@@ -40,7 +40,7 @@ class Scram:
         said = answer.decode()
         told = dict(part.partition("=")[::2] for part in said.split(","))
         if not {"r", "s", "i"} <= set(told) or not told["r"].startswith(self._nonce):
-            raise ValueError("the broker's answer is not SCRAM's")
+            raise ValueError("the broker's response is not a SCRAM message")
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, base64.b64decode(told["s"]), int(told["i"]))
         key = self._keyed(salted, b"Client Key")
         without_proof = f"c=biws,r={told['r']}"
@@ -57,7 +57,7 @@ class Scram:
             ValueError: It doesn't.
         """
         if answer.decode().partition("v=")[2] != base64.b64encode(self._signature).decode():
-            raise ValueError("the broker doesn't know the user's password: it may be another broker than it says")
+            raise ValueError("the broker did not prove that it knows the user's password: it may be an impostor")
 
     def _keyed(self, key: bytes, message: bytes) -> bytes:
         return hmac.digest(key, message, self._hash)

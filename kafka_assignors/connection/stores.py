@@ -37,7 +37,7 @@ def pem(text: str, kind: str, where: str) -> str:
     """
     blocks = [_normal(name, body) for name, body in _BLOCK.findall(text) if name.endswith(kind)]
     if not blocks:
-        raise ConfigError(f"{where}: there is no '-----BEGIN {kind}-----' in it; give PEM text with one")
+        raise ConfigError(f"{where}: it has no '-----BEGIN {kind}-----'; give PEM text with one")
     return "".join(blocks)
 
 
@@ -50,14 +50,16 @@ def trusted(path: str, password: str | None, where: str) -> str:
     data = _read(path, where)
     if _is_pem(data):
         if password is not None:
-            raise ConfigError(f"{where}={path} is PEM, which has no password; leave the trust store's password out")
+            raise ConfigError(f"{where}={path} is PEM, which has no password; remove the trust store's password")
         return pem(data.decode("utf-8", "replace"), "CERTIFICATE", f"{where}={path}")
     from cryptography.hazmat.primitives.serialization import Encoding
 
     _, own, others = _pkcs12(data, password, f"{where}={path}")
     certificates = [own, *others] if own is not None else others
     if not certificates:
-        raise ConfigError(f"{where}={path} holds no certificate; name the store with the authority that signs brokers")
+        raise ConfigError(
+            f"{where}={path} has no certificate; name the store with the authority that signs the brokers' certificates"
+        )
     return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
 
 
@@ -71,8 +73,8 @@ def identity(path: str, password: str | None, key_password: str | None, where: s
     if _is_pem(data):
         if password is not None:
             raise ConfigError(
-                f"{where}={path} is PEM, whose password is that of its key: write ssl.key.password, and leave "
-                "ssl.keystore.password out"
+                f"{where}={path} is PEM, where the password belongs to the key: set ssl.key.password, and remove "
+                "ssl.keystore.password"
             )
         text = data.decode("utf-8", "replace")
         named = f"{where}={path}"
@@ -81,7 +83,7 @@ def identity(path: str, password: str | None, key_password: str | None, where: s
 
     key, own, others = _pkcs12(data, password, f"{where}={path}")
     if key is None or own is None:
-        raise ConfigError(f"{where}={path} holds no private key with its certificate; name the client's key store")
+        raise ConfigError(f"{where}={path} has no private key with its certificate; name the client's key store")
     chain = "".join(each.public_bytes(Encoding.PEM).decode() for each in (own, *others))
     return Identity(chain, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(), None)
 
@@ -123,12 +125,12 @@ def _pkcs12(data: bytes, password: str | None, named: str) -> tuple[Any, Any, li
             "-importkeystore -srckeystore OLD.jks -destkeystore NEW.p12 -deststoretype PKCS12"
         )
     if data[:1] != b"\x30":
-        raise ConfigError(f"{named} is neither PEM nor PKCS12; give one of these")
+        raise ConfigError(f"{named} is neither PEM nor PKCS12; give a PEM or PKCS12 store")
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
     except ModuleNotFoundError:
         raise ConfigError(
-            f"{named} is a PKCS12 store, for which the package cryptography is needed; install it with: pip install "
+            f"{named} is a PKCS12 store, which needs the package cryptography; install it with: pip install "
             "'kafka-assignors[pkcs12]', or give PEM"
         ) from None
     try:

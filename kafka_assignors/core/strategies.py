@@ -153,7 +153,7 @@ class Optimal(Strategy):
         self._java = parity == "java"
         if self._java and self.objective != Objective():
             raise ConfigError(
-                f"parity='java' has Java's own goals; rack_costs={rack_costs!r}, goals={goals!r} need parity=None"
+                f"parity='java' uses Java's own goals; rack_costs={rack_costs!r}, goals={goals!r} need parity=None"
             )
 
     def load(self) -> None:
@@ -193,7 +193,7 @@ class Optimal(Strategy):
             if not fatal:
                 told = facts_.ordered(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
                 return assignment, told
-            why = f"Java's answer is unsound ({fatal[0]})"
+            why = f"Java's assignment is invalid ({fatal[0]})"
         assignment, _ = super().assign(decoded)
         return assignment, (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
 

@@ -193,7 +193,7 @@ class Strategy:
                     votes[told] = self.with_options(**chosen)
             except ValueError as error:  # a ConfigError is one
                 del held[told]
-                text = f"options of member {by[0]!r} can't be read: {error}; they don't count"
+                text = f"options of member {by[0]!r} can't be read: {error}; ignored"
                 facts.append(Fact("options-unread", by[0], text))
         mine = options_.tell(self.told_options())
         winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)

@@ -49,7 +49,7 @@ def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
                 if time.monotonic() > deadline:
                     raise JarError(
                         f"another process has been filling {path.parent} for {timeout_s:.0f} s (it holds {path}); "
-                        f"end it, or name another folder by {ENV}"
+                        f"stop it, or set {ENV} to another folder"
                     ) from None
                 if not told:
                     print(f"waiting for another process that is filling {path.parent}", file=sys.stderr)

@@ -77,9 +77,7 @@ def maven_context(repo_cache: Path, progress: Callable[..., Any] | None = None) 
         from jgo.constants import MAVEN_CENTRAL_URL
         from jgo.maven import MavenContext, PythonResolver
     except ImportError:
-        raise JarError(
-            "jars are fetched by jgo, which is not installed; run: pip install 'kafka-assignors[jvm]'"
-        ) from None
+        raise JarError("jgo fetches the jars, and is not installed; run: pip install 'kafka-assignors[jvm]'") from None
     url = os.environ.get(REPOSITORY_ENV, "").rstrip("/") or MAVEN_CENTRAL_URL
     return MavenContext(
         resolver=PythonResolver(progress_callback=progress),
@@ -148,7 +146,7 @@ def _fetch(missing: Sequence[Jar], folder: Path, lock: Path) -> None:
 
         def advance_or_stop(count: int) -> None:
             if stop.is_set():
-                raise RuntimeError("stopped, as another download failed")
+                raise RuntimeError("stopped because another download failed")
             advance(count)
 
         results = [pool.submit(_fetch_one, jar, folder, Path(part), advance_or_stop, lock) for jar in missing]

@@ -178,7 +178,7 @@ def previous(path: Path) -> tuple[Weights | None, str | None]:
     if isinstance(found, Weights):
         return found, None
     if b'"format"' not in data[:40] and data.strip():
-        raise ConfigError(f"--weights {str(path)!r} is a file, but not of weights; name another one, or remove it")
+        raise ConfigError(f"--weights {str(path)!r} is not a weights file; name another file, or remove it")
     return None, f"replaced: {found.text}"
 
 

@@ -28,13 +28,13 @@ MOST_WINDOWS = 480
 
 KINDS = {
     "hot-key": "Hot keys",
-    "misplaced": "Records that lie elsewhere than their rule puts them",
+    "misplaced": "Records on another partition than the reference rule's",
     "split-key": "Keys on more than one partition",
     "order": "Records out of their sender's order",
-    "overlap": "Two owners at a time",
-    "killed": "Members that were killed, or ended without closing",
-    "departure": "Members that left or expired: the coordinator's log does not tell which",
-    "clock": "Clocks that cannot be right",
+    "overlap": "Two owners at the same time",
+    "killed": "Members that were killed or ended without closing",
+    "departure": "Members that left or expired (the coordinator's log does not say which)",
+    "clock": "Clock jumps and impossible timestamps",
 }
 
 

@@ -23,7 +23,7 @@ def show(said: dict[str, Any]) -> None:
         row = [*(weights[name] for name in names), weights["note"] or ""]
         table("Weights for the next assignment", (*names, "note"), [row])
     if said["rejected"]:
-        table("Not read, and why", ("reason", "lines or offsets"), list(said["rejected"].items()))
+        table("Not read, with the reason", ("reason", "lines or offsets"), list(said["rejected"].items()))
 
 
 def _show_load(said: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ def _show_load(said: dict[str, Any]) -> None:
         "Findings",
         ("kind", "what"),
         [(one["kind"], one["text"]) for one in said["findings"]]
-        or [("none", sentence) for sentence in findings.judged(said) or ["nothing was read that could be judged"]],
+        or [("none", sentence) for sentence in findings.judged(said) or ["the run has no records or events to report"]],
     )
     table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
 
@@ -89,7 +89,7 @@ def _show_groups(said: dict[str, Any]) -> None:
         ],
     )
     table(
-        "What each assignor would have done",
+        "What-if: each assignor",
         ("group", "assignor", "elected", "moves", "most partitions", "load max/mean"),
         [
             (
@@ -106,7 +106,7 @@ def _show_groups(said: dict[str, Any]) -> None:
 
 def _show_partitioners(partitioners: list[dict[str, Any]]) -> None:
     table(
-        "Where records would lie",
+        "What-if: records per partition",
         ("topic", "partitions", "rule", "max/mean", "cv", "keys elsewhere", "records elsewhere"),
         [
             (

@@ -156,7 +156,7 @@ def topics(
         end = client.list_partition_offsets(latest, isolation_level=part.isolation)
         if absent := part.offsets.keys() - set(tps):
             tp = min(absent)
-            raise ConfigError(f"--offsets: {tp.topic}:{tp.partition} is no topic-partition of {option}")
+            raise ConfigError(f"--offsets: {tp.topic}:{tp.partition} is not a topic-partition of {option}")
         dated = {
             ms: client.list_partition_offsets(dict.fromkeys(tps, ms)) if ms is not None else {}
             for ms in (part.since_ms, part.until_ms)
@@ -166,7 +166,7 @@ def topics(
         for name, count in partitions.items():
             if not may_be_empty and not any(high[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
                 raise ConfigError(
-                    f"{option}: {name!r} has {count} partitions and no record; leave it out, or produce to it first"
+                    f"{option}: {name!r} has {count} partitions but no records; remove it, or produce to it first"
                 )
         everywhere = {t["name"]: len(t["partitions"]) for t in client.describe_topics() if not t.get("is_internal")}
         return Topics(
@@ -227,7 +227,7 @@ def _asking(bootstrap: str | Connection) -> Iterator[Any]:
     except (kafka_errors.KafkaError, ValueError, OSError) as error:
         raise ConfigError(
             f"--bootstrap {str(bootstrap)!r}: no broker answered within {TIMEOUT_MS // 1000} s "
-            f"({type(error).__name__}); is it running, and is this its host:port?"
+            f"({type(error).__name__}); is it running, and is its host:port correct?"
         ) from None
     try:
         yield client
@@ -235,7 +235,7 @@ def _asking(bootstrap: str | Connection) -> Iterator[Any]:
         if (refused := denied(connection, error)) is not None:
             raise refused from None
         raise ConfigError(
-            f"--bootstrap {str(bootstrap)!r}: {type(error).__name__} while asking for topics: {error}"
+            f"--bootstrap {str(bootstrap)!r}: {type(error).__name__} while requesting topics: {error}"
         ) from None
     finally:
         client.close()

@@ -236,11 +236,11 @@ def parse(lines: DataFrame) -> DataFrame:
         sf.from_json("line", MapType(StringType(), StringType())).alias("fields"),
     ).withColumn(
         "reason",
-        sf.when(fields.isNull(), sf.lit("no JSON object: torn or damaged"))
+        sf.when(fields.isNull(), sf.lit("not a JSON object: torn or damaged"))
         .when(sf.col("line").rlike(r'\}\s*\{\s*"v"\s*:'), sf.lit("two events in one line"))
         .when(version.isNull(), sf.lit("no event version"))
         .when(version != str(VERSION), sf.concat(sf.lit("unknown event version "), sf.substring(version, 1, 20)))
-        .when(event[_BAD].isNotNull(), sf.lit("a field of another type than the format's"))
+        .when(event[_BAD].isNotNull(), sf.lit("a field with another type than in the format"))
         .when(sf.size(lacks) > 0, sf.concat(sf.lit("lacks "), sf.array_join(lacks, ", "))),
     )
 
@@ -293,11 +293,11 @@ def unread(
         where = f"{first} to {end - 1}, of which {there} have a record that was read"
         behind = f"{end} to {end + topics.open.get(tp, 0) - 1}"
         for reason, at, n in (
-            ("offsets that are deleted: retention or a deletion", f"0 to {first - 1}", first),
-            ("offsets that were not asked for: --since, --until, --offsets or --sample", where, end - first - size),
+            ("deleted offsets: by retention or by a request", f"0 to {first - 1}", first),
+            ("offsets outside of --since, --until, --offsets or --sample", where, end - first - size),
             ("records of aborted transactions", where, gone),
-            ("offsets without a record: compacted, or a transaction's own", where, size - there - gone),
-            ("offsets behind the begin of a transaction that is still open", behind, topics.open.get(tp, 0)),
+            ("offsets without a record: compacted, or transaction markers", where, size - there - gone),
+            ("offsets after the start of an open transaction", behind, topics.open.get(tp, 0)),
         ):
             if n > 0:
                 rows.append((run, f"kafka:{tp.topic}-{tp.partition}", reason, at, n))

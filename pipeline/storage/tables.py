@@ -49,7 +49,7 @@ def require(spark: SparkSession, format_: str) -> None:
             "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13",
         }
         raise ConfigError(
-            f"--format {format_}: Spark has no class {needed}; start it by spark-submit --packages "
+            f"--format {format_}: Spark has no class {needed}; start it with spark-submit --packages "
             f"{packages[format_]}:VERSION with the extension and catalog that its documentation names"
         ) from error
 
@@ -147,11 +147,11 @@ def chosen(spark: SparkSession, out: str, run: str | None, format_: str = "parqu
         rows = []
     if not rows:
         raise ConfigError(
-            f"{out!r} holds no whole run; write one by: python -m kafka_assignors.pipeline run --out {out}"
+            f"{out!r} has no complete run; create one with: python -m kafka_assignors.pipeline run --out {out}"
         )
     names = [row["run"] for row in rows]
     if run is not None and run not in names:
-        raise ConfigError(f"--run {run!r} is no whole run in {out!r}; there are {', '.join(names[:10])}")
+        raise ConfigError(f"--run {run!r} is not a complete run in {out!r}; complete runs: {', '.join(names[:10])}")
     return run or names[0]
 
 

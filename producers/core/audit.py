@@ -52,7 +52,7 @@ def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
     check_count(n)
     votes = list(dict.fromkeys(found))
     if not votes:
-        raise ConfigError("no records with a key were found: there is nothing to tell a hash from")
+        raise ConfigError("found no records with a key, so the hash can't be identified")
     places: dict[str, Index] = {name: preset_named(name).place for name in FAMILIES}
     agreement = {
         name: sum(place(key, n) == partition for partition, key in votes) / len(votes) for name, place in places.items()
@@ -79,10 +79,10 @@ def growth(keys: Sequence[bytes], n: int, m: int) -> Mapping[str, float]:
     Raises:
         ConfigError: `n` or `m` is not a positive int, or there are no keys.
     """
-    check_count(n, "n (partitions now)")
-    check_count(m, "m (partitions then)")
+    check_count(n, "n (current partitions)")
+    check_count(m, "m (partitions after the change)")
     if not keys:
-        raise ConfigError("growth needs keys to tell what would move")
+        raise ConfigError("growth needs at least one key")
     shares = {}
     for name in FAMILIES:
         place = preset_named(name).place

@@ -49,4 +49,4 @@ def matching(
 
 def _names(what: str, names: Sequence[str]) -> None:
     if not names or not all(isinstance(name, str) and name.strip() for name in names):
-        raise ConfigError(f"{what} takes one name or more, none of them blank, not {names!r}")
+        raise ConfigError(f"{what} takes one or more names, not blank, not {names!r}")

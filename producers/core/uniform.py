@@ -86,11 +86,11 @@ class Uniform(Rule):
         if type(batch_bytes) is not int or batch_bytes < 1:
             raise ConfigError(f"batch_bytes must be an int of at least 1, not {batch_bytes!r}")
         if rack is not None and (not isinstance(rack, str) or not rack.strip()):
-            raise ConfigError(f"rack must be the name of a rack (broker.rack of the brokers near by), not {rack!r}")
+            raise ConfigError(f"rack must be the name of a rack (broker.rack of nearby brokers), not {rack!r}")
         if isinstance(local_share, bool) or not isinstance(local_share, (int, float)) or not 0 <= local_share <= 1:
             raise ConfigError(f"local_share must be a number from 0 to 1, not {local_share!r}")
         if local_share != 1 and rack is None:
-            raise ConfigError("local_share says how much goes to rack at most: give rack too")
+            raise ConfigError("local_share limits the share of rack: give rack too")
         self.batch_bytes = batch_bytes
         self._most_bytes = 2 * batch_bytes
         self._draw = draw

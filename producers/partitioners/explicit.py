@@ -70,7 +70,7 @@ class ExplicitPartitioner(FallbackPartitioner):
         if policy not in self.POLICIES:
             raise UnknownName("policy", policy, self.POLICIES)
         if fallback is not None and policy == "error":
-            raise ConfigError("fallback is never asked with policy='error'; leave one of them out")
+            raise ConfigError("fallback is not used with policy='error'; remove one of them")
         if fallback is not None and not is_partitioner(fallback):
             raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
         timeout = refresh_timeout_ms
@@ -81,7 +81,7 @@ class ExplicitPartitioner(FallbackPartitioner):
         self.refresh_timeout_s = timeout / 1000
         random_start = rng is not None or seed is not None
         if fallback is not None and random_start:
-            raise ConfigError("rng and seed are for the default fallback; give them to yours instead")
+            raise ConfigError("rng and seed configure the default fallback; pass them to your own fallback instead")
         self._fallback = fallback or RoundRobinPartitioner(random_start=random_start, rng=rng, seed=seed)
         self._warned: set[str] = set()
 
@@ -96,15 +96,15 @@ class ExplicitPartitioner(FallbackPartitioner):
         if named is not None:
             return named
         if self.policy == "error":
-            raise InvalidPartition(self.name, view.topic, answer, view.partitions, "or take policy='fallback'")
+            raise InvalidPartition(self.name, view.topic, answer, view.partitions, "or use policy='fallback'")
         if answer is not None and answer != explicit.NO_PARTITION:
             if self.policy == "refresh":
                 return self._wait_for(answer, view, record)
             if view.topic not in self._warned:
                 self._warned.add(view.topic)
                 log.warning(
-                    "a record names partition %r of topic %r, which has %s..%s; placed by the fallback (said once a "
-                    "topic)", answer, view.topic, view.partitions[0], view.partitions[-1],
+                    "a record names partition %r of topic %r, which has %s..%s; the fallback places it (logged once "
+                    "per topic)", answer, view.topic, view.partitions[0], view.partitions[-1],
                 )  # fmt: skip
         return self._fall_back(record)
 

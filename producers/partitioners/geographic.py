@@ -51,9 +51,7 @@ class GeographicPartitioner(FallbackPartitioner):
     ) -> None:
         super().__init__(on_choice=on_choice, counters=counters)
         if not prefer:
-            raise ConfigError(
-                "GeographicPartitioner needs to know where to: a rack's name or a function of (leader, record)"
-            )
+            raise ConfigError("GeographicPartitioner needs prefer: a rack's name or a function of (leader, record)")
         if fallback is not None and not is_partitioner(fallback):
             raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
         self._preferences = tuple(_where(each) for each in prefer)

@@ -114,7 +114,7 @@ class KeyHashPartitioner(RulePartitioner):
         # A hash in C is as fast as a memo, so nothing is cached.
         self._remember = self._index is preset_named(preset).place and hot_share is None
         if hot_share is None and hot_ways != _HOT_WAYS:
-            raise ConfigError("hot_ways says how many partitions a hot key is split over: give hot_share too")
+            raise ConfigError("hot_ways is the number of partitions per hot key: give hot_share too")
         if hot_share is not None:
             HotKeys(hot_share, hot_ways)  # an invalid argument raises now, not at the first record
         self._hot_keys = None if hot_share is None else partial(HotKeys, hot_share, hot_ways)
@@ -125,7 +125,7 @@ class KeyHashPartitioner(RulePartitioner):
             if len(ids) < self.modulus:
                 raise ConfigError(
                     f"modulus={self.modulus} places keys over {self.modulus} partitions, but topic {view.topic!r} has "
-                    f"{len(ids)}; give the number it had when its keys were placed first"
+                    f"{len(ids)}; give the topic's original number of partitions"
                 )
             ids = ids[: self.modulus]
         old = self._topics.cached.get(view.topic)

@@ -90,9 +90,9 @@ class UniformPartitioner(KeyHashPartitioner):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
                 raise ConfigError(f"{name} must be a number of at least 0, not {value!r}")
         if timeout and not adaptive:
-            raise ConfigError("availability_timeout_ms needs adaptive=True: without it nothing is known of leaders")
+            raise ConfigError("availability_timeout_ms needs adaptive=True, which observes leaders")
         if lag is None and lag_max_age_ms != LAG_MAX_AGE_MS:
-            raise ConfigError("lag_max_age_ms says how old lag may be: give lag too")
+            raise ConfigError("lag_max_age_ms limits the age of lag: give lag too")
         source = None if lag is None else _source(lag)
         fallbacks = _Fallbacks()
         draw = draw_from(rng, seed)
@@ -130,11 +130,11 @@ class UniformPartitioner(KeyHashPartitioner):
         Cost: about 5 µs per record.
         """
         if not self.adaptive:
-            raise ConfigError("attach counts backlog, which adaptive=False does not weigh; leave one of them out")
+            raise ConfigError("attach counts the backlog, which adaptive=False ignores; remove one of them")
         send, config = getattr(producer, "send", None), getattr(producer, "config", None)
         has = config.get("partitioner") if isinstance(config, Mapping) else None
         if not callable(send) or self not in with_fallbacks(has):
-            raise ConfigError(f"attach needs the KafkaProducer that has this partitioner, not {producer!r}")
+            raise ConfigError(f"attach needs the KafkaProducer that uses this partitioner, not {producer!r}")
         counted = send
         while isinstance(counted, _CountedSend):
             if counted.partitioner is self:

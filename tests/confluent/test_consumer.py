@@ -400,4 +400,4 @@ def test_a_commit_that_failed_is_tried_again(
         until(lambda: read.extend(bridge.consume(10, 0.2)) or len(read) == EACH * PARTITIONS, "all are consumed")
         everything = dict.fromkeys(range(PARTITIONS), EACH)
         until(lambda: not bridge.consume(1, 0.2) and setting.committed() == everything, "what was refused is committed")
-    assert "not committed yet, next try in" in caplog.text
+    assert "not committed yet; the next attempt is in" in caplog.text

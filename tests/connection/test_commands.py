@@ -329,4 +329,6 @@ def test_the_pipeline_names_the_right_that_is_missing(
     with lesser.file() as config:
         done = CliRunner().invoke(pipeline, [*words, "--config", str(config)])
     assert done.exit_code == 3, (done.output, done.exception)
-    assert f"user {lesser.username!r} lacks the right {missing}; an administrator gives it by: " in done.stderr
+    assert (
+        f"user {lesser.username!r} lacks the permission {missing}; an administrator can grant it with: " in done.stderr
+    )

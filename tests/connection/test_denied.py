@@ -36,13 +36,15 @@ RIGHTS = (Right("Read", "Topic", "orders"), Right("Write", "Topic", "audit"), Ri
 def test_each_client_s_error_names_the_right(error: Exception, right: str):
     with pytest.raises(AccessRefused) as told, needing(ALICE, *RIGHTS):
         raise error
-    assert f"b:1: user 'alice' lacks the right {right}; an administrator gives it by: kafka-acls.sh" in str(told.value)
+    assert f"b:1: user 'alice' lacks the permission {right}; an administrator can grant it with: kafka-acls.sh" in str(
+        told.value
+    )
     assert "hunter2" not in str(told.value)
 
 
 def test_a_right_on_something_else_is_not_called_missing():
     refused = denied(ALICE, GroupAuthorizationFailedError("billing"), Right("Read", "Topic", "orders"))
-    said = "b:1: user 'alice' lacks a right on a Group; an administrator gives it by kafka-acls.sh"
+    said = "b:1: user 'alice' lacks a permission on a Group; an administrator can grant it with kafka-acls.sh"
     assert str(refused) == said
 
 

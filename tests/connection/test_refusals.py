@@ -80,7 +80,7 @@ def test_a_wrong_name_or_password(secured: Secured, wrong: dict[str, str]):
 def test_an_unknown_authority(secured: Secured):
     other = replace(secured.admin, ca=Certificates().ca)
     assert "certificate is of an unknown authority, not of the certificates in ssl.truststore" in refused(other)
-    assert "not of what this machine trusts" in refused(replace(secured.admin, ca=None))
+    assert "not of this machine's trusted certificates" in refused(replace(secured.admin, ca=None))
 
 
 def test_tls_on_a_port_of_plain_text(secured_broker: Broker, secured: Secured):
@@ -169,15 +169,15 @@ def test_each_command_says_in_one_sentence_what_is_refused(
             name, replace(secured.admin.at(at), ca=expired.ca), tmp_path / "3"
         )
     said = said_by(name, stranger, tmp_path / "4")
-    assert "user 'stranger' lacks the right " in said
-    assert "; an administrator gives it by: kafka-acls.sh " in said
+    assert "user 'stranger' lacks the permission " in said
+    assert "; an administrator can grant it with: kafka-acls.sh " in said
 
 
 def test_a_port_that_never_answers_ends_with_the_deadline():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         at = f"127.0.0.1:{silent.getsockname()[1]}"
         for protocol in ("PLAINTEXT", "SSL"):
-            with pytest.raises(OSError, match=r"timed out|no whole answer"):
+            with pytest.raises(OSError, match=r"timed out|no complete response"):
                 brokers(Connection(at, protocol), 0.5)
 
 

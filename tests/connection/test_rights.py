@@ -228,8 +228,8 @@ def test_the_least_rights_are_enough_and_each_is_needed(name: str, needed: Seque
             run(lesser, tmp_path)
         said = str(refused.value)
         user_ = "its user" if isinstance(refused.value, Warned) else f"user {lesser.username!r}"
-        assert f"{user_} lacks the right {missing.operation} on {missing.kind} " in said
-        assert "; an administrator gives it by" in said
+        assert f"{user_} lacks the permission {missing.operation} on {missing.kind} " in said
+        assert "; an administrator can grant it with" in said
         print(f"{name}, without {missing}: {said}")
         assert not any(secret in said for secret in lesser.secrets)
 
@@ -253,7 +253,7 @@ def test_what_some_runs_need_beside(
     scenario = short_scenario(tmp_path, *steps, **fields)
     for each in missing:
         lesser = user(*(right for right in NEEDED[name] if right != each))
-        with pytest.raises(AccessRefused, match=f"lacks the right {each.operation} on {each.kind} ") as refused:
+        with pytest.raises(AccessRefused, match=f"lacks the permission {each.operation} on {each.kind} ") as refused:
             external_run(lesser, tmp_path, *words, scenario=scenario)
         print(f"{name}, without {each}: {refused.value}")
     external_run(user(*NEEDED[name]), tmp_path, *words, scenario=scenario)
@@ -282,6 +282,6 @@ def test_the_demo_names_the_right_that_is_missing(
     with lesser.file() as config:
         words = ["demo", "--no-spark", "--yes", "--out", str(tmp_path / "out"), "--config", str(config)]
         done = CliRunner().invoke(harness, words)
-    assert f"user {lesser.username!r} lacks the right {missing.operation} on {missing.kind} " in done.output
-    assert "; an administrator gives it by" in done.output
+    assert f"user {lesser.username!r} lacks the permission {missing.operation} on {missing.kind} " in done.output
+    assert "; an administrator can grant it with" in done.output
     assert (done.exit_code == 0) == (missing in REMOVES)  # what is made is left, and named

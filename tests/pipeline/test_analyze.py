@@ -77,7 +77,7 @@ def test_the_example_in_the_docs_says_what_the_topic_holds(kafka_broker, kafka_t
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"window": "soon"}, "no length of time"),
+        ({"window": "soon"}, "not a duration"),
         ({"reference": "nobody"}, "is no rule"),
         ({"hot_key_share": 2}, "is no share"),
         ({"weights_unit": "apples"}, "is not known"),

@@ -211,7 +211,7 @@ def test_a_killed_consumer_is_never_told_as_one_that_left(
     assert {f["kind"] for f in (departure, *others)} == {"departure"}
     assert len(others) <= 1
     assert departure["text"].startswith("m1-")
-    assert "left or expired: the coordinator's log does not tell which" in departure["text"]
+    assert "left or expired (the coordinator's log does not say which)" in departure["text"]
     assert [r["trigger"] for r in said["rebalances"]][-1] == "left or expired"
     (told,) = said["groups"]
     assert told["longest_gap_ms"] is None

@@ -107,8 +107,8 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     loads = {(t["topic"], load["partition"]): load["records"] for t in said["topics"] for load in t["loads"]}
     assert loads == counts
     assert said["rows"]["records"] == 597
-    deleted = "offsets that are deleted: retention or a deletion"
-    assert said["rejected"] == {"no JSON object: torn or damaged": 1, deleted: 3}
+    deleted = "deleted offsets: by retention or by a request"
+    assert said["rejected"] == {"not a JSON object: torn or damaged": 1, deleted: 3}
     assert said["run"] == "r1"
 
     placement = table(out, "placement")
@@ -151,7 +151,7 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     assert {path.name for path in (tmp_path / "png").iterdir()} == {
         "load.png", "what-if.png", f"timeline-{wide}.png"}  # fmt: skip
     assert wide in again.stdout
-    assert "no JSON object: torn or damaged" in again.stdout
+    assert "not a JSON object: torn or damaged" in again.stdout
 
 
 def table(out: Path, name: str) -> list[dict[str, object]]:
@@ -181,18 +181,18 @@ def assert_written_as(folder: Path, columns: spark_types.StructType) -> None:
         ("--topics", "{empty}", "has 3 partitions and no record"),
         ("--topics", " , ", "names no topic"),
         ("--history", "{tmp}/absent", "is no folder"),
-        ("--history", "{tmp}/out", "holds no *.jsonl file"),
+        ("--history", "{tmp}/out", "has no *.jsonl file"),
         ("--out", "{tmp}/file/out", "cannot be written to (Not a directory); name another folder"),
-        ("--weights", "{tmp}/file", "is a file, but not of weights; name another one, or remove it"),
+        ("--weights", "{tmp}/file", "is not a weights file; name another file, or remove it"),
         ("--weights", "{tmp}/file/weights.json", "cannot be written to (File exists); name another file"),
-        ("--weights", "hdfs://host/weights.json", "only a local file can be replaced at once"),
+        ("--weights", "hdfs://host/weights.json", "only a local file can be replaced atomically"),
         ("--weights-unit", "apples", "--weights-unit 'apples' is not known; known: records_per_s, bytes_per_s"),
         ("--weights-minutes", "0", "--weights-minutes 0 would expire at once"),
         ("--what-if", "12,0", "--what-if '12,0': '0' is no partition count"),
-        ("--reference", "md5", "--reference 'md5' is no rule; known: java,"),
+        ("--reference", "md5", "--reference 'md5' is not a rule; known: java,"),
         ("--hot-key-share", "1.5", "--hot-key-share 1.5 is no share"),
         ("--group", ",", "--group ',' names no group"),
-        ("--window", "soon", "--window 'soon' is no length of time"),
+        ("--window", "soon", "--window 'soon' is not a duration"),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_option(
@@ -226,7 +226,7 @@ def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> 
     result = CliRunner().invoke(run.app, ["report", str(tmp_path)])
 
     assert result.exit_code == 3
-    assert "no whole run in it; write one by: python -m kafka_assignors.pipeline run" in result.stderr
+    assert "it has no complete run; create one with: python -m kafka_assignors.pipeline run" in result.stderr
 
 
 def test_a_session_of_ours_has_no_web_pages(spark: SparkSession) -> None:
@@ -330,6 +330,6 @@ def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: P
 
 
 def test_a_group_that_nobody_knows_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"--group: __consumer_offsets holds nothing of 'absent', 'gone'"):
+    with pytest.raises(ConfigError, match=r"--group: __consumer_offsets has no records of 'absent', 'gone'"):
         options.check_groups(["absent", "here", "gone"], {"here"})
     options.check_groups(["here"], {"here"})

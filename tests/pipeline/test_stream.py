@@ -114,7 +114,7 @@ def test_records_that_went_before_they_were_read_are_told(
     more(20)
     kafka_admin.delete_records({TopicPartition(topic, 0): 40})  # as retention does
 
-    with pytest.raises(ConfigError, match=r"are gone that were to be read.*--allow-loss"):
+    with pytest.raises(ConfigError, match=r"were deleted before they were read.*--allow-loss"):
         follow(to)
     follow(replace(to, allow_loss=True))
 

@@ -36,7 +36,7 @@ def there(spark: SparkSession, out: Path) -> dict[str, int]:
 
 
 def test_runs_accumulate_and_one_that_was_killed_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no whole run; write one by"):
+    with pytest.raises(ConfigError, match="has no complete run; create one with"):
         tables.chosen(spark, str(tmp_path), None)
     odd = "2026-01-02T03:04 50% [a]"
     kept(spark, tmp_path, "a", 1).commit(NAMES, "c")
@@ -44,7 +44,7 @@ def test_runs_accumulate_and_one_that_was_killed_changes_nothing(spark: SparkSes
     assert there(spark, tmp_path) == {"a": 1, odd: 2}
     assert tables.chosen(spark, str(tmp_path), None) == odd
     assert tables.chosen(spark, str(tmp_path), "a") == "a"
-    with pytest.raises(ConfigError, match=r"--run 'b' is no whole run in .*; there are "):
+    with pytest.raises(ConfigError, match=r"--run 'b' is not a complete run in .*; complete runs: "):
         tables.chosen(spark, str(tmp_path), "b")
     assert tables.written(spark, str(tmp_path), "rejected", schema.REJECTED, "a").count() == 0
 

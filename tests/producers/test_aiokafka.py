@@ -128,7 +128,7 @@ def test_an_added_partition_is_found_by_refresh_and_an_absent_one_raises_in_time
         await sending.send_and_wait(topic, b"1")
         await asyncio.to_thread(kafka_admin.create_partitions, {topic: NewPartitions(total_count=5)})
         placed = await sending.send_and_wait(topic, b"4")
-        with pytest.raises(UnknownPartition, match=r"answered 99 .*0\.\.4; waited 3 s"):
+        with pytest.raises(UnknownPartition, match=r"returned 99 .*0\.\.4; waited 3 s"):
             await sending.send(topic, b"99")
         return placed.partition
 
@@ -140,9 +140,9 @@ def test_a_wrong_answer_raises_from_send(kafka_broker, kafka_topic, answer):
     topic = kafka_topic(partitions=6)
 
     async def work(sending):
-        with pytest.raises(InvalidPartition, match=rf"'explicit' answered {answer!r}.*{topic!r}.*0\.\.5"):
+        with pytest.raises(InvalidPartition, match=rf"'explicit' returned {answer!r}.*{topic!r}.*0\.\.5"):
             await sending.send(topic, b"v")
-        with pytest.raises(InvalidPartition, match=r"'send\(partition=...\)' answered 6"):
+        with pytest.raises(InvalidPartition, match=r"'send\(partition=...\)' returned 6"):
             await sending.send(topic, b"v", partition=6)
         assert (await sending.send_and_wait(topic, b"v", partition=5)).partition == 5
 
@@ -215,7 +215,7 @@ def test_a_partition_is_named_by_any_kind_of_integer_but_not_by_true(kafka_broke
     topic = kafka_topic(partitions=6)
 
     async def work(sending):
-        with pytest.raises(InvalidPartition, match=r"answered True \(bool\)"):
+        with pytest.raises(InvalidPartition, match=r"returned True \(bool\)"):
             await sending.send(topic, b"v", partition=True)
         return (await sending.send_and_wait(topic, b"v", partition=np.int64(5))).partition
 

@@ -95,7 +95,7 @@ def test_a_wrong_answer_raises_from_send_instead_of_waiting_for_the_delivery_tim
     topic = kafka_topic(partitions=6)
     with producer(kafka_broker, ExplicitPartitioner(lambda *_: answer, policy="error")) as sending:
         sending.partitions_for(topic)
-        with pytest.raises(InvalidPartition, match=rf"'explicit' answered {answer!r}.*{topic!r}.*0\.\.5"):
+        with pytest.raises(InvalidPartition, match=rf"'explicit' returned {answer!r}.*{topic!r}.*0\.\.5"):
             finished(lambda: sending.send(topic, b"v"), within_s=20)
 
 
@@ -121,5 +121,5 @@ def test_refresh_finds_a_partition_added_a_moment_ago_and_gives_up_in_time(kafka
         assert sending.send(topic, b"4").get(DEADLINE_S).partition == 4
         assert {sending.send(topic, b"-1").get(DEADLINE_S).partition for _ in range(5)} == set(range(5))
         chooser.refresh_timeout_s = 0.3
-        with pytest.raises(UnknownPartition, match=r"'explicit' answered 99 .*0\.\.4; waited 0\.3 s"):
+        with pytest.raises(UnknownPartition, match=r"'explicit' returned 99 .*0\.\.4; waited 0\.3 s"):
             finished(lambda: sending.send(topic, b"99"), within_s=20)

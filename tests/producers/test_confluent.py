@@ -166,7 +166,7 @@ def test_an_added_partition_is_found_by_refresh_and_an_absent_one_raises_in_time
     sending.flush(DEADLINE_S)
     assert heard == [(None, 4)]
     hasty = make(ExplicitPartitioner(lambda *_: 99, policy="refresh", refresh_timeout_ms=300))
-    with pytest.raises(UnknownPartition, match=r"answered 99 .*0\.\.4; waited 0\.3 s"):
+    with pytest.raises(UnknownPartition, match=r"returned 99 .*0\.\.4; waited 0\.3 s"):
         finished(lambda: hasty.produce(topic, b"v"), within_s=20)
 
 
@@ -185,7 +185,7 @@ def test_growth_is_noticed_when_metadata_is_old(kafka_admin, kafka_topic, make):
 @pytest.mark.parametrize("answer", [6, None])
 def test_a_wrong_answer_raises_from_produce(kafka_topic, make, answer):
     topic = kafka_topic(partitions=6)
-    with pytest.raises(InvalidPartition, match=rf"'explicit' answered {answer!r}.*{topic!r}.*0\.\.5"):
+    with pytest.raises(InvalidPartition, match=rf"'explicit' returned {answer!r}.*{topic!r}.*0\.\.5"):
         make(ExplicitPartitioner(lambda *_: answer, policy="error")).produce(topic, b"v")
 
 
@@ -407,7 +407,9 @@ def test_a_topic_that_this_producer_must_not_see_is_told_as_that():
         admin.create_acls([ACL(*everybody, ResourcePattern(ResourceType.TOPIC, "secret"))])
         until(lambda: "secret" not in admin.list_topics(), "the broker knows of the ACL", DEADLINE_S)
         sending = PartitioningProducer({"bootstrap.servers": broker.bootstrap})
-        with pytest.raises(NotAuthorized, match="topic 'secret': this producer is not authorized to see it; grant"):
+        with pytest.raises(
+            NotAuthorized, match="topic 'secret': this producer is not authorized to describe it; grant"
+        ):
             sending.produce("secret", b"v", b"k")
         with pytest.raises(NoPartitions, match="topic 'no/topic'"):
             sending.produce("no/topic", b"v", b"k")

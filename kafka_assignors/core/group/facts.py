@@ -48,7 +48,7 @@ def ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     for kind, each in kinds.items():
         told += each[:MOST]
         if len(each) > MOST:
-            told.append(Fact(kind, "", f"{len(each) - MOST:,} more of the kind {kind!r}"))
+            told.append(Fact(kind, "", f"{len(each) - MOST:,} more facts of kind {kind!r}"))
     return tuple(told)
 
 
@@ -59,7 +59,8 @@ def some(names: Sequence[object]) -> str:
 
 _ABSENT = "absent from metadata; was it deleted?"
 _HIDDEN = (
-    "hidden from this leader: its user lacks the right Read on Topic {}; an administrator gives it by kafka-acls.sh"
+    "hidden from this leader: its user lacks the permission Read on Topic {}; an administrator can grant it with "
+    "kafka-acls.sh"
 )
 
 

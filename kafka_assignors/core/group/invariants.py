@@ -61,7 +61,7 @@ def violations(
     for member_id in members.keys() - assignment.keys():
         found.append(Violation("every-member", (member_id,), None, f"member {member_id!r} has no entry"))
     for member_id in assignment.keys() - members.keys():
-        found.append(Violation("known-member", (member_id,), None, f"{member_id!r} has an entry but is no member"))
+        found.append(Violation("known-member", (member_id,), None, f"{member_id!r} has an entry but is not a member"))
 
     owners: dict[TopicPartition, list[str]] = {}
     for member_id, partition in pairs(assignment):
@@ -74,7 +74,7 @@ def violations(
         for number in range(group.partitions[topic]):
             partition = TopicPartition(topic, number)
             if partition not in owners and not claims.holders(partition):
-                found.append(Violation("covered", (), partition, f"{partition} is assigned to nobody"))
+                found.append(Violation("covered", (), partition, f"{partition} is assigned to no member"))
     return sorted(found, key=_order)
 
 

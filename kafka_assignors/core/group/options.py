@@ -41,7 +41,7 @@ def read(told: bytes) -> Mapping[str, Any] | None:
         ValueError: The bytes are neither JSON options nor a digest.
     """
     if len(told) > MOST:
-        raise ValueError(f"{len(told):,} bytes, of {MOST} at most")
+        raise ValueError(f"{len(told):,} bytes; the limit is {MOST}")
     text = told.decode()
     if text.startswith(DIGEST):
         return None
@@ -50,7 +50,7 @@ def read(told: bytes) -> Mapping[str, Any] | None:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if not isinstance(options, dict):
-        raise ValueError("no JSON object")
+        raise ValueError("not a JSON object")
     return options
 
 
@@ -74,11 +74,12 @@ def differ(held: Mapping[bytes, Sequence[str]], winner: Mapping[str, Any], *, vo
         for told, options in each.items()
     ]
     rule = (
-        f"{text(winner)} holds under any leader, as most members tell it"
+        f"{text(winner)} applies under any leader, because most members send it"
         if voted
-        else f"the leader's own hold, as options of more than {MOST} bytes are told by their digest alone"
+        else f"the leader's own options apply, because members send only a digest of options above {MOST} bytes"
     )
-    return Fact("options-differ", "", f"members have different options: {some(have)}; {rule}: give all the same")
+    text_ = f"members have different options: {some(have)}; {rule}. Give all members the same options"
+    return Fact("options-differ", "", text_)
 
 
 def _canonical(value: Any) -> str:
@@ -86,4 +87,4 @@ def _canonical(value: Any) -> str:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")

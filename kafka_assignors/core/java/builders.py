@@ -290,7 +290,7 @@ class General:
                 return moved
             state = frozenset(self.owner.items()), frozenset(self.movements.pair.items())
             if state in seen:
-                raise NoAnswer("Java moves partitions in a circle for ever")
+                raise NoAnswer("Java's algorithm does not terminate: it moves partitions in a circle")
             seen.add(state)
 
     def improve(self, partition: TopicPartition, earlier: Mapping[TopicPartition, tuple[int, str]]) -> bool:

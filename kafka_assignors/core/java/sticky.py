@@ -49,7 +49,7 @@ def assign(group: Group, *, cooperative: bool, sent: Mapping[str, int] | None = 
     most = 1000 + 2 * sum(max(count, 0) for count in group.partitions.values())
     for member in group.members:
         if len(member.owned) > most:
-            raise NoAnswer(f"member {member.member_id!r} claims {len(member.owned):,} partitions, more than there are")
+            raise NoAnswer(f"member {member.member_id!r} claims {len(member.owned):,} partitions, more than exist")
     try:
         lists = _decide(group, sent or {}, cooperative)
     except (LookupError, ZeroDivisionError) as error:  # Java: NullPointerException, ArithmeticException

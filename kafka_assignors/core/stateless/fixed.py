@@ -133,7 +133,7 @@ def _uncovered(group: Group, table: Table, left: Mapping[str, Ints]) -> str:
     names = [f"{topic}-{partition}" for topic in topics for partition in left[topic].tolist()]
     why = "; ".join(fact.text for fact in ordered(deviations(group, table)))
     return (
-        f"the table leaves {some(names)} to nobody ({why}): complete it, start the members it names, or choose a "
+        f"the table leaves {some(names)} unassigned ({why}): complete it, start the members it names, or choose a "
         "strategy for such partitions (uncovered='roundrobin')"
     )
 

@@ -93,7 +93,7 @@ def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Frac
         for replica_rack, cost in row.items():
             name = f"rack_costs[{member_rack!r}][{replica_rack!r}]"
             if not isinstance(member_rack, str) or not isinstance(replica_rack, str):
-                raise ConfigError(f"{name}: racks are named by strings")
+                raise ConfigError(f"{name}: rack names are strings")
             if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
                 raise ConfigError(f"{name} must be a number of 0 or above, not {cost!r}")
             exact[member_rack, replica_rack] = Fraction(str(cost))
@@ -103,8 +103,8 @@ def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Frac
     table = {pair: int(cost / unit) for pair, cost in exact.items()}
     if max(table.values(), default=0) > FINEST:
         raise ConfigError(
-            f"rack_costs differ too finely: the largest is {max(table.values())} times their common unit, {FINEST} is "
-            "the most; round them"
+            f"rack_costs are too fine-grained: the largest is {max(table.values())} times their common unit, above the "
+            f"limit of {FINEST}; round them"
         )
     return table, unit
 

@@ -64,10 +64,10 @@ def verdict(
         many = f"{times} check{'s' if times > 1 else ''}"
         return Verdict(False, f"{ratio:.2f} of the bound, above {IN_A_ROW:.2f} in {many} of {CHECKS}")
     if since_s is not None and since_s < GROUP_S:
-        return Verdict(False, f"the group moved something {since_s:.0f} s ago, less than {GROUP_S:.0f}")
+        return Verdict(False, f"the group moved a partition {since_s:.0f} s ago, less than {GROUP_S:.0f}")
     gain = now - then
     if gain < GAIN * now or gain < of_capacity:
-        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain {gain / now:.1%} only")
+        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain only {gain / now:.1%}")
     return Verdict(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")
 
 

@@ -70,7 +70,7 @@ def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence
         if isinstance(key, tuple):
             topic, partition = key if len(key) == 2 else (None, -1)
             if not isinstance(topic, str) or not _is_partition(partition):
-                raise ConfigError(f"weights: {key!r} is no (topic, partition)")
+                raise ConfigError(f"weights: {key!r} is not a (topic, partition)")
             known = found.setdefault(topic, {})
             if not isinstance(known, dict):
                 raise ConfigError(f"weights has topic {topic!r} in two forms")
@@ -78,14 +78,14 @@ def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence
         elif isinstance(key, str) and key not in found:
             found[key] = _of_topic(key, value)
         else:
-            raise ConfigError(f"weights: {key!r} is neither (topic, partition) nor a topic, or is there twice")
+            raise ConfigError(f"weights: {key!r} is neither (topic, partition) nor a topic, or appears twice")
     return found
 
 
 def _of_topic(topic: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if wrong := [each for each in value if not _is_partition(each)]:
-            raise ConfigError(f"weights[{topic!r}]: {wrong[0]!r} is no partition")
+            raise ConfigError(f"weights[{topic!r}]: {wrong[0]!r} is not a partition")
         return {str(int(each)): _weight(topic, each, weight) for each, weight in value.items()}
     if isinstance(value, list | tuple):
         try:
@@ -111,7 +111,7 @@ def _is_partition(value: Any) -> bool:
 
 def _weight(topic: str, partition: Any, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ConfigError(f"{topic}-{partition} weighs {value!r}, which is no number")
+        raise ConfigError(f"{topic}-{partition} weighs {value!r}, which is not a number")
     try:
         weight = float(value)
     except OverflowError:
@@ -403,7 +403,9 @@ def _pinned(indexed: Indexed, resting: Mapping[str, Sequence[int]]) -> Bools:
 
 def _strangers(option: str, given: Mapping[str, Any], indexed: Indexed, told: list[Fact]) -> None:
     for member in sorted(given.keys() - {each.member_id for each in indexed.members}):
-        told.append(Fact(f"{option}-strange", member, f"{option} is given for {member!r}, which is no member; ignored"))
+        told.append(
+            Fact(f"{option}-strange", member, f"{option} is given for {member!r}, which is not a member; ignored")
+        )
 
 
 def _capacity(indexed: Indexed, capacity: Mapping[str, float], told: list[Fact]) -> Floats:
@@ -435,8 +437,8 @@ def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact], kind:
             beyond.append(topic)
         raw[first + ids[exists]] = values[exists]
     for which, topics, why in (
-        (f"{kind}-topic", strange, "which the group has no partitions of"),
-        (f"{kind}-partition", beyond, "also for partitions that do not exist"),
+        (f"{kind}-topic", strange, "which has no partitions in this group"),
+        (f"{kind}-partition", beyond, "including nonexistent partitions"),
     ):
         told += [Fact(which, topic, f"{kind}s are given for topic {topic!r}, {why}; ignored") for topic in topics]
     return raw

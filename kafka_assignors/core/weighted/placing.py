@@ -174,4 +174,4 @@ def facts(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
     yield from found.facts
     measured, every = found.coverage
     if not measured and every:
-        yield Fact("weights-none", "", "no member tells a weight: every partition counts the same")
+        yield Fact("weights-none", "", "no member sends weights: every partition counts the same")

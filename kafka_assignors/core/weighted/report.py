@@ -187,15 +187,15 @@ def _advice(found: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]
     if not bounds or bounds[0].value <= mean * 1.001:
         return
     best, unit, indexed = bounds[0], found.unit, found.indexed
-    above = f"{best.value / mean:.2f} of the mean is the least possible"
+    above = f"{best.value / mean:.2f} of the mean is the lower bound"
     if best.kind == "heaviest":
         (partition,) = indexed.names(np.array([best.position]))
         name, work = f"{partition.topic}-{partition.partition}", _n(float(found.work[best.position]) * unit)
-        yield f"{above}: {name} alone is {work} of work; split its keys or add partitions to {partition.topic}"
+        yield f"{above}: {name} alone has work {work}; split its keys or add partitions to {partition.topic}"
     elif best.kind == "topics":
         topics = _topics(found, indexed, best)
         some = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
-        yield f"{above}: too few members subscribe to {some}; add some"
+        yield f"{above}: too few members subscribe to {some}; add members"
     else:
         yield f"{above}: partitions are too few or too heavy to share evenly; add partitions"
 

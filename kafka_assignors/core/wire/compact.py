@@ -164,10 +164,10 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
         raise ValueError(f"claims of more than {limits.TOPICS:,} topics")
     names = json.loads(text.decode())
     if not (isinstance(names, list) and len(names) >= 2 and all(isinstance(name, str) for name in names[2:])):
-        raise ValueError("no list of names")
+        raise ValueError("not a list of names")
     rack, instance_id, *topics = names
     if not all(name is None or isinstance(name, str) for name in (rack, instance_id)):
-        raise ValueError("rack or instance id is no string")
+        raise ValueError("the rack or the instance id is not a string")
     numbers = _numbers(content[end:])
     owned = _claimed(topics, numbers, partitions)
     return Carried(owned, int(numbers[0]) - 1, rack, instance_id)
@@ -202,7 +202,7 @@ def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]
     last = np.cumsum(each)
     end -= np.repeat(np.concatenate([[0], end])[last - each], each)
     if len(end) and end.max() > 1 << 31:
-        raise ValueError("a partition beyond int32")
+        raise ValueError("a partition id beyond int32")
     start = end
     start -= length
     kept = np.repeat(np.array([partitions[topic] for topic in known], np.int64), each)

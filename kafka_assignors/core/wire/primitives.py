@@ -25,7 +25,7 @@ class Reader:
         chunk = self.data[self.offset : self.offset + size]
         if len(chunk) != size:
             raise WireError(
-                f"{self.what} is cut off: {size} bytes wanted at offset {self.offset}, {len(chunk)} there "
+                f"{self.what} is cut off: {size} bytes expected at offset {self.offset}, {len(chunk)} there "
                 f"(of {len(self.data)})"
             )
         self.offset += size

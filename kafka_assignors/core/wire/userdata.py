@@ -91,7 +91,7 @@ def decode_sticky(data: bytes | None) -> Claim:
         if claim is not None and end == len(data):
             return claim
     claim, _ = _read(data, 0, has_generation=True)
-    return claim or Claim(garbage=f"{len(data)} bytes of user data are in no form of the sticky assignor")
+    return claim or Claim(garbage=f"{len(data)} bytes of user data are not in a format of the sticky assignor")
 
 
 def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> list[Claim]:
@@ -135,7 +135,7 @@ def decode_cooperative(data: bytes | None) -> Claim:
     if not data:
         return Claim()
     if len(data) < 4:
-        return Claim(garbage=f"{len(data)} bytes of user data hold no int32 generation")
+        return Claim(garbage=f"{len(data)} bytes of user data have no int32 generation")
     return Claim(generation=max(struct.unpack_from(">i", data)[0], NO_GENERATION))
 
 

@@ -130,7 +130,7 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> tuple[float, dict[str, 
     at = 20 + int.from_bytes(content[16:20], "big")
     topics = json.loads(content[20:at].decode())
     if not (isinstance(topics, list) and all(isinstance(each, str) for each in topics)):
-        raise ValueError("no list of topics")
+        raise ValueError("not a list of topics")
     if len(topics) > limits.TOPICS:
         raise ValueError(f"weights of more than {limits.TOPICS:,} topics")
     found: dict[str, tuple[Ints, Floats]] = {}

@@ -137,7 +137,7 @@ class KeyMemo:
     def learn(self, key: bytes, n: int) -> int:
         """As `place`, for a key that the caller did not find in `placed`."""
         if type(key) is not bytes:
-            raise TypeError(f"a memo keeps bytes, not {type(key).__name__}")
+            raise TypeError(f"a memo stores bytes, not {type(key).__name__}")
         found = self._index(key, n)
         if len(key) <= MEMO_KEY_BYTES:
             placed = self.placed

@@ -155,7 +155,7 @@ class TopicCache:
                 break
             before = source  # an update came in between: the read mixed both
         if partitions is None:
-            raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it created, or deleted since?")
+            raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; was it never created, or deleted?")
         view = TopicView(topic, partitions, available, leaders)
         rule = None if self._by_choose else self.rule(topic)
         cached = self.cached[topic] = CachedTopic(source, leader_ids, view, rule, self._keys(view))

@@ -90,7 +90,7 @@ class CheckedPartitioner(Partitioner):
 
     def __getstate__(self) -> Any:
         raise TypeError(
-            f"a {type(self).__name__} cannot be copied or pickled: what it knows belongs to one producer; "
+            f"a {type(self).__name__} cannot be copied or pickled: its state belongs to one producer; "
             "make one in the process that sends"
         )
 

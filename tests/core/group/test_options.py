@@ -166,7 +166,7 @@ def test_large_options_are_told_by_their_digest_and_each_leaders_own_hold() -> N
     made, (fact,) = default.agreed(heard(large, large, default))
     assert made is default
     assert "sha256:" in fact.text
-    assert "the leader's own hold, as options of more than 512 bytes are told by their digest alone" in fact.text
+    assert "the leader's own options apply, because members send only a digest of options above 512 bytes" in fact.text
     for leader in (large, other):  # what everybody can read comes before what nobody can
         assert leader.agreed(heard(large, large, other))[0].options == {"rack_costs": "none"}
 
@@ -176,12 +176,12 @@ def test_large_options_are_told_by_their_digest_and_each_leaders_own_hold() -> N
     [
         (b"\xff", "can't decode"),
         (b"[" * 512, "nested too deeply|Expecting value"),
-        (b"7", "no JSON object"),
-        (b'{"epsilon":NaN}', "NaN is no number"),
+        (b"7", "not a JSON object"),
+        (b'{"epsilon":NaN}', "NaN is not a number"),
         (b'{"epsilon":"much"}', "epsilon must be a number"),
         (b'{"self":1}', "has no option 'self'"),
         (b'{"of a newer version":1}', "has no option 'of a newer version'"),
-        (b'{"broker_name":"' + b"x" * 512 + b'"}', "530 bytes, of 512 at most"),
+        (b'{"broker_name":"' + b"x" * 512 + b'"}', "530 bytes; the limit is 512"),
     ],
 )
 def test_options_that_cant_be_read_dont_count_and_are_told(told: bytes, why: str) -> None:
@@ -253,7 +253,7 @@ def test_what_differs_is_told_once_with_who_has_it(caplog: pytest.LogCaptureFixt
 
     assert [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"] == [
         "cooperative-sticky: members have different options: rack_costs='leader' ('c'), rack_costs='none' ('a', 'b'); "
-        "rack_costs='none' holds under any leader, as most members tell it: give all the same"
+        "rack_costs='none' applies under any leader, because most members send it. Give all members the same options"
     ]
 
 
@@ -276,4 +276,4 @@ def test_a_leader_without_options_takes_those_of_others_and_says_so(caplog: pyte
     with caplog.at_level(logging.WARNING, "kafka_assignors"):
         leader.assign(cluster({"t": [[1]]}), joined)
 
-    assert "parity by default ('a'), parity='java' ('b'); parity='java' holds under any leader" in caplog.text
+    assert "parity by default ('a'), parity='java' ('b'); parity='java' applies under any leader" in caplog.text

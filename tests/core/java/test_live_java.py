@@ -61,7 +61,7 @@ def judged(leader: JavaLeader, name: str, case: fuzz.Case) -> Judged:
         return Judged("equal", "" if best == java.assignment else f"ours {best}\njava {java}")
     read = case.reading(name)
     if broken := violations(read.group, best, cooperative=name != "sticky"):
-        return Judged("", f"our answer is unsound: {broken}")
+        return Judged("", f"our assignment is invalid: {broken}")
     ours, facts = strategies.strategy(name).with_options(parity="java").assign(read)
     why = "; ".join(fact.text for fact in facts)
     endless = "for ever" in why

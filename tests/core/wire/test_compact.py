@@ -96,7 +96,7 @@ def told(names, numbers):
         (packed(b""), "cannot be read"),
         (packed(bytes((3 << 20) + 1)), "cut off, or more than 3,145,728 bytes"),
         (told([None], [0]), "no list of names"),
-        (told([5, None], [0]), "rack or instance id is no string"),
+        (told([5, None], [0]), "the rack or the instance id is not a string"),
         (told([None, None, "t"], [0]), "cannot be read"),  # no count of runs
         (told([None, None, "t"], [0, 2, 0, 0]), "runs are missing"),
         (told([None, None, "t"], [0, 1, 0, 0xFF, 0xFF, 0xFF, 0x7F]), "claims of 268,435,456 partitions"),

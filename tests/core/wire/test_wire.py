@@ -164,8 +164,8 @@ def test_newer_versions_are_read_as_ours(topics, owned, tail):
 @pytest.mark.parametrize(
     ("decode", "data", "message"),
     [
-        (protocol.decode_assignment, b"", "assignment is cut off: 2 bytes wanted at offset 0, 0 there"),
-        (protocol.decode_subscription, bytes.fromhex("0000 00000001 0005 61"), "5 bytes wanted at offset 8"),
+        (protocol.decode_assignment, b"", "assignment is cut off: 2 bytes expected at offset 0, 0 there"),
+        (protocol.decode_subscription, bytes.fromhex("0000 00000001 0005 61"), "5 bytes expected at offset 8"),
         (protocol.decode_subscription, bytes.fromhex("0000 7fffffff"), "announces 2147483647 elements"),
         (protocol.decode_subscription, bytes.fromhex("0000 00000001 ffff ffffffff"), "null for a name"),
         (protocol.decode_subscription, bytes.fromhex("0000 00000001 0001 ff ffffffff"), "not UTF-8"),

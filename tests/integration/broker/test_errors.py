@@ -94,7 +94,7 @@ def test_something_that_is_not_kafka_is_told_apart(listener):
     answered = threading.Thread(target=answer)
     answered.start()
 
-    with pytest.raises(ValueError, match="does not speak Kafka's protocol"):
+    with pytest.raises(ValueError, match="does not use Kafka's protocol"):
         nodes(f"127.0.0.1:{listener.getsockname()[1]}", timeout_s=2)
 
     answered.join(5)

@@ -96,7 +96,7 @@ def test_an_assignor_is_named_with_its_options() -> None:
     assert (named.name, named.rack, named._strategy.options["epsilon"]) == ("consistent-hash", "a", 0.1)
     with pytest.raises(ConfigError, match="AverageAssignor has no option 'epsilon'; it has rack"):
         assignor_named('average{"epsilon": 0.1}')
-    with pytest.raises(ConfigError, match="its options are no JSON object like"):
+    with pytest.raises(ConfigError, match="its options are not a JSON object like"):
         assignor_named("consistent-hash{epsilon=0.1}")
     with pytest.raises(UnknownName, match="unknown assignor 'hash'; known: range"):
         assignor_named('hash{"epsilon": 0.1}')

@@ -172,13 +172,13 @@ def test_no_sentence_says_more_than_the_log_shows(spark: SparkSession) -> None:
     assert last["unbounded"]["stop_at_most_ms"] is None
     fields = [dict(zip(schema.FINDINGS.names, row, strict=True)) for row in findings.ownership(owned)]
     assert {row["group"]: row["text"] for row in fields} == {
-        "crashed": "b left or expired: the coordinator's log does not tell which. It is not in generation 2, and held "
+        "crashed": "b left or expired (the coordinator's log does not say which). It is not in generation 2, and held "
         "1 topic-partition, which had no member for at least 10 ms and no consumer for at most 16,000 ms",
-        "unbounded": "a left or expired: the coordinator's log does not tell which. It is not in generation 2, and "
-        "held 2 topic-partitions, which had no member for at least 40,000 ms; no commit tells when one of them had a "
+        "unbounded": "a left or expired (the coordinator's log does not say which). It is not in generation 2, and "
+        "held 2 topic-partitions, which had no member for at least 40,000 ms; no commit shows when one of them had a "
         "consumer again",
-        "emptied": "a left or expired: the coordinator's log does not tell which. It is not in generation 2, and held "
-        "2 topic-partitions, and no generation after it gives them to anybody",
+        "emptied": "a left or expired (the coordinator's log does not say which). It is not in generation 2, and held "
+        "2 topic-partitions, which no later generation assigns",
     }
 
 

@@ -121,7 +121,10 @@ def test_what_stands_in_the_way_of_new_weights(tmp_path: Path) -> None:
     path.write_bytes(first[:50])
     found, said = weights.update(measured(1, 3), target)
     weights.write(path, found)
-    assert (said["changed"], said["note"]) == (2, "replaced: 50 bytes that are no whole JSON; was its writer killed?")
+    assert (said["changed"], said["note"]) == (
+        2,
+        "replaced: 50 bytes that are not complete JSON; was its writer killed?",
+    )
     assert isinstance(read(path), Weights)
     path.write_text("127.0.0.1 localhost")
     with pytest.raises(ConfigError, match=r"is a file, but not of weights"):

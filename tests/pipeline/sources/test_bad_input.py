@@ -89,7 +89,7 @@ def test_what_is_missing_or_odd_is_told_with_its_reason(
     moved = [key for key in KEYS if partition_for_key(key, 2) != partition_for_key(key, 3)]
     split = [f["text"] for f in said["findings"] if f["kind"] == "split-key"]
     assert len(split) == len(moved) > 0
-    assert [grown in text and "did it get partitions?" in text for text in found["misplaced"]] == [True]
+    assert [grown in text and "did the topic grow?" in text for text in found["misplaced"]] == [True]
     jumped, dated = sorted(found["clock"], key=lambda text: "dated" in text)
     assert "the wall clock of m1 jumped by 5.0 s" in jumped
     assert f"{grown}-{partition_for_key(KEYS[1], 2)} dated from 1970-01-01 00:00" in dated
@@ -103,7 +103,7 @@ def test_records_that_go_between_the_first_look_and_the_job(
     snapshot = Snapshot(brokers.topics(kafka_broker.bootstrap, [topic]))
     kafka_admin.delete_records({TopicPartition(topic, 0): 5})  # as retention does
 
-    with pytest.raises(ConfigError, match=r"^--topics: records of .* are gone that were to be read.* Run it again"):
+    with pytest.raises(ConfigError, match=r"^--topics: .* were deleted before they were read.* Run it again"):
         write_run(spark, kafka_broker.bootstrap, snapshot, RunOptions(out=str(tmp_path / "out")), Progress())
 
     now = brokers.topics(kafka_broker.bootstrap, [topic])
@@ -124,7 +124,7 @@ def test_a_broker_that_dies_during_the_job(
         snapshot = Snapshot(brokers.topics(broker.bootstrap, ["t"]))
         broker.kill()
 
-        with pytest.raises(ConfigError, match=r"^--bootstrap '127.*': the brokers answered, but do no more") as caught:
+        with pytest.raises(ConfigError, match=r"^--bootstrap '127.*': the brokers no longer respond") as caught:
             write_run(spark, broker.bootstrap, snapshot, RunOptions(out=str(tmp_path / "out")), Progress())
 
     assert "\n" not in str(caught.value)

@@ -124,8 +124,8 @@ def test_odd_times_aborted_and_open_transactions_and_parts_of_topics(
     assert not [f for f in said["findings"] if f["kind"] == "hot-key" and f["topic"] != odd]
     assert said["rejected"] == {
         "records of aborted transactions": 40,
-        "offsets without a record: compacted, or a transaction's own": 3,  # two aborts, one commit
-        "offsets behind the begin of a transaction that is still open": 1,
+        "offsets without a record: compacted, or transaction markers": 3,  # two aborts, one commit
+        "offsets after the start of an open transaction": 1,
     }
     assert all("hot" not in key["key_sample"] for key in said["hot_keys"])
     count = lambda topics: read.records(spark, kafka_broker.bootstrap, topics, "r", 3).count()
@@ -134,7 +134,7 @@ def test_odd_times_aborted_and_open_transactions_and_parts_of_topics(
     assert count(last) == 2
     assert first.ranges == {TopicPartition(mixed, 0): ((1, 3),)}
     assert {row[2] for row in read.unread(first, {TopicPartition(mixed, 0): 2}, {}, "r")} >= {
-        "offsets that were not asked for: --since, --until, --offsets or --sample"
+        "offsets outside of --since, --until, --offsets or --sample"
     }
 
 
@@ -173,9 +173,9 @@ def test_what_is_chosen_lies_within_its_bounds_and_is_the_share_asked_for(
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"since": "yesterday"}, r"--since 'yesterday' is no time; write 2026-01-31"),
+        ({"since": "yesterday"}, r"--since 'yesterday' is not a time; write 2026-01-31"),
         ({"since": "1 hour", "until": "2 hours"}, r"--since '1 hour' is not before --until '2 hours'"),
-        ({"offsets": "orders=5"}, r"'orders=5' is no range; write TOPIC:PARTITION=FIRST-LAST"),
+        ({"offsets": "orders=5"}, r"'orders=5' is not a range; write TOPIC:PARTITION=FIRST-LAST"),
         ({"sample": 0.0}, r"--sample 0.0 is no share"),
         ({"isolation": "dirty"}, r"--isolation 'dirty' is not known; known: read_committed, read_uncommitted"),
     ],

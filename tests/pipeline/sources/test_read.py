@@ -33,12 +33,12 @@ WHOLE = Event(
 ).to_json()  # fmt: skip
 
 DAMAGED = {
-    WHOLE[:40]: "no JSON object: torn or damaged",
-    "": "no JSON object: torn or damaged",
-    "[]": "no JSON object: torn or damaged",
-    "null": "no JSON object: torn or damaged",
-    "17": "no JSON object: torn or damaged",
-    "\x00\x00\x00": "no JSON object: torn or damaged",
+    WHOLE[:40]: "not a JSON object: torn or damaged",
+    "": "not a JSON object: torn or damaged",
+    "[]": "not a JSON object: torn or damaged",
+    "null": "not a JSON object: torn or damaged",
+    "17": "not a JSON object: torn or damaged",
+    "\x00\x00\x00": "not a JSON object: torn or damaged",
     WHOLE + WHOLE: "two events in one line",
     WHOLE.replace('"v":1,', ""): "no event version",
     WHOLE.replace('"v":1,', '"v":2,'): "unknown event version 2",
@@ -61,7 +61,7 @@ def test_damaged_lines_are_kept_with_the_reason_and_python_refuses_them_too(spar
 
     assertSchemaEqual(rejected.schema, schema.REJECTED)
     found = {row["line"]: row["reason"] for row in rejected.collect()}
-    assert found == {**DAMAGED, WRONG_TYPE: "a field of another type than the format's"}
+    assert found == {**DAMAGED, WRONG_TYPE: "a field with another type than in the format"}
 
 
 def test_an_event_keeps_every_field(spark: SparkSession) -> None:
@@ -131,9 +131,9 @@ def test_offsets_that_gave_no_record_are_counted() -> None:
     rows = read.unread(topics, {tps[0]: 10, tps[1]: 1}, {}, "r")
 
     assert [(file, reason.split(":")[0], line, n) for _, file, reason, line, n in rows] == [
-        ("kafka:t-1", "offsets that are deleted", "0 to 6", 7),
+        ("kafka:t-1", "deleted offsets", "0 to 6", 7),
         ("kafka:t-1", "offsets without a record", "7 to 9, of which 1 have a record that was read", 2),
-        ("kafka:t-2", "offsets that are deleted", "0 to 2", 3),
+        ("kafka:t-2", "deleted offsets", "0 to 2", 3),
     ]
     assert {row[0] for row in rows} == {"r"}
 

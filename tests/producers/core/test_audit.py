@@ -70,7 +70,7 @@ def test_growth_command_and_its_errors():
     assert told.returncode == 0
     assert "of 20000 keys move from 6 to 12 partitions" in told.stdout
     wrong = command("growth", "--from", "0", "--to", "12")
-    assert (wrong.returncode, wrong.stderr.startswith("error: n (partitions now) must be")) == (2, True)
+    assert (wrong.returncode, wrong.stderr.startswith("error: n (current partitions) must be")) == (2, True)
 
 
 def test_where_no_broker_answers_the_option_is_named():
@@ -102,12 +102,12 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
         sending.send(topic, b"no key")
         sending.flush(60)
         clean = command("audit", topic, "--bootstrap", kafka_broker.bootstrap)
-        assert (clean.returncode, clean.stdout.splitlines()[-1]) == (0, "placed by sarama; 0 elsewhere")
+        assert (clean.returncode, clean.stdout.splitlines()[-1]) == (0, "placed by sarama; 0 misplaced")
         sending.send(topic, b"v", key=b"by hand", partition=stray)
         sending.flush(60)
     found = command("audit", topic, "--bootstrap", kafka_broker.bootstrap)
     assert found.returncode == 1
-    assert found.stdout.splitlines()[-1] == f"  stray: partition {stray}, key b'by hand'"
+    assert found.stdout.splitlines()[-1] == f"  misplaced: partition {stray}, key b'by hand'"
     missing = command("audit", "no-such-topic", "--bootstrap", kafka_broker.bootstrap)
     assert missing.returncode == 2
     assert "no-such-topic" in missing.stderr
@@ -115,4 +115,4 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     empty = command("growth", "--topic", kafka_topic(partitions=2), "--from", "2", "--to", "3", "--bootstrap",
                     kafka_broker.bootstrap)  # fmt: skip
     assert (empty.returncode, empty.stdout) == (2, "")
-    assert empty.stderr.startswith("error: growth needs keys"), empty.stderr
+    assert empty.stderr.startswith("error: growth needs at least one key"), empty.stderr

@@ -87,7 +87,7 @@ def test_very_long_keys():
 
 @pytest.mark.parametrize(
     ("keys", "says"),
-    [(b"one key", "not one bytes"), ("text", "not one str"), (["text"], "encode it first"), ([1], "not int"),
+    [(b"one key", "not a bytes"), ("text", "not a str"), (["text"], "encode it first"), ([1], "not int"),
      (pa.array([1, 2]), "Arrow type int64: cast")],
 )  # fmt: skip
 def test_other_kinds_of_keys_are_refused(keys, says):

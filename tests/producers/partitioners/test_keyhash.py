@@ -227,7 +227,7 @@ def test_arguments_are_checked(options, says):
         (lambda: KeyHashPartitioner(hot_ways=3), "give hot_share too"),
         (
             lambda: ExplicitPartitioner(fallback=DefaultPartitioner(), seed=1),
-            "rng and seed are for the default fallback",
+            "rng and seed configure the default fallback",
         ),
         (lambda: partitioner(["default"]), r"unknown partitioner \['default'\]; known: default, roundrobin"),
     ],
