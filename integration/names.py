@@ -42,6 +42,6 @@ def options_of(name: str) -> tuple[str, dict[str, Any]]:
         options: dict[str, Any] = json.loads(brace + rest)
     except ValueError as error:
         raise ConfigError(
-            f'assignor {name!r}: its options are no JSON object like {{"epsilon": 0.1}}: {error}'
+            f'assignor {name!r}: its options are not a JSON object like {{"epsilon": 0.1}}: {error}'
         ) from error
     return bare, options

@@ -81,7 +81,7 @@ def _foreign(what: str, name: str, peers: Mapping[str, str]) -> Callable[..., An
     try:
         found: Callable[..., Any] = getattr(import_module(place), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{what} {name!r}: {error}; name one as module:Class that can be imported here") from error
+        raise ConfigError(f"{what} {name!r}: {error}; name an importable one as module:Class") from error
     return found
 
 
@@ -90,5 +90,5 @@ def _made(what: str, name: str, make: Callable[..., Any], settings: Mapping[str,
         return make(**settings)
     except TypeError as error:
         raise ConfigError(
-            f"{what} {name!r} can't be made with {', '.join(settings) or 'no arguments'}: {error}"
+            f"{what} {name!r} can't be created with {', '.join(settings) or 'no arguments'}: {error}"
         ) from error

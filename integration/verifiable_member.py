@@ -167,7 +167,7 @@ def properties(path: Path) -> dict[str, Any]:
         if not value:
             raise ConfigError(f"{place}: a setting is name=value")
         if key not in KafkaConsumer.DEFAULT_CONFIG:
-            raise ConfigError(f"{place}: kafka-python has no such setting; leave it out")
+            raise ConfigError(f"{place}: kafka-python has no such setting; remove it")
         found[key] = _value(place, key, value)
     return found
 
@@ -185,7 +185,7 @@ def _value(place: str, key: str, value: str) -> Any:
             raise ConfigError(f"{place}={value}: a whole number") from error
     if default is None or isinstance(default, str):
         return value
-    raise ConfigError(f"{place}: can't be told in a file of settings; leave it out")
+    raise ConfigError(f"{place}: is not supported in a settings file; remove it")
 
 
 def configuration(given: argparse.Namespace) -> MemberConfig:
@@ -229,7 +229,7 @@ def _limit(said: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kafka_assignors.integration.verifiable_member",
-        description="Consume a topic as a member of a group; print what happens as JSON lines.",
+        description="Consume a topic as a member of a group; print events as JSON lines.",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -237,16 +237,21 @@ def _parser() -> argparse.ArgumentParser:
     add("--topic", required=True)
     add("--group-id", required=True)
     add("--group-instance-id", help="makes it a static member")
-    add("--group-protocol", default="classic", type=str.lower, choices=["classic"], help="the only one it speaks")
-    add("--group-remote-assignor", help="taken and not used, as by Java in a classic group")
-    add("--max-messages", type=_limit, default=-1, metavar="N", help="end after N records; -1: when told to")
+    add("--group-protocol", default="classic", type=str.lower, choices=["classic"], help="only classic")
+    add("--group-remote-assignor", help="accepted but not used, as in Java for a classic group")
+    add("--max-messages", type=_limit, default=-1, metavar="N", help="exit after N records (-1: on a signal)")
     add("--session-timeout", type=int, default=30_000, metavar="MS")
-    add("--verbose", action="store_true", help="a line per record")
-    add("--enable-autocommit", action="store_true", help="commit by time, and tell nothing of it")
+    add("--verbose", action="store_true", help="print one line per record")
+    add("--enable-autocommit", action="store_true", help="commit automatically, without commit events")
     add("--reset-policy", default="earliest", choices=["earliest", "latest", "none"])
     add("--assignment-strategy", default=JAVA_ASSIGNORS["range"], metavar="CLASS[,…]",
-        help="Java's classes, or names of ours; most wanted first")  # fmt: skip
-    add("--command-config", "--consumer.config", metavar="FILE", help="settings, by Java's names; options win")
+        help="Java's class names, or names of ours; preferred first")  # fmt: skip
+    add(
+        "--command-config",
+        "--consumer.config",
+        metavar="FILE",
+        help="settings with Java's names; options override them",
+    )
     return parser
 
 

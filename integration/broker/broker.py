@@ -44,8 +44,8 @@ class Broker(ABC):
             NotSupported: The broker is external and has none.
         """
         raise NotSupported(
-            f"the {self.backend} broker at {self.bootstrap} has no listener for a fault proxy: its addresses are its "
-            "own; use the backend jvm or docker, or a cluster, for faults of single members"
+            f"the {self.backend} broker at {self.bootstrap} has no listener for a fault proxy, because the harness "
+            "did not start it; use the backend jvm or docker, or a cluster, for faults of single members"
         )
 
     @abstractmethod

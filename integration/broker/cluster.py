@@ -331,7 +331,7 @@ def start_cluster(  # options of one cluster, given by name
     if isinstance(racks, str) or not racks:
         raise ConfigError(f"racks must be a list of names like ('a', 'b', 'c'), not {racks!r}")
     if certificates is not None and backend == "docker":
-        raise ConfigError("a secured listener is for the backends 'jvm' and 'shared', not 'docker'")
+        raise ConfigError("a secured listener needs backend 'jvm' and 'shared', not 'docker'")
     placed = [racks[i % len(racks)] for i in range(nodes)]
     return Cluster(placed, backend, version, timeout_s, settings or {}, certificates)
 

@@ -9,27 +9,27 @@ from ..errors import BrokerNotReady
 _CAUSES = (
     (
         r"No space left on device|Disk quota exceeded",
-        "the disk that its data is on is full: make room, or name another folder (directory=, or TMPDIR)",
+        "the disk with its data is full: make room, or name another folder (directory=, or TMPDIR)",
     ),
     (
         r"Address already in use",
-        "another program has taken its port: end it, or name a free port",
+        "another program uses its port: stop it, or name a free port",
     ),
     (
         r"UnsupportedClassVersionError",
-        "its Java is too old for this Kafka: name a newer one by KAFKA_ASSIGNORS_JAVA",
+        "its Java is too old for this Kafka: set KAFKA_ASSIGNORS_JAVA to a newer one",
     ),
     (
         r"OutOfMemoryError|Could not reserve enough space|Cannot allocate memory|insufficient memory for the Java",
-        "there is too little memory for its JVM: end other programs, or start fewer nodes",
+        "there is too little memory for its JVM: stop other programs, or start fewer nodes",
     ),
     (
         r"Failed to acquire lock on file",
-        "another broker serves the same folder: end it, or name another folder",
+        "another broker uses the same folder: stop it, or name another folder",
     ),
     (
         r"No MetadataVersion with feature level|metadata\.version .* is not supported|Unsupported feature level",
-        "its folder was written by a newer Kafka: start that version on it, or name another folder",
+        "a newer Kafka wrote its folder: start that version, or name another folder",
     ),
     (
         r"InconsistentClusterIdException|doesn't match stored|Stored node id \d+ doesn't match|but expected \d+",
@@ -37,7 +37,7 @@ _CAUSES = (
     ),
     (
         r"AccessDeniedException|Permission denied",
-        "this user may not write to its folder: name another folder, or change its owner",
+        "this user can't write to its folder: name another folder, or change its owner",
     ),
 )
 _REFUSED = re.compile(r"ConfigException: (?P<words>.+)")
@@ -54,12 +54,12 @@ def cause_of(log: str) -> str | None:
     The first line that names a cause counts, because later failures follow from it.
 
     >>> cause_of("java.net.BindException: Address already in use")
-    'another program has taken its port: end it, or name a free port'
+    'another program uses its port: stop it, or name a free port'
     """
     for line in log.splitlines():
         for pattern, cause in _CAUSES:
             if re.search(pattern, line):
                 return cause
         if refused := _REFUSED.search(line):
-            return f"Kafka refuses a setting: {refused['words'].strip()}"
+            return f"Kafka rejects a setting: {refused['words'].strip()}"
     return None

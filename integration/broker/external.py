@@ -34,7 +34,7 @@ class ExternalBroker(Broker):
 
     def log_tail(self, lines: int = 40) -> str:  # noqa: ARG002 - it has none
         """A note that the log is not available."""
-        return f"(the log of the external broker at {self.bootstrap} is not at hand)"
+        return f"(the log of the external broker at {self.bootstrap} is not available)"
 
     def kill(self) -> None:
         """Raise NotSupported."""
@@ -49,6 +49,6 @@ class ExternalBroker(Broker):
 
     def _not_ours(self, what: str) -> NotSupported:
         return NotSupported(
-            f"{what} is not supported by an external broker ({self.bootstrap}): this harness did not start it; "
-            "use the backend jvm or docker for that"
+            f"{what} is not supported by an external broker ({self.bootstrap}): the harness did not start it; "
+            "use the backend jvm or docker"
         )

@@ -32,7 +32,9 @@ def free_ports(count: int) -> list[int]:
     finally:
         for s in held:
             s.close()
-    raise PortTaken(f"fewer than {count} free ports between {_FIRST} and {_LAST} on 127.0.0.1; end what holds them")
+    raise PortTaken(
+        f"fewer than {count} free ports between {_FIRST} and {_LAST} on 127.0.0.1; stop the programs that use them"
+    )
 
 
 def hold(ports: Iterable[int]) -> ExitStack:
@@ -57,10 +59,12 @@ def require_free(port: int) -> None:
         PortTaken: Something listens on it, or it isn't a valid port.
     """
     if not 0 < port < 65536:
-        raise PortTaken(f"port {port} is no port; name one from 1 to 65535")
+        raise PortTaken(f"port {port} is not a port; name one from 1 to 65535")
     found = _bound(port)
     if found is None:
-        raise PortTaken(f"port {port} on 127.0.0.1 is taken; end what listens there, or name another port")
+        raise PortTaken(
+            f"port {port} on 127.0.0.1 is in use; stop the program that listens there, or name another port"
+        )
     found.close()
 
 

@@ -125,7 +125,7 @@ class Secured:
         with closing(self._asking()) as admin:
             said = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, MECHANISM, password)])
         if said[name] is not None:
-            raise BrokerNotReady(f"user {name!r} can't be made: {said[name]}")
+            raise BrokerNotReady(f"user {name!r} can't be created: {said[name]}")
         self.allow(name, rights)
         connection = Connection(self.bootstrap, "SASL_SSL", MECHANISM, name, password, ca=self._ca)
         for address in self.bootstrap.split(","):
@@ -138,7 +138,7 @@ class Secured:
             with closing(self._asking()) as admin:
                 failed = admin.create_acls(acls)["failed"]
             if failed:
-                raise ConfigError(f"rights of user {name!r} are refused: {failed}")
+                raise ConfigError(f"the permissions of user {name!r} can't be set: {failed}")
 
     def _asking(self) -> Any:
         return KafkaAdminClient(bootstrap_servers=self.behind.split(","), client_id="kafka-assignors-users")
@@ -153,7 +153,7 @@ class Secured:
             except KafkaError as error:
                 if time.monotonic() > deadline:
                     raise BrokerNotReady(
-                        f"{connection} doesn't let user {connection.username!r} in within {_TIMEOUT_S:g} s: {error}"
+                        f"{connection} does not accept user {connection.username!r} within {_TIMEOUT_S:g} s: {error}"
                     ) from error
             time.sleep(_TICK_S)
 

@@ -63,13 +63,13 @@ def start_broker(  # options of one broker, given by name
     if (backend == "external") != (bootstrap is not None):
         named = None if bootstrap is None else str(bootstrap)
         raise ConfigError(
-            f"backend {backend!r} and bootstrap {named!r} do not go together: name the address of an external "
-            "broker, and of no other (backend='external', bootstrap='host:port')"
+            f"backend {backend!r} and bootstrap {named!r} exclude each other: only an external broker has an address "
+            "(backend='external', bootstrap='host:port')"
         )
     if directory is not None and backend != "jvm":
-        raise ConfigError(f"directory={str(directory)!r} is for backend 'jvm'; {backend!r} keeps its own data")
+        raise ConfigError(f"directory={str(directory)!r} is for backend 'jvm'; {backend!r} stores its data elsewhere")
     if certificates is not None and backend not in ("jvm", "shared"):
-        raise ConfigError(f"a secured listener is for the backends 'jvm' and 'shared', not {backend!r}")
+        raise ConfigError(f"a secured listener needs backend 'jvm' and 'shared', not {backend!r}")
     if backend == "external":
         from .external import ExternalBroker
 

@@ -63,12 +63,12 @@ class Transition:
         if self.before is None or not (self.triggers or self.generations) or self.trigger is not None:
             return None
         if not self.triggers:
-            return "nothing happened to the group that would explain its generations"
+            return "no trigger explains the generations"
         if not self.asked:
             return "membership changed without a scenario action"
         if self.alone is None:
-            return "several things happened at once"
-        return "a leader didn't see the topics as they are, or doesn't tell what it saw"
+            return "several triggers overlap"
+        return "a leader's metadata were outdated, or the history does not have them"
 
     @cached_property
     def asked(self) -> bool:

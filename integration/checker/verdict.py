@@ -77,18 +77,18 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
         found.unknown += [*_unread(record), *_given_up(record)]
         if (record.events["generation"] or record.events["start"]) and not record.generations:
             found.unknown.append(
-                f"group {record.group!r} has no generation from the coordinator log: it never came into being, or what "
-                "would tell is missing"
+                f"group {record.group!r} has no generation from the coordinator log: the group was never created, or "
+                "this part of the history is missing"
             )
             continue
         judge_group(record, run, found)
     judge_records(run, found)
     if not any(found.checked.values()) and not found.unknown:
-        found.unknown.append("nothing to judge: no generation, and no record that was sent")
+        found.unknown.append("nothing to judge: the history has no generation and no sent record")
     for law in require:
         if not found.checked[law]:
-            why = "; ".join(found.skipped.get(law, ())) or "nothing happened that it judges"
-            found.unknown.append(f"law {law} is required and was never judged: {why}")
+            why = "; ".join(found.skipped.get(law, ())) or "the history has no event that it judges"
+            found.unknown.append(f"law {law} is required but was not judged: {why}")
     found.unknown = list(dict.fromkeys(found.unknown))
     value: bool | None
     if history.problems:
@@ -126,16 +126,14 @@ def _unread(record: GroupRecord) -> list[str]:
     reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
     for name, _ in sorted(set(record.processes.values()) - set(record.starts), key=str):
-        unread.append(f"member {name!r} of group {record.group!r} has no start: what it was told to do isn't known")
+        unread.append(f"member {name!r} of group {record.group!r} has no start event, so its configuration is unknown")
     if torn:
         unread.append(
-            f"in group {record.group!r} raw assignments contradict what was decoded from them, in generation "
+            f"in group {record.group!r} raw assignments contradict their decoded form, in generation "
             + ", ".join(map(str, torn))
         )
     if record.events["broker_assigned"]:
-        unread.append(
-            f"group {record.group!r} is one of KIP-848: its broker assigns, and of the laws only G1 judges that"
-        )
+        unread.append(f"group {record.group!r} uses KIP-848: its broker assigns, and only law G1 judges this")
     return unread
 
 
@@ -145,13 +143,13 @@ def _given_up(record: GroupRecord) -> list[str]:
     found = []
     for event in record.events["not_stable"]:
         due = "; ".join(event.data["due"][:SHOWN])
-        found.append(f"{group} wasn't at rest after {event.data['waited_s']:g} s; due: {due}")
+        found.append(f"{group} was not stable after {event.data['waited_s']:g} s; due: {due}")
     for event in record.events["not_drained"]:
         left = sum(row["end"] - row["offset"] for row in event.data["left"])
         places = all_named([TopicPartition(row["topic"], row["partition"]) for row in event.data["left"]])
         found.append(f"{group} had {left} records left after {event.data['waited_s']:g} s, in {places}")
     for event in record.events["not_over"]:
-        found.append(f"the harness waited {event.data['waited_s']:g} s in vain: {event.data['awaited']}")
+        found.append(f"the harness waited {event.data['waited_s']:g} s without success: {event.data['awaited']}")
     for event in record.events["error"]:
         if event.src == "harness" and event.data.get("fatal"):
             first_line, *_ = event.data["message"].splitlines() or [""]

@@ -64,26 +64,32 @@ app = typer.Typer(
 Backend = Annotated[
     str, typer.Option(help="jvm (a child process), shared (one for all nodes), docker, or external (with --bootstrap).")
 ]
-KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Of the broker that is started.")]
+KafkaVersion = Annotated[str, typer.Option("--kafka-version", help="Version of the broker that is started.")]
 Bootstrap = Annotated[
-    str | None, typer.Option(help="host:port of a broker that runs already, several with commas; implies external.")
+    str | None, typer.Option(help="host:port of a running broker, several separated by commas; implies external.")
 ]
-Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach that broker.")]
+Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the broker.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; secrets as KEY='${env:NAME}'."),
+    typer.Option(
+        "--set", "-X", metavar="KEY=VALUE", help="A setting that overrides --config; give secrets as KEY='${env:NAME}'."
+    ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder for history and report; default runs/<time>.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of a random scenario; default: a new one.")]
-Png = Annotated[Path | None, typer.Option(help="Draw the timeline into this file too, for the page of a CI job.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for history and report (default: runs/<time>).")]
+Seed = Annotated[int | None, typer.Option(help="Seed of a random scenario (default: a new one).")]
+Png = Annotated[Path | None, typer.Option(help="Also write the timeline to this PNG file, for the page of a CI job.")]
 EventsTopic = Annotated[
-    str | None, typer.Option(help="Make this topic and publish the history to it, an event a record; with --bootstrap.")
+    str | None,
+    typer.Option(help="Create this topic and publish the history to it, one event per record; needs --bootstrap."),
 ]
-Require = Annotated[
-    list[str] | None, typer.Option(help="A law that must have been judged, or the verdict is unknown; repeat for more.")
+Require = Annotated[list[str] | None, typer.Option(help="A law without which the verdict is unknown; repeat for more.")]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help="Agree to the topics and groups that the run creates and removes on the broker of --bootstrap."
+    ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Agree to what is made, and removed, on the broker of --bootstrap.")]
-Port = Annotated[int | None, typer.Option(help="Port of the broker that is started; default a free one.")]
+Port = Annotated[int | None, typer.Option(help="Port of the broker that is started (default: a free one).")]
 
 
 def _console() -> Console:
@@ -105,7 +111,7 @@ def _clear_errors() -> Iterator[None]:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(COULD_NOT_RUN) from error
     except KeyboardInterrupt as error:
-        print("interrupted; everything that was started is closed", file=sys.stderr)
+        print("interrupted; all started processes are closed", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from error
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -139,7 +145,7 @@ def _reached(
     connection = read_connection(bootstrap, config, settings or ())
     if connection.ignored:
         ignored = ", ".join(connection.ignored)
-        print(f"note: {ignored}: no setting of a connection; the command decides it itself", file=sys.stderr)
+        print(f"note: {ignored}: not a connection setting; the command sets it itself", file=sys.stderr)
     return connection
 
 
@@ -154,7 +160,7 @@ def _brokers(what: Scenario, backend: str, bootstrap: Connection | None, version
         return _broker(backend, bootstrap, version=version)
     if bootstrap or backend == "external":
         raise ConfigError(
-            f"scenario {what.name!r} needs {what.nodes} nodes of its own; leave out --bootstrap and --backend external"
+            f"scenario {what.name!r} needs {what.nodes} nodes of its own; remove --bootstrap and --backend external"
         )
     return start_cluster(what.nodes, backend=backend, version=version)
 
@@ -166,7 +172,7 @@ def _exit_code(value: bool | None) -> int:
 def _folder(out: Path | None) -> Path:
     folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"--out {folder} is not empty; a run's history must not mix with another's")
+        raise ConfigError(f"--out {folder} is not empty; histories of two runs must not mix")
     return folder
 
 
@@ -180,7 +186,7 @@ def demo(  # a parameter per option of the command line
     port: Port = None,
     out: Out = None,
     spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
-    seed: Annotated[int, typer.Option(help="Decides the records' keys.")] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the records' keys.")] = 7,
     events_topic: EventsTopic = None,
     yes: Yes = False,
 ) -> None:
@@ -207,7 +213,7 @@ def demo(  # a parameter per option of the command line
                 report = played.run()
             _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
         word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
-        console.print(f"Every verdict together: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+        console.print(f"All verdicts: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
         console.print(f"Page: {(folder / 'report.html').resolve()}", soft_wrap=True, highlight=False)
         raise typer.Exit(_exit_code(report.value))
 
@@ -219,10 +225,11 @@ def run(  # a parameter per option of the command line, and the steps of one run
         typer.Argument(metavar="SCENARIO", help=f"{', '.join((*SCENARIOS, *DRAWN))}; or a scenario file, NAME.json."),
     ],
     assignor: Annotated[
-        list[str] | None, typer.Option(help="Ours by name, kafka-python:NAME, or module:Class; repeat for a list.")
+        list[str] | None,
+        typer.Option(help="Name of one of ours, kafka-python:NAME, or module:Class; repeat for a list."),
     ] = None,
     client: Annotated[
-        str | None, typer.Option(help=f"What all members run: {', '.join(CLIENTS)}; default: what the scenario says.")
+        str | None, typer.Option(help=f"Client of all members: {', '.join(CLIENTS)} (default: the scenario's).")
     ] = None,
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
@@ -232,15 +239,17 @@ def run(  # a parameter per option of the command line, and the steps of one run
     out: Out = None,
     seed: Seed = None,
     seeds: Annotated[
-        str | None, typer.Option(help="A..B: play each of these seeds, on one broker; goes on where --out has some.")
+        str | None,
+        typer.Option(help="A..B: play each of these seeds on one broker; skips seeds that --out already has."),
     ] = None,
     events_topic: EventsTopic = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0.1, help="No step, or with --seeds no seed, begins later; for a soak 10.")
+        float | None,
+        typer.Option(min=0.1, help="Start no step (with --seeds: no seed) after this many minutes (soak: 10)."),
     ] = None,
     timeout_s: Annotated[
         float | None,
-        typer.Option(min=0.1, help=f"Seconds for the group to come to rest after a step; {STEP_S:g} unless said."),
+        typer.Option(min=0.1, help=f"Seconds for the group to become stable after a step (default: {STEP_S:g})."),
     ] = None,
     yes: Yes = False,
     png: Png = None,
@@ -252,7 +261,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
         with _clear_errors():
             for option, given_too in (("--seed", seed), ("--events-topic", events_topic), ("--png", png)):
                 if given_too is not None:
-                    raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many; leave one of them out")
+                    raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")
             known_laws(require or ())
             what_of = {n: scenario_of_seed(name, n, client, assignor or (), require or ()) for n in seeds_of(seeds)}
             reached = _reached(bootstrap, config, settings)
@@ -305,7 +314,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
                     sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
                 )  # fmt: skip
             if ran.gave_up:
-                print(f"not played to its end: {ran.gave_up}", file=sys.stderr)
+                print(f"not played to the end: {ran.gave_up}", file=sys.stderr)
             result = judged(ran)
             where = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{where}, Kafka {broker.version}"),)
@@ -353,7 +362,7 @@ def _run_seeds(  # options of the command line
 @app.command()
 def judge(
     folder: Annotated[Path, typer.Argument(help="A kept history: a folder of *.jsonl files.")],
-    page: Annotated[Path | None, typer.Option(help="Draw the page anew into this file.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Write the page again to this file.")] = None,
     png: Png = None,
     require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
@@ -366,7 +375,7 @@ def judge(
         if not any(inside.glob("*.jsonl")):
             kept = sorted(str(p.relative_to(folder)) for p in {f.parent for f in folder.rglob("*.jsonl")})
             hint = f"; histories below it: {', '.join(kept)}" if kept else ""
-            raise ConfigError(f"{folder} holds no *.jsonl history{hint}")
+            raise ConfigError(f"{folder} has no *.jsonl history{hint}")
         history = History.load(inside)
         verdict = check(history, require or ())
         groups = told_groups(history, verdict)
@@ -383,9 +392,9 @@ def watch(  # a parameter per option of the command line
     bootstrap: Bootstrap = None,
     config: Config = None,
     settings: Settings = None,
-    once: Annotated[bool, typer.Option(help="Show the group once and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON line per look.")] = False,
-    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 1.0,
+    once: Annotated[bool, typer.Option(help="Show the group once and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per poll.")] = False,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
     """Show owners, elected assignor and lag of a live group until Ctrl-C."""
     with (
@@ -414,10 +423,14 @@ def up(
     backend: Backend = "jvm",
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Brokers; several form a cluster over the racks a, b, c.")] = 1,
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Number of brokers; several form a cluster over the racks a, b, c.")
+    ] = 1,
     secure: Annotated[
         bool,
-        typer.Option("--secure", help="With a listener of TLS, SCRAM-SHA-512 and ACLs too; names a client's file."),
+        typer.Option(
+            "--secure", help="Add a listener with TLS, SCRAM-SHA-512 and ACLs; prints the path of a client.properties."
+        ),
     ] = False,
 ) -> None:
     """Run a broker, or a cluster, to play with until Ctrl-C."""
@@ -426,7 +439,7 @@ def up(
         started: Broker | Cluster
         if nodes > 1:
             if backend == "external" or port is not None:
-                raise ConfigError(f"--nodes {nodes} is for brokers that are started, on free ports; leave --port out")
+                raise ConfigError(f"--nodes {nodes} starts brokers on free ports; remove --port")
             started = kept.enter_context(
                 start_cluster(nodes, backend=backend, version=kafka_version, certificates=certificates)
             )
@@ -439,16 +452,16 @@ def up(
             what = f"{started.backend} broker"
         if started.secured is not None:
             file = kept.enter_context(started.secured.admin.file())
-            print(f"secured listener: {started.secured.bootstrap}; until it ends, clients get in by --config {file}")
-        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C ends it", flush=True)
+            print(f"secured listener: {started.secured.bootstrap}; until it ends, clients connect with --config {file}")
+        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it", flush=True)
         signal.pause()
 
 
 def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> None:
     if events_topic and not bootstrap:
         raise ConfigError(
-            f"--events-topic {events_topic} needs --bootstrap: a broker that is started here ends with the run, "
-            "and its topics with it"
+            f"--events-topic {events_topic} needs --bootstrap: a broker that the run starts ends with the run, "
+            "together with its topics"
         )
 
 
@@ -460,8 +473,8 @@ def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> Non
         with closing(Topics(broker.connection)) as there:
             if there.counts([intent.lasting], may="Write"):
                 raise ConfigError(
-                    f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, and only new topics are "
-                    "written to; take another name"
+                    f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, but must be new; "
+                    "choose another name"
                 )
     intent.require(yes)
 

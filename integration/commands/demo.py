@@ -102,22 +102,22 @@ class Demo:
             The report; its `value` is True only if every verdict is true. The page is written to ``out/report.html``.
         """
         began = time.monotonic()
-        self.console.rule("Where the records go", align="left")
+        self.console.rule("Partitions of the records", align="left")
         with self._doing("topics"):
             self.sandbox.make(self.topics)
         report = self._place()
-        self.console.rule("Who owns what", align="left")
+        self.console.rule("Ownership", align="left")
         for name in ASSIGNORS:
             self._play(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
         self.console.rule("The vote", align="left")
         self._vote()
-        self.console.rule("Worked examples of the field", align="left")
+        self.console.rule("Worked examples", align="left")
         self._play(scenario("range-skew"), "range-skew", _range_skew)
         for name in KIP_54:
             self._play(scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix)))
         values = [report.value, *(g.verdict.value for g in self.groups)]
         if self.spark:
-            self.console.rule("Spark over all of it", align="left")
+            self.console.rule("Spark pipeline", align="left")
             result = self._spark()
             values += [holds for _, holds, _ in result.checks]
             report = replace(report, spark=result)
@@ -188,7 +188,7 @@ class Demo:
             )
             result = judged(ran)
         if result.gave_up:
-            self._say([f"  not played to its end: {result.gave_up}"])
+            self._say([f"  not played to the end: {result.gave_up}"])
         result = replace(result, title=name, note=note(result) if note and not result.gave_up else "")
         if result.note:
             self.console.print(f"  {result.note}")
@@ -214,7 +214,7 @@ class Demo:
         self._play(what, "election", elected)
 
     def _spark(self) -> SparkResult:
-        with self._doing("what is in the topics now"):
+        with self._doing("the topics' records"):
             now = read_back(self.broker.connection, self.out / "now", self.run_id, list(self.topics)).counts
         truth: dict[tuple[str, int], int] = {}
         for topics in now.values():

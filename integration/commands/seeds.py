@@ -67,9 +67,7 @@ def seeds_of(text: str) -> range:
     """
     found = _SPAN.fullmatch(text)
     if found is None or int(found[2]) < int(found[1]):
-        raise ConfigError(
-            f"--seeds {text}: takes A..B, two numbers of which the first isn't above the second, as 0..99"
-        )
+        raise ConfigError(f"--seeds {text}: expected A..B, two numbers in ascending order, such as 0..99")
     return range(int(found[1]), int(found[2]) + 1)
 
 
@@ -115,8 +113,8 @@ def run_seeds(  # as `run_scenario`
         kept = _kept(folder)
         if kept is not None and kept.scenario != _sha256(repr(what).encode()):
             raise ConfigError(
-                f"{folder} holds seed {seed} of {what.name} played with other options (client, assignors or laws that "
-                "it requires): give this run an --out of its own"
+                f"{folder} has seed {seed} of {what.name}, played with other options (client, assignors or required "
+                "laws): choose another --out"
             )
         if kept is None:
             if until is not None and time.monotonic() >= until:

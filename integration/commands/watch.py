@@ -91,7 +91,7 @@ class GroupWatcher:
         """
         described = self._described()
         if described["group_state"] not in ("Stable", "Empty"):
-            raise GroupUnknown(f"group {self.group!r} is in a rebalance ({described['group_state']}); ask again")
+            raise GroupUnknown(f"group {self.group!r} is in a rebalance ({described['group_state']}); try again")
         members = [
             Member(
                 m["member_id"],

@@ -46,12 +46,12 @@ def problems(files: Mapping[str, Sequence[Event]]) -> Iterator[str]:
             if abs(apart_ns) > APART_MS * _MS:
                 yield (
                     f"{name}: its monotonic clock is {apart_ns / -_MS:+.0f} ms from that of the other processes: they "
-                    "aren't of one boot of one machine, or the file was changed"
+                    "are not from one boot of one machine, or the file was changed"
                 )
         latest = 0
         for event in events:
             if event.mono_ns < latest - BACK_MS * _MS:
-                yield f"{name}: time falls by {(latest - event.mono_ns) / _MS:.0f} ms at seq {event.seq}"
+                yield f"{name}: time goes back by {(latest - event.mono_ns) / _MS:.0f} ms at seq {event.seq}"
                 break
             latest = max(latest, event.mono_ns)
 

@@ -19,25 +19,26 @@ def problems(folder: Path, events: Iterable[Event]) -> Iterator[str]:
         known = json.loads((folder / NAME).read_text("utf-8"))
         runs, files = list(known["runs"]), dict(known["files"])
         if known["v"] != VERSION:
-            yield f"{NAME}: unknown version {known['v']!r}; this reader knows {VERSION}"
+            yield f"{NAME}: unknown version {known['v']!r}; this version reads {VERSION}"
             return
     except FileNotFoundError:
-        yield f"{NAME} is missing: which files the run wrote isn't known"
+        yield f"{NAME} is missing, so the files of the run are unknown"
         return
     except (ValueError, KeyError, TypeError) as error:
         yield f"{NAME} can't be read: {type(error).__name__}: {error}"
         return
     there = {path.name: path for path in sorted(folder.glob("*.jsonl"))}
-    yield from (f"{name}: is missing; the manifest lists it" for name in files if name not in there)
+    yield from (f"{name}: the manifest lists it, but it is missing" for name in files if name not in there)
     for name, path in there.items():
         if name not in files:
-            yield f"{name}: isn't in the manifest: it came later, or the harness ended before it could seal the run"
+            yield f"{name}: is not in the manifest: it was added later, or the harness ended before it sealed the run"
         elif digest_of(path) != files[name]:
-            yield f"{name}: its bytes aren't those that the manifest lists: the file was cut off or changed"
+            yield f"{name}: its bytes differ from the manifest: the file was cut off or changed"
     if len(runs) != 1:
-        yield f"{len(runs)} runs wrote into this folder: {', '.join(map(repr, runs)) or 'none'}; each needs its own"
+        names = ", ".join(map(repr, runs)) or "none"
+        yield f"{len(runs)} runs wrote into this folder: {names}; give each its own folder"
     for run in sorted({event.run for event in events} - set(runs)):
-        yield f"events of run {run!r}, which the manifest doesn't list"
+        yield f"events of run {run!r}, which the manifest does not list"
 
 
 def digest_of(path: Path) -> str:

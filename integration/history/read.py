@@ -56,7 +56,7 @@ class History:
         left_out = tuple(f"{file_stem(group)}." for group in without)
         paths = sorted(path for path in folder.glob("*.jsonl") if not path.name.startswith(left_out))
         if not paths:
-            raise FileNotFoundError(f"no history in {folder}: a run's folder holds *.jsonl files")
+            raise FileNotFoundError(f"no history in {folder}: the folder of a run has *.jsonl files")
         facts: list[str] = []
         problems: list[str] = []
         files: dict[str, list[Event]] = {path.name: [] for path in paths}
@@ -91,14 +91,14 @@ def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]
             expected += 1
             continue
         if event.seq != expected:
-            problems.append(f"{path.name}:{number}: seq {event.seq} where {expected} was due")
+            problems.append(f"{path.name}:{number}: seq {event.seq} instead of {expected}")
         expected, last = event.seq + 1, event
         if event.kind != "end":  # `end` closes the file; it is not an event of the run
             events.append(event)
     if last is None or last.kind != "end":
         return last
     if hashlib.sha256(b"".join(line + b"\n" for line in lines[:-1])).hexdigest() != last.data.get("sha256"):
-        problems.append(f"{path.name}: its lines aren't those that were sealed: the file was changed")
+        problems.append(f"{path.name}: its lines differ from the sealed ones: the file was changed")
     return None
 
 
@@ -117,7 +117,9 @@ def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str
     for name, last in unsealed.items():
         killed = ended.get((last.group, last.member, last.incarnation), 0) < 0
         if last.src in _WRITERS and not (last.src == "member" and killed):
-            found.append(f"{name}: has no end: the file was cut off, or its writer killed unseen")
+            found.append(
+                f"{name}: has no end event: the file was cut off, or something other than the harness killed its writer"
+            )
     begun = {process[:2] for process in told}
     for process, code in ended.items():
         # A member killed at once may have written nothing, but not if it joined the group.

@@ -52,7 +52,7 @@ class Applied:
         """
         if not self.fault.ends and not self.over:
             raise ConfigError(f"{self.fault} lasts until it is healed: heal it, or give it a duration")
-        self._proxy.wait_for(lambda: self.over, timeout_s, lambda: f"{self.fault} isn't over: {self._said}")
+        self._proxy.wait_for(lambda: self.over, timeout_s, lambda: f"{self.fault} is not over: {self._said}")
 
     def wait_hit(self, times: int = 1, timeout_s: float = 30) -> None:
         """Wait until the fault has hit this many times.
@@ -69,7 +69,9 @@ class Applied:
     @property
     def _said(self) -> str:
         return (
-            f"it has hit {self.times} times" if self.times else "it has never hit; is the member started via the proxy?"
+            f"it took effect {self.times} times"
+            if self.times
+            else "it never took effect; was the member started with via=proxy?"
         )
 
     def __enter__(self) -> Applied:

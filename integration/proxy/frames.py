@@ -144,7 +144,7 @@ class InFlight:
             request = self._waiting.popleft()
             if request.correlation == correlation:
                 return request
-        raise FrameError(f"an answer to correlation id {correlation}, which no request in flight has")
+        raise FrameError(f"a response with correlation id {correlation}, which no request in flight has")
 
 
 def request_of(frame: bytes) -> Request:

@@ -161,7 +161,7 @@ def read_back(
         if missing := [topic for topic, ids in partitions.items() if not ids]:
             with closing(Topics(bootstrap)) as there:  # distinguishes missing topics from hidden ones
                 there.counts(missing, may="Read")
-            raise ConfigError(f"no topic {', '.join(map(repr, missing))} at {bootstrap}; was it created?")
+            raise ConfigError(f"{bootstrap} has no topic {', '.join(map(repr, missing))}; was it created?")
         tps = [TopicPartition(topic, p) for topic, ids in partitions.items() for p in sorted(ids)]
         may_read = [Right("Read", "Topic", topic) for topic in partitions]
         consumer.assign(tps)
@@ -253,7 +253,7 @@ class Sender:
         try:
             while not self._silent.wait(_TICK_S):
                 if not self._thread.is_alive():
-                    raise HarnessError(f"the background sender doesn't run: {self._error or 'start it'}")
+                    raise HarnessError(f"the background sender is not running: {self._error or 'start it'}")
             yield
         finally:
             self._hush.clear()

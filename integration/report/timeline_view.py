@@ -112,8 +112,8 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     for gap in without:
         # A gap that never ended extends to the edge.
         until_s = s(gap.until_ns) if gap.ended else s(end)
-        more = "" if gap.ended else ", and never again"
-        title = f"nobody owns {_named(gap.tp)}: {gap.ms:.1f} ms{more}"
+        more = "" if gap.ended else ", until the end"
+        title = f"no member owns {_named(gap.tp)}: {gap.ms:.1f} ms{more}"
         bars.append(Bar(row_of[gap.tp], GAP, "", max(0.0, s(gap.from_ns)), until_s, title))
         downtime[gap.tp] += round(gap.ms * 1000)
     acked = Counter(TopicPartition(e.data["topic"], e.data["partition"]) for e in others if e.kind == "ack")

@@ -145,7 +145,7 @@ _SCENARIOS = (
     Scenario("churn", "Three members join, a fourth joins, one leaves, one is killed.", CHURN),
     Scenario(
         "election",
-        "Three members vote for different assignors; range wins 2 : 1 over roundrobin, which all of them know too.",
+        "Three members vote for different assignors; range wins 2 : 1 over roundrobin, which all offer too.",
         (
             Step(
                 "three members vote",
@@ -213,17 +213,17 @@ _SCENARIOS = (
     ),
     Scenario(
         "pause",
-        "Three members join, one stands still beyond its session, and goes on: it must notice what it has lost.",
+        "Three members join, one is paused beyond its session and resumes: it must report its partitions as lost.",
         (
             Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
             Step("m2 is paused", (Pause("m2"),)),
-            Step("m2 goes on", (Resume("m2"),)),
+            Step("m2 resumes", (Resume("m2"),)),
         ),
     ),
     Scenario(
         "proxy-faults",
-        "One member is cut off and comes back, loses the answer to its SyncGroup, has late heartbeats, and has all its "
-        "connections reset every second: the others go on.",
+        "One member is cut off and returns, loses its SyncGroup response, has late heartbeats, and has all its "
+        "connections reset every second: the others continue.",
         (
             Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
             Step("m1 is cut off", (Cut("m1"),)),
@@ -237,17 +237,17 @@ _SCENARIOS = (
     ),
     Scenario(
         "static",
-        "Three static members join, one is killed and comes back within its session: nobody else notices.",
+        "Three static members join, one is killed and returns within its session: the other members do not rebalance.",
         (
             Step("three static members join", tuple(Join(m, static=True) for m in _ROLLED)),
-            Step("m2 is killed and comes back", (Kill("m2"), Join("m2", static=True))),
+            Step("m2 is killed and returns", (Kill("m2"), Join("m2", static=True))),
         ),
         session_timeout_ms=10_000,
         gap_ms=15_000,
     ),
     Scenario(
         "fenced",
-        "Another process takes the instance id of a static member: the old one must stop, the new one has what it had.",
+        "Another process takes the instance id of a static member: the old one must stop, the new one takes over.",
         (
             Step("three static members join", tuple(Join(m, static=True) for m in _ROLLED)),
             Step("a twin of m2 joins", (Join("twin", instance="m2"), WaitEnd("m2"))),
@@ -257,54 +257,56 @@ _SCENARIOS = (
     ),
     Scenario(
         "stall",
-        "Three members join, one works so long that its poll interval ends, and goes on: it must notice what it lost.",
+        "Three members join, one exceeds its poll interval and polls again: it must report its partitions as lost.",
         (
             Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
-            Step("m2 polls no more", (Stall("m2"),)),
+            Step("m2 stops polling", (Stall("m2"),)),
             Step("m2 polls again", (Resume("m2"),)),
         ),
         consumer={"max_poll_interval_ms": 2500},
     ),
     Scenario(
         "stall-assign",
-        "The leader stands still in its assign beyond its session, and goes on; the next leader dies in its assign.",
+        "The leader is stalled in its assign beyond its session and resumes; the next leader is killed in its assign.",
         (
             Step("m1 joins, and leads", (Join("m1"),)),
             Step("m2 joins", (Join("m2"),)),
-            Step("m3 joins, m1 stands still in its assign", (StallAssign("m1"), Join("m3"), WaitStalled("m1"))),
-            Step("m1 goes on", (Resume("m1"),)),
+            Step("m3 joins, m1 is stalled in its assign", (StallAssign("m1"), Join("m3"), WaitStalled("m1"))),
+            Step("m1 resumes", (Resume("m1"),)),
             Step("m1 and m3 leave, m2 leads", (Leave("m1"), Leave("m3"))),
-            Step("m4 joins, m2 dies in its assign", (StallAssign("m2"), Join("m4"), WaitStalled("m2"), Kill("m2"))),
+            Step(
+                "m4 joins, m2 is killed in its assign", (StallAssign("m2"), Join("m4"), WaitStalled("m2"), Kill("m2"))
+            ),
         ),
         topics={"orders": 12},
     ),
     Scenario(
         "topics",
-        "A topic grows, one is deleted, one is made that a pattern matches, a subscription changes in place.",
+        "A topic grows, one is deleted, one that matches a pattern is created, a subscription changes in place.",
         (
             Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
             Step("growing grows from 6 to 9 partitions", (AddPartitions("growing", 9),)),
             Step("passing is deleted", (DeleteTopic("passing"),)),
             Step("m4 joins by a pattern", (Join("m4", pattern="growing|coming-.*"),)),
-            Step("a topic comes that m4 matches", (CreateTopic("coming-a", 3),)),
+            Step("a topic that matches m4's pattern is created", (CreateTopic("coming-a", 3),)),
             Step("m1 subscribes to it too", (Subscribe("m1", ("coming-a", "growing", "staying")),)),
-            Step("m1 subscribes to it alone", (Subscribe("m1", ("coming-a",)),)),
+            Step("m1 subscribes only to it", (Subscribe("m1", ("coming-a",)),)),
         ),
         topics={"growing": 6, "passing": 3, "staying": 3},
         consumer={"metadata_max_age_ms": 1000},
     ),
     Scenario(
         "nodes",
-        "Three brokers: the coordinator's node is killed and comes back, all restart in turn, and at last the "
+        "Three brokers: the coordinator's node is killed and returns, all restart in turn, and finally the "
         "coordinator's node is killed together with the leader.",
         (
             Step("m1 joins, and leads", (Join("m1"),)),
             Step("m2 and m3 join", (Join("m2"), Join("m3"))),
             Step("the coordinator's node is killed", (KillNode("coordinator"),)),
-            Step("it comes back", (RestoreNodes(),)),
+            Step("it returns", (RestoreNodes(),)),
             Step("every node restarts", (RestartNodes(),)),
             Step("coordinator and leader are killed", (KillNode("coordinator"), Kill("m1"))),
-            Step("it comes back again", (RestoreNodes(),)),
+            Step("it returns again", (RestoreNodes(),)),
         ),
         topics={"orders": 6},
         session_timeout_ms=6000,
@@ -313,15 +315,15 @@ _SCENARIOS = (
     ),
     Scenario(
         "exactly-once",
-        "Members consume, transform and produce in transactions: one joins, one dies at work, one stands still at work "
-        "beyond its session and goes on, one works beyond its poll interval: nobody may read what they then commit.",
+        "Members consume, transform and produce in transactions: one joins, one is killed at work, one is paused at "
+        "work beyond its session and resumes, one exceeds its poll interval. Their late outputs must stay invisible.",
         (
             Step("two members join", (Join("m1"), Join("m2"))),
             Step("m3 joins", (Join("m3"),)),
-            Step("m3 dies at work", (PauseAtWork("m3"), Kill("m3"))),
-            Step("m2 stands still at work", (PauseAtWork("m2"),)),
-            Step("m2 goes on", (Resume("m2"),)),
-            Step("m4 works beyond its poll interval, and dies", (_SLOW, Overwork("m4"), Kill("m4"))),
+            Step("m3 is killed at work", (PauseAtWork("m3"), Kill("m3"))),
+            Step("m2 is paused at work", (PauseAtWork("m2"),)),
+            Step("m2 resumes", (Resume("m2"),)),
+            Step("m4 works beyond its poll interval, and is killed", (_SLOW, Overwork("m4"), Kill("m4"))),
         ),
         topics={"orders": 6},  # Java's member takes one topic
         consumer={"app_work_ms": 200},
@@ -331,13 +333,13 @@ _SCENARIOS = (
     Scenario(
         "exactly-once-nodes",
         "Members that consume, transform and produce in transactions, on three brokers: the coordinator's node is "
-        "killed and comes back, all restart in turn, a member dies at work.",
+        "killed and returns, all restart in turn, a member is killed at work.",
         (
             Step("two members join", (Join("m1"), Join("m2"))),
             Step("the coordinator's node is killed", (KillNode("coordinator"),)),
-            Step("it comes back", (RestoreNodes(),)),
+            Step("it returns", (RestoreNodes(),)),
             Step("every node restarts", (RestartNodes(),)),
-            Step("m2 dies at work", (PauseAtWork("m2"), Kill("m2"))),
+            Step("m2 is killed at work", (PauseAtWork("m2"), Kill("m2"))),
         ),
         topics={"orders": 6},
         session_timeout_ms=6000,
@@ -349,12 +351,12 @@ _SCENARIOS = (
     ),
     Scenario(
         "unclean",
-        "A partition's leader dies while its only follower misses acknowledged records, and the follower is elected: "
-        "the brokers have lost them, and nobody else is to blame.",
+        "A partition's leader is killed while its only follower lacks acknowledged records, and the follower is "
+        "elected: the brokers have lost these records, not the clients.",
         (
             Step("two members join", (Join("m1"), Join("m2"))),
             Step("a follower that is behind becomes leader", (UncleanElection("orders"),)),
-            Step("the old leader comes back", (RestoreNodes(),)),
+            Step("the old leader returns", (RestoreNodes(),)),
         ),
         topics={"orders": 2},
         session_timeout_ms=10_000,
@@ -365,7 +367,7 @@ _SCENARIOS = (
     ),
     Scenario(
         "rolling-assignors",
-        "From range to sticky without a stop: each member restarts with both, then each with sticky alone.",
+        "From range to sticky without a stop: each member restarts with both, then each with only sticky.",
         _rolling("sticky"),
     ),
     Scenario(

@@ -63,7 +63,7 @@ def named(name: str, seed: int | None = None) -> Scenario:
     if name not in SCENARIOS:
         raise UnknownName("scenario", name, (*SCENARIOS, *DRAWN))
     if seed is not None:
-        raise ConfigError(f"scenario {name!r} has nothing random; leave the seed {seed} out, or run {', '.join(DRAWN)}")
+        raise ConfigError(f"scenario {name!r} has no random part; remove the seed {seed}, or run {', '.join(DRAWN)}")
     return scenario(name)
 
 
@@ -99,7 +99,7 @@ def _fault(draw: random.Random, number: int) -> Sequence[Step]:
     if kind == "cut":
         return (
             Step(f"{number}: {member} is cut off", (Cut(member),)),
-            Step(f"{number}: {member} is back", (Heal(member),)),
+            Step(f"{number}: {member} returns", (Heal(member),)),
         )
     if kind == "short cut":
         action = Cut(member, for_ms=draw.randrange(100, _SESSION_MS // 2))

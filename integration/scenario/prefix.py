@@ -49,7 +49,7 @@ def _check_options(scenario: Scenario) -> None:
         if named:
             raise ConfigError(
                 f"the options of assignor {name!r} name the topic {min(named)!r}, which has a name of its own on a "
-                "broker that isn't the run's: leave --bootstrap out"
+                "broker that isn't the run's: remove --bootstrap"
             )
 
 

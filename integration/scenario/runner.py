@@ -197,7 +197,7 @@ class _Stage:
     def elect_unclean(self, action: do.UncleanElection) -> None:
         """See `Outages.elect_unclean`."""
         if self.sender is None:
-            raise ConfigError(f"scenario {self.scenario.name!r} loses records; let rate_per_s be above 0")
+            raise ConfigError(f"scenario {self.scenario.name!r} loses records; set rate_per_s above 0")
         self.nodes.elect_unclean(TopicPartition(action.topic, action.partition), self.sender, self.timeout_s)
 
     @property
@@ -208,7 +208,7 @@ class _Stage:
             ConfigError: There is no cluster.
         """
         if self.outages is None:
-            raise ConfigError(f"scenario {self.scenario.name!r} has actions of nodes; say that it needs nodes=3")
+            raise ConfigError(f"scenario {self.scenario.name!r} has node actions; set nodes=3")
         return self.outages
 
 

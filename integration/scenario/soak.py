@@ -26,7 +26,7 @@ def soak(seed: int) -> Scenario:
     """
     return Scenario(
         "soak",
-        f"Eight members over {PARTITIONS} partitions, and one fault after the other, drawn from seed {seed}.",
+        f"Eight members over {PARTITIONS} partitions, and one fault at a time, drawn from seed {seed}.",
         tuple(islice(_steps(random.Random(seed)), _MOST_STEPS)),
         topics={"soak-orders": PARTITIONS // 2, "soak-payments": PARTITIONS // 4, "soak-audit": PARTITIONS // 4},
         session_timeout_ms=_SESSION_MS,
@@ -70,4 +70,4 @@ def _steps(draw: random.Random) -> Iterator[Step]:
             member = draw.choice(loose)
             stands = Pause(member) if kind == "pause" else Stall(member)
             yield Step(f"{member} {'is paused' if kind == 'pause' else 'stops polling'}", (stands,))
-            yield Step(f"{member} goes on", (Resume(member),))
+            yield Step(f"{member} continues", (Resume(member),))

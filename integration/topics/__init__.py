@@ -76,7 +76,7 @@ class Topics:
         if what == "made":
             problem = "" if now is None else "it exists"
         elif now is None:
-            problem = "it doesn't exist"
+            problem = "it does not exist"
         else:
             problem = f"it has {now} partitions" if what == "grow" and now >= partitions else ""
         if problem:
@@ -243,8 +243,8 @@ def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], lossy:
         for topic, count in there.items():
             if count != topics[topic]:
                 raise ConfigError(
-                    f"topic {topic!r} has {count} partitions already, and this run needs {topics[topic]}; "
-                    "take another name for it, or a broker without it"
+                    f"topic {topic!r} already has {count} partitions, but this run needs {topics[topic]}; "
+                    "choose another name, or a broker without this topic"
                 )
         if missing := {topic: count for topic, count in topics.items() if topic not in there}:
             broker.create(missing, lossy)

@@ -34,16 +34,14 @@ class Intent:
     def __str__(self) -> str:
         topics = (f"{self._short(topic)} ({_partitions(count)})" for topic, count in sorted(self.topics.items()))
         lines = [
-            f"{self.bootstrap} is a broker that runs already. What this run makes there, all names with {self.prefix} "
-            "before them, it removes at its end:",
+            f"{self.bootstrap} is a running broker. This run creates the following there, with names that begin with "
+            f"{self.prefix}, and removes it at its end:",
             f"  topics {', '.join(topics)}",
             f"  groups {', '.join(map(self._short, sorted(self.groups)))}",
-            f"It sends {self.records} to these topics, and nothing to others."
-            if self.records
-            else "It sends no records.",
+            f"It sends {self.records} to these topics and to no others." if self.records else "It sends no records.",
         ]
         if self.lasting is not None:
-            lines.append(f"It makes topic {self.lasting} (1 partition), which stays, and sends the history there.")
+            lines.append(f"It creates topic {self.lasting} (1 partition), which stays, and sends the history there.")
         return "\n".join(lines)
 
     def _short(self, name: str) -> str:
@@ -58,10 +56,10 @@ class Intent:
         if yes:
             return
         if not sys.stdin.isatty():
-            raise ConfigError(f"{self}\nThere is no terminal to ask at: add --yes to agree")
+            raise ConfigError(f"{self}\nThere is no terminal to ask: add --yes to agree")
         print(self, file=sys.stderr)
         if not typer.confirm("Go on?", err=True):
-            raise ConfigError(f"not agreed to; nothing was made at {self.bootstrap}")
+            raise ConfigError(f"not agreed; nothing was created at {self.bootstrap}")
 
 
 def _partitions(count: int) -> str:

@@ -63,4 +63,4 @@ def _lines(folder: Path) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _refused(topic: str, name: str, number: int, error: KafkaError) -> HarnessError:
-    return HarnessError(f"topic {topic!r} doesn't take {name}:{number}: {type(error).__name__}: {error}")
+    return HarnessError(f"topic {topic!r} rejects {name}:{number}: {type(error).__name__}: {error}")

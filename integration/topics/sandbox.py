@@ -66,7 +66,9 @@ class Sandbox:
             create_topics(self.bootstrap, topics, lossy)
             return
         if strange := [topic for topic in topics if not topic.startswith(self.prefix)]:
-            raise ConfigError(f"topic {strange[0]!r} isn't this run's: its name doesn't begin with {self.prefix!r}")
+            raise ConfigError(
+                f"topic {strange[0]!r} does not belong to this run: its name does not begin with {self.prefix!r}"
+            )
         if new := {topic: count for topic, count in topics.items() if self._made.get(topic) != count}:
             make_new(self.bootstrap, new)
             self._made |= new
@@ -102,8 +104,7 @@ def make_new(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
         except TopicAlreadyExistsError as error:
             there = broker.counts(topics)
             raise ConfigError(
-                f"topic {', '.join(map(repr, there))} exists at {bootstrap}, and only new topics are written to; "
-                "take another name"
+                f"topic {', '.join(map(repr, there))} exists at {bootstrap}, but must be new; choose another name"
             ) from error
 
 
@@ -133,7 +134,7 @@ def remove(bootstrap: str | Connection, ours: Callable[[str], bool], what: str) 
         why = str(error) if isinstance(error, AccessRefused) else f"{type(error).__name__}: {error}"
     finally:
         if left:
-            print(f"left at {bootstrap}, remove it yourself ({why}): {', '.join(left)}", file=sys.stderr)
+            print(f"not removed from {bootstrap}, remove it yourself ({why}): {', '.join(left)}", file=sys.stderr)
 
 
 def _groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> list[str]:

@@ -47,7 +47,7 @@ class Replayed:
             lines.append(f"{self.cut} of the histories aren't whole; what they have was replayed")
         if self.others:
             told = ", ".join(f"{name} {count}" for name, count in self.others.most_common())
-            lines.append(f"not ours to replay: {told}")
+            lines.append(f"which we cannot replay: {told}")
         if self.wrong:
             lines.append("a test that invents or changes a history is marked `invented`; these are not:")
         return lines + [f"  {each}" for each in self.wrong]

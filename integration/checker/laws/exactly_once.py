@@ -35,7 +35,7 @@ def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> Non
     drained_ns = max(step.mono_ns for _, step in ends.values())
     passes = [(step, seen) for step, seen in _committed_passes(run, topics) if step.mono_ns >= drained_ns]
     if not passes:
-        found.not_judged("X1", "its output wasn't read back with read_committed after the group was drained")
+        found.not_judged("X1", "its output was not read back with read_committed after the group was drained")
         return
     step, seen = passes[-1]
     outputs: dict[str | None, list[Event]] = defaultdict(list)
@@ -71,7 +71,7 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
         return
     passes = _committed_passes(run, topics)
     if not passes:
-        found.not_judged("X2", "its output wasn't read back with read_committed")
+        found.not_judged("X2", "its output was not read back with read_committed")
         return
     inputs = {ack.data["value_id"]: ack for ack in run.acks}
     begun, done = (_by_transaction(record, kind) for kind in ("commit_begin", "commit_ok"))
@@ -100,9 +100,9 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
         begin, generation = begun[process, number], stood[process, number]
         assert generation is not None
         message = (
-            f"{len(shown)} output(s) of {process[0]} are read with read_committed, whose transaction {number} it began "
-            f"to commit {(begin.mono_ns - generation.event.mono_ns) / MS:.0f} ms after generation {generation.number} "
-            "had taken their input from it"
+            f"{process[0]} began to commit transaction {number} "
+            f"{(begin.mono_ns - generation.event.mono_ns) / MS:.0f} ms after generation {generation.number} had "
+            f"assigned its input to another member, yet {len(shown)} output(s) of it are read with read_committed"
         )
         found.broken("X2", message, generation.event, begin, done.get((process, number)), *shown[:SHOWN])
 

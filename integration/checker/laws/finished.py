@@ -40,7 +40,7 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
     for commit in sorted(record.events["offset_committed"], key=lambda e: e.seq):
         tp = TopicPartition(commit.data["topic"], commit.data["partition"])
         if any(each.event.mono_ns <= commit.mono_ns for each in record.truncated.get(tp, ())):
-            found.not_judged("C6", "its brokers lost records, so an offset tells of two")
+            found.not_judged("C6", "its brokers lost records, so an offset may refer to two records")
             continue
         found.judged("C6")
         until, known = commit.mono_ns + SLACK_MS * MS, offsets.get(tp, [])
@@ -50,8 +50,8 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
             end = finished[tp].get(offset)
             if end is None or end.mono_ns > until:
                 message = (
-                    f"offset {commit.data['offset']} of {named(tp)} was committed when nobody had finished the record "
-                    f"at offset {offset}"
+                    f"offset {commit.data['offset']} of {named(tp)} was committed before any member had finished the "
+                    f"record at offset {offset}"
                 )
                 found.broken("C6", message, commit, there[tp][offset], end)
 

@@ -46,14 +46,14 @@ def coverage(record: GroupRecord, found: Findings) -> None:
     for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
         generation = record.by_number.get(number)
         if generation is None:
-            found.unknown.append(f"O3: group {record.group!r} settled in generation {number}, which wasn't committed")
+            found.unknown.append(f"O3: group {record.group!r} settled in generation {number}, which was not committed")
             continue
         topics = _subscribed(generation, found)
         if topics is None:
             continue
         counts = {t: record.count_of(t, at_ns) for t in sorted(frozenset().union(*topics.values()))}
         if missing := [t for t, count in counts.items() if count is None]:
-            found.unknown.append(f"O3: how many partitions {', '.join(missing)} had isn't in the history")
+            found.unknown.append(f"O3: the history does not have the partition counts of {', '.join(missing)}")
             continue
         found.judged("O3")
         partitions = {t: count or 0 for t, count in counts.items()}
@@ -83,8 +83,8 @@ def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Finding
             if ns >= SETTLED_MS * MS and first is not generation and tp not in told:
                 told.add(tp)
                 message = (
-                    f"generations {first.number} to {generation.number} gave {named(tp)} to nobody, "
-                    f"for {ns / MS:.0f} ms together"
+                    f"generations {first.number} to {generation.number} assigned {named(tp)} to no member, "
+                    f"for {ns / MS:.0f} ms in total"
                 )
                 found.broken("O3", message, first.event, generation.event)
 
@@ -105,7 +105,7 @@ def generations_grow(record: GroupRecord, found: Findings) -> None:
             message = f"generation {after.number} was committed after generation {before.number}"
             found.broken("G1", message, before.event, after.event)
         elif after.number == before.number and not after.rewrites(before):
-            message = f"generation {after.number} was committed twice, and no static member came back to what it had"
+            message = f"generation {after.number} was committed twice, but not for a static member that rejoined"
             found.broken("G1", message, before.event, after.event)
 
 
@@ -141,13 +141,13 @@ def agreement(record: GroupRecord, found: Findings) -> None:
         generation = record.generation_of(number, event.member_id)
         if generation is None:
             found.unknown.append(
-                f"G2: {event.member} adopted generation {number}, of which the coordinator log has nothing"
+                f"G2: {event.member} adopted generation {number}, which the coordinator log does not have"
             )
             continue
         found.judged("G2")
         adopted, given = frozenset(partitions_of(event)), generation.assigned.get(event.member_id or "")
         if given is None:
-            message = f"{event.member} adopted generation {number}, whose committed members don't include it"
+            message = f"{event.member} adopted generation {number}, whose committed members do not include it"
             found.broken("G2", message, event, generation.event)
         elif adopted != given:
             message = (
@@ -163,13 +163,15 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
         told = {name: start for name, start in starts.items() if start is not None}
         if len(told) < len(generation.names):
-            found.not_judged("G3", "a member that isn't the harness's doesn't tell what it offers")
+            found.not_judged("G3", "the history does not have the assignors of a foreign member")
             continue
         found.judged("G3")
         offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in told.items()}
         without = [name for name, names in offers.items() if generation.protocol not in names]
         if without:
-            message = f"generation {generation.number} elected {generation.protocol!r}, not offered by {without[0]}"
+            message = (
+                f"generation {generation.number} elected {generation.protocol!r}, which {without[0]} does not offer"
+            )
             found.broken("G3", message, generation.event, told[without[0]])
             continue
         try:
@@ -177,7 +179,7 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
         except ElectionError as error:
             winner = f"none ({error})"
         if winner != generation.protocol:
-            message = f"generation {generation.number} elected {generation.protocol!r}, the vote gives {winner!r}"
+            message = f"generation {generation.number} elected {generation.protocol!r}, but the vote elects {winner!r}"
             found.broken("G3", message, generation.event, *told.values())
 
 
@@ -189,12 +191,14 @@ def replay(record: GroupRecord, found: Findings) -> None:
         if before is not None and generation.rewrites(before):
             continue
         if not record.led_by_ours(generation):
-            found.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, not ours to replay")
+            found.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, which we cannot replay")
             continue
         view = record.views.get((generation.leader, generation.number))
         if view is None:
             name = generation.names.get(generation.leader or "", generation.leader)
-            found.unknown.append(f"A1: what {name} saw when it assigned generation {generation.number} is missing")
+            found.unknown.append(
+                f"A1: the history does not have the topics that {name} saw as leader of generation {generation.number}"
+            )
             continue
         rows = generation.event.data["members"]
         members = [(m["member_id"], m.get("instance_id"), bytes.fromhex(m["subscription"])) for m in rows]

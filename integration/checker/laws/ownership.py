@@ -51,7 +51,7 @@ def _double(one: Span, other: Span, found: Findings) -> None:
         message = (
             f"{named(other.tp)} was assigned to {other.interval.member} "
             f"{(one.interval.end_ns - other.interval.start_ns) / MS:.1f} ms before "
-            f"{one.interval.member} had given it up"
+            f"{one.interval.member} had revoked it"
         )
         found.broken("R1", message, other.start, one.end)
 
@@ -66,13 +66,13 @@ def gap(record: GroupRecord, found: Findings) -> None:
         if gap_ms is None:
             continue
         if at < 0 or "gap_ms" not in steps[at].data:
-            found.not_judged("O4", "the step, if there was one, allows any time (gap_ms)")
+            found.not_judged("O4", "no step limits the time without an owner (gap_ms)")
             continue
         step = steps[at]
         found.judged("O4")
         if gap_ms > step.data["gap_ms"]:
             message = (
-                f"nobody owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
+                f"no member owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
                 f"the step {step.data['name']!r} allows {step.data['gap_ms']} ms"
             )
             found.broken("O4", message, step, span.start)
@@ -100,8 +100,8 @@ def handed_over(record: GroupRecord, found: Findings) -> None:
             other = owners.get(tp, member_id)
             if other != member_id:
                 message = (
-                    f"generation {generation.number} gives {named(tp)} to {generation.names[other]} "
-                    f"while {generation.names[member_id]} says that it owns it, and does"
+                    f"generation {generation.number} assigns {named(tp)} to {generation.names[other]}, "
+                    f"although {generation.names[member_id]} claims and owns it"
                 )
                 found.broken("R2", message, generation.event, true.start)
 
@@ -138,8 +138,8 @@ def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition]
     found.judged("R6")
     if claims != held:
         message = (
-            f"{event.member} joined generation {generation.number} saying that it owns {all_named(sorted(claims))}, "
-            f"and owned {all_named(sorted(held))}"
+            f"{event.member} joined generation {generation.number} claiming {all_named(sorted(claims))}, "
+            f"but owned {all_named(sorted(held))}"
         )
         found.broken("R6", message, generation.event, event)
 
@@ -154,15 +154,15 @@ def told_as_lost(record: GroupRecord, found: Findings) -> None:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
             continue
         if span.start.client not in _TELL_THEIR_IDS:
-            found.not_judged("R7", "the coordinator log, not the member, tells its id")
+            found.not_judged("R7", "its member id comes from the coordinator log, not from the member")
             continue
         if span.start.instance_id is not None:
             continue
         found.judged("R7")
         if span.interval.end_kind == "revoked" and span.end.member_id != span.start.member_id:
             message = (
-                f"{span.interval.member} was told to revoke {named(span.tp)}, which it had lost: it got that as "
-                f"{span.start.member_id} and joined anew as {span.end.member_id}"
+                f"{span.interval.member} revoked {named(span.tp)}, which it had lost: it got the partition as "
+                f"{span.start.member_id} and rejoined as {span.end.member_id}"
             )
             found.broken("R7", message, span.start, span.end)
 

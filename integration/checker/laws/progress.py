@@ -70,9 +70,8 @@ def progress(record: GroupRecord, found: Findings) -> None:
         there = record.present(generation)
         for process, start in quiet.alive.items():
             if process not in there:
-                message = (
-                    f"{process[0]} has run for {(quiet.end_ns - start.mono_ns) / MS:.0f} ms and is in no generation"
-                )
+                ran_ms = (quiet.end_ns - start.mono_ns) / MS
+                message = f"{process[0]} has run for {ran_ms:.0f} ms without being in a generation"
                 found.broken("P1", message, start, generation.event)
             elif process in record.processes.values() or start.client in (None, "kafka-python"):
                 found.judged("G4")
@@ -179,7 +178,7 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
             got[process].update(partitions_of(event))
         elif event.kind in ("revoke_begin", "lost_begin"):
             if more := set(partitions_of(event)) - held[process]:
-                message = f"{event.member} was told to give up {all_named(sorted(more))}, which it didn't own"
+                message = f"{event.member} was asked to revoke {all_named(sorted(more))}, which it did not own"
                 found.broken("R8", message, event)
             held[process].difference_update(partitions_of(event))
     for each in quiet:
@@ -193,9 +192,9 @@ def _one_by_one(under_way: dict[Process, Event], event: Event, found: Findings) 
     if edge == "begin":
         under_way[process] = event
         if before is not None:
-            found.broken("R8", f"{event.member}: {event.kind} came before its {before.kind} had ended", before, event)
+            found.broken("R8", f"{event.member}: {event.kind} began before its {before.kind} had ended", before, event)
     elif before is None:
-        found.broken("R8", f"{event.member}: {event.kind} came without its begin", event)
+        found.broken("R8", f"{event.member}: {event.kind} has no begin", event)
     elif before.kind != f"{what}_begin" or set(partitions_of(before)) != set(partitions_of(event)):
         message = f"{event.member}: {before.kind} of {all_named(partitions_of(before))} was ended by {event.kind} of "
         found.broken("R8", message + all_named(partitions_of(event)), before, event)
@@ -210,12 +209,12 @@ def asked_to_end(record: GroupRecord, found: Findings) -> None:
     for stop in record.events["stop"]:
         later_ms = (record.last_told[stop.member, stop.incarnation] - stop.mono_ns) / MS
         if later_ms > 0:
-            found.broken("E1", f"{stop.member} told of something {later_ms:.0f} ms after its stop", stop)
+            found.broken("E1", f"{stop.member} wrote an event {later_ms:.0f} ms after its stop", stop)
     for process, start in record.starts.items():
         first = record.first_told[process]
         if first.mono_ns < start.mono_ns - SLACK_MS * MS:
             early_ms = (start.mono_ns - first.mono_ns) / MS
-            found.broken("E1", f"{start.member} told of {first.kind} {early_ms:.0f} ms before its start", first, start)
+            found.broken("E1", f"{start.member} wrote {first.kind} {early_ms:.0f} ms before its start", first, start)
     told = {(e.member, e.incarnation) for e in record.events["stop"]}
     killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
     fenced = {(f.old.member, f.old.incarnation) for f in fencings(record)}
@@ -224,19 +223,19 @@ def asked_to_end(record: GroupRecord, found: Findings) -> None:
         found.judged("E1")
         late_ms = (record.last_told.get(process, 0) - event.mono_ns) / MS
         if late_ms > SLACK_MS:
-            found.broken("E1", f"{event.member} told of something {late_ms:.0f} ms after its end", event)
+            found.broken("E1", f"{event.member} wrote an event {late_ms:.0f} ms after its end", event)
         if process in killed | fenced:
             continue
         asked = event.data.get("asked", process in told or not code)
         if asked and code == -SIGKILL:
             found.unknown.append(
-                f"E1: {event.member} didn't end in time and was killed; what it would have said is missing"
+                f"E1: {event.member} did not end in time and was killed, so its last events are missing"
             )
         elif not asked:
             errors = [e for e in record.events["error"] if (e.member, e.incarnation) == process]
             how = event.data.get("signal") or f"exit code {code}"
             why = f": {errors[-1].data.get('message')}" if errors else ""
-            found.broken("E1", f"{event.member} ended unasked, by {how}{why}", event, *errors[-1:])
+            found.broken("E1", f"{event.member} ended without a scenario action, by {how}{why}", event, *errors[-1:])
 
 
 def _take(
@@ -290,8 +289,8 @@ def _owners_live(
             orphans.append((tp, longest))
     if orphans:
         message = (
-            f"nobody that lives owned {all_named([tp for tp, _ in orphans])} for "
-            f"{max(ns for _, ns in orphans) / MS:.0f} ms, though nothing happened to the group"
+            f"no live member owned {all_named([tp for tp, _ in orphans])} for "
+            f"{max(ns for _, ns in orphans) / MS:.0f} ms, although no trigger disturbed the group"
         )
         found.broken("P1", message, quiet.began, generation.event)
 
@@ -314,23 +313,23 @@ def _at_rest(
         dead = [e for e in ended if e.mono_ns < rest.mono_ns and e.data.get("fault", "kill") == "kill"]
         if dead:
             found.judged("P1")
-            message = f"the group rested in generation {generation.number}, of which {process[0]} had ended"
+            message = f"the group was stable in generation {generation.number}, but its member {process[0]} had ended"
             found.broken("P1", message, dead[0], rest)
             continue
         for law in ("G4", "P1", "R8"):
             found.judged(law)
         if process not in adopted or adopted[process][0].data["generation"] != generation.number:
-            message = f"the group rested in generation {generation.number}, which {process[0]} hadn't adopted"
+            message = f"the group was stable in generation {generation.number}, which {process[0]} had not adopted"
             found.broken("G4", message, generation.event, rest)
         if missing := given - held.get(process, set()):
             parts = all_named(sorted(missing))
-            message = f"the group rested in generation {generation.number}, and {process[0]} was never told of {parts}"
+            message = f"the group was stable in generation {generation.number}, but {process[0]} never got {parts}"
             found.broken("R8", message, generation.event, rest)
-            found.broken("P1", f"the group rested while nobody owned {parts}", generation.event, rest)
+            found.broken("P1", f"the group was stable while no member owned {parts}", generation.event, rest)
         if more := held.get(process, set()) - given:
             message = (
-                f"the group rested in generation {generation.number}, and {process[0]} still owned "
-                f"{all_named(sorted(more))}, which that didn't give it"
+                f"the group was stable in generation {generation.number}, but {process[0]} still owned "
+                f"{all_named(sorted(more))}, which this generation assigns to another member"
             )
             found.broken("R8", message, generation.event, rest)
 
@@ -339,7 +338,7 @@ def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: 
     number = event.data["generation"]
     if number >= 0 and (adopted is None or adopted[0].data["generation"] != number):
         found.judged("G4")
-        message = f"{event.member} was assigned partitions in generation {number}, which it hadn't adopted"
+        message = f"{event.member} was assigned partitions in generation {number}, which it had not adopted"
         found.broken("G4", message, event, None if adopted is None else adopted[0])
 
 
@@ -360,8 +359,8 @@ def _all_got(
     found.judged("R8")
     if missing := given - got:
         message = (
-            f"{adopted.member} adopted generation {adopted.data['generation']} and was never told of "
-            f"{all_named(sorted(missing))}, which that gave it"
+            f"{adopted.member} adopted generation {adopted.data['generation']}, but never got its partitions "
+            f"{all_named(sorted(missing))}"
         )
         found.broken("R8", message, adopted, heard)
 
@@ -374,8 +373,8 @@ def _nothing_else(record: GroupRecord, event: Event, found: Findings) -> None:
     found.judged("R8")
     if more := set(partitions_of(event)) - given:
         message = (
-            f"{event.member} was assigned {all_named(sorted(more))} in generation {generation.number}, "
-            "which gave it no such partition"
+            f"{event.member} got {all_named(sorted(more))} in generation {generation.number}, "
+            "which does not assign these partitions to it"
         )
         found.broken("R8", message, generation.event, event)
 

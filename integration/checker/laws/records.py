@@ -93,8 +93,9 @@ def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
             taken = any(span.interval.end_ns <= other.interval.start_ns <= at_ns for other in starts[tp])
             if at_ns <= span.interval.end_ns + _SLACK_NS and not taken:
                 continue
-        message = f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it doesn't own" + (
-            "" if span is None else f" since {(at_ns - span.interval.end_ns) / MS:.0f} ms"
+        message = (
+            f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it does not own"
+            + ("" if span is None else f" since {(at_ns - span.interval.end_ns) / MS:.0f} ms")
         )
         found.broken("C1", message, run.event, None if span is None else span.end)
 
@@ -124,7 +125,7 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
             if mine[0].first not in {c.offset for c in allowed} and not _excused(lost, mine[0], allowed[-1].offset):
                 message = (
                     f"{span.interval.member} began to consume {named(span.tp)} at offset {mine[0].first}, "
-                    f"{allowed[-1].offset} was committed"
+                    f"but {allowed[-1].offset} was committed"
                 )
                 found.broken("C2", message, mine[0].event, allowed[-1].event)
             if span.tp in read and mine[0].first <= read[span.tp]:
@@ -133,7 +134,7 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
                 if mine[0].first < floor.offset and not _excused(lost, mine[0], floor.offset):
                     message = (
                         f"{span.interval.member} consumed {named(span.tp)} again from offset {mine[0].first}, "
-                        f"though all below {floor.offset} was committed"
+                        f"although offsets below {floor.offset} were committed"
                     )
                     found.broken("C4", message, mine[0].event, floor.event)
         for before, after in pairwise(mine):
@@ -186,9 +187,9 @@ def commits(record: GroupRecord, found: Findings) -> None:
                 found.broken("C5", message, before.event, after.event)
             position = _reached(reached[tp], after.mono_ns, tp in rereads)
             if not all_told:
-                found.not_judged("C5", "a member of the group tells nothing, so how far was consumed isn't known")
+                found.not_judged("C5", "a member of the group writes no events, so its positions are unknown")
             elif after.offset > position:
-                message = f"offset {after.offset} of {named(tp)} was committed when only {position} had been consumed"
+                message = f"offset {after.offset} of {named(tp)} was committed, but only {position} had been consumed"
                 found.broken("C5", message, after.event)
     _accepted_from_owners(record, found)
 
@@ -265,9 +266,8 @@ def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
         if (without := _out_of(record, process, begin, event)) is not None:
             found.judged("C5")
             message = (
-                f"a commit of {event.member} was accepted, which it began "
-                f"{(begin.mono_ns - without.event.mono_ns) / MS:.0f} ms after generation {without.number} was "
-                "committed without it"
+                f"{event.member} began a commit {(begin.mono_ns - without.event.mono_ns) / MS:.0f} ms after generation "
+                f"{without.number} was committed without it, and the commit was accepted"
             )
             found.broken("C5", message, without.event, begin, event)
         for row in event.data["offsets"]:
@@ -276,7 +276,9 @@ def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
             spans = own[(record.group, event.member or "", event.incarnation), tp]
             span = _own_at(spans, event.mono_ns)
             if span is None or span.interval.end_ns + _SLACK_NS < begin.mono_ns:
-                message = f"a commit of {event.member} for {named(tp)} was accepted, though it doesn't own it"
+                message = (
+                    f"a commit of {event.member} for {named(tp)} was accepted, although it does not own the partition"
+                )
                 found.broken("C5", message, begin, event, None if span is None else span.end)
 
 
@@ -299,7 +301,7 @@ def in_order(run: RunRecord, found: Findings) -> None:
     for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
         producer, _, number = ack.data["value_id"].rpartition("-")
         if not number.isdigit():
-            found.not_judged("K2", "its producer didn't number its records")
+            found.not_judged("K2", "its producer did not number its records")
             continue
         lost = lost_with(ack, run.truncated) if run.truncated else None
         place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost
@@ -310,7 +312,7 @@ def in_order(run: RunRecord, found: Findings) -> None:
         found.judged("K2")
         if int(number) < before[0]:
             message = (
-                f"two records of one key lie in {place[1]}-{place[2]} in the wrong order: number {number} at offset "
+                f"two records of one key are in {place[1]}-{place[2]} in the wrong order: number {number} at offset "
                 f"{ack.data['offset']}, after number {before[0]} at offset {before[1].data['offset']}"
             )
             found.broken("K2", message, before[1], ack)
@@ -386,9 +388,9 @@ def placement(run: RunRecord, found: Findings) -> None:
                 lost[truncation].append(ack)
                 judged = True
         if data.get("predicted", data["partition"]) != data["partition"]:
-            wrong["lie on another partition than the partitioner chose", partitioner, topic].append((ack,))
+            wrong["are on another partition than the partitioner chose", partitioner, topic].append((ack,))
         if data.get("expected", data["partition"]) != data["partition"]:
-            wrong["lie on another partition than the partitioner's rule demands", partitioner, topic].append((ack,))
+            wrong["are on another partition than the partitioner's rule requires", partitioner, topic].append((ack,))
         for step, seen, end in ends:
             if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
                 continue
@@ -397,13 +399,15 @@ def placement(run: RunRecord, found: Findings) -> None:
             judged = True
             there = seen.get((data["topic"], data["partition"], data["offset"]))
             if there is None:
-                wrong["were acknowledged, and are missing from the read-back", partitioner, topic].append((ack, step))
+                wrong["were acknowledged but not read back", partitioner, topic].append((ack, step))
             elif there.data.get("value_id") != data["value_id"]:
-                wrong["were acknowledged where another record was read back", partitioner, topic].append((ack, there))
+                wrong["were acknowledged at an offset where another record was read back", partitioner, topic].append(
+                    (ack, there)
+                )
         if judged:
             found.judged("K1")
         else:
-            found.not_judged("K1", "neither foretold nor read back")
+            found.not_judged("K1", "neither predicted nor read back")
     for each, acks in lost.items():
         message = (
             f"the brokers lost offsets {each.offset}-{each.end - 1} of {named(each.tp)}, {len(acks)} of which were "

@@ -20,7 +20,7 @@ EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
 """Tolerance around the session: a busy member's last heartbeat may be late, and all other members must join again."""
-_INTERRUPTED = "a proxy hit single requests of a member, which doesn't tell when it has to join again"
+_INTERRUPTED = "a proxy disturbed single requests of a member, so the time of its next join is unknown"
 NOTICED_MS, BEAT_MS = 1000, 300
 """Time beyond the metadata's age in which a group with heartbeats of `BEAT_MS` may join and assign again."""
 
@@ -42,7 +42,9 @@ def needless_revokes(transition: Transition, found: Findings) -> None:
         if span.interval.end_kind != "revoked" or kept.get(span.tp) != span.interval.member:
             continue
         if transition.record.cooperative(span.owner[1:]):
-            message = f"{named(span.tp)} was taken from {span.interval.member} and given back, for one trigger"
+            message = (
+                f"{named(span.tp)} was revoked from {span.interval.member} and assigned to it again, for one trigger"
+            )
             found.broken("R3", message, span.start, span.end, transition.trigger, transition.after.event)
 
 
@@ -57,13 +59,13 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
         return
     if not transition.record.led_by_ours(transition.after):
         ran = transition.record.strategy_of_leader(transition.after)
-        found.not_judged("R4", f"the leader ran {ran}, which promises no fewest moves")
+        found.not_judged("R4", f"the leader ran {ran}, which does not minimise moves")
         return
     if any(_spread_first(transition.record.strategy_of(m, transition.protocol)) for m in transition.after.assigned):
         found.not_judged("R4", "a member asks for spread, which goes before moves")
         return
     if not _alike(transition.before, transition.after, found):
-        found.not_judged("R4", "members subscribe differently, or have racks, which go before moves")
+        found.not_judged("R4", "members' subscriptions differ, or members have racks, which outweigh moves")
         return
     before, after = transition.before.owners, transition.after.owners
     moved = moves(before, after)
@@ -74,8 +76,8 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
     found.judged("R4")
     if len(moved) > needed:
         message = (
-            f"{len(moved)} partitions changed hands between generation {transition.before.number} and "
-            f"{transition.after.number}, {needed} had to: {all_named(sorted(moved))}"
+            f"{len(moved)} partitions changed owners between generation {transition.before.number} and "
+            f"{transition.after.number}, {needed} moves are enough: {all_named(sorted(moved))}"
         )
         found.broken("R4", message, transition.before.event, transition.trigger, transition.after.event)
 
@@ -130,15 +132,15 @@ def few_rounds(transition: Transition, found: Findings) -> None:
     ]
     if len(rounds) > limit:
         message = (
-            f"one {_told(transition.trigger)} took {len(rounds)} generations, {limit} would do: "
+            f"one {_told(transition.trigger)} took {len(rounds)} generations, {limit} are enough: "
             f"{', '.join(str(g.number) for g in rounds)}"
         )
         found.broken("R5", message, transition.trigger, *(g.event for g in rounds))
     most = max(1, limit) * (1 + len(transition.after.assigned))
     if len(transition.generations) > most:
         message = (
-            f"one {_told(transition.trigger)} made {len(transition.generations)} generations, most of which somebody "
-            f"never adopted: {len(transition.after.assigned)} members may make {most}"
+            f"one {_told(transition.trigger)} made {len(transition.generations)} generations, most of them not adopted "
+            f"by all members; the limit for {len(transition.after.assigned)} members is {most}"
         )
         found.broken("R5", message, transition.trigger, transition.generations[0].event, transition.after.event)
 
@@ -166,11 +168,11 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
     if trigger.member not in transition.before.names.values():
         return
     if session is None or heartbeat is None:
-        found.not_judged(law, f"a member doesn't tell its {bound} and heartbeat interval")
+        found.not_judged(law, f"the history does not have a member's {bound} and heartbeat interval")
         return
     without = next((g for g in transition.generations if trigger.member not in g.names.values()), None)
     if without is None:
-        found.not_judged(law, "it was back, or the group at rest, before it could be missed")
+        found.not_judged(law, "it returned, or the group was stable, before its absence could be noticed")
         return
     stops = trigger.kind == "stop" and start is not None and start.instance_id is None
     after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
@@ -182,9 +184,7 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
     found.judged(law)
     if after_ms > latest or (earliest is not None and after_ms < earliest):
         bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
-        message = (
-            f"the group went on without {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
-        )
+        message = f"the group removed {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
         found.broken(law, message, trigger, without.event)
 
 
@@ -202,13 +202,13 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     if not of_topics or transition.before is None:
         return
     if trigger is None:
-        found.not_judged("T3", transition.unclear or "several things happened at once")
+        found.not_judged("T3", transition.unclear or "several triggers overlap")
         return
     starts = [transition.record.start_of(m) for m in transition.after.assigned]
     configs = [s.data.get("config", {}) for s in starts if s is not None]
     ages = [config.get("metadata_max_age_ms") for config in configs]
     if len(ages) < len(starts) or None in ages:
-        found.not_judged("T3", "a member doesn't tell how long it believes its metadata")
+        found.not_judged("T3", "the history does not have a member's metadata_max_age_ms")
         return
     found.judged("T3")
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)

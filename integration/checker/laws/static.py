@@ -29,31 +29,35 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
         if left is None or back is None or left.mono_ns > back.mono_ns:
             continue  # it never returned, or took the id of a running process
         if rest is None:
-            found.not_judged("S1", "the group wasn't at rest before")
+            found.not_judged("S1", "the group was not stable before")
             continue
         if not _in_session(old, left, back):
-            found.not_judged("S1", "it wasn't back within its session, or doesn't tell that")
+            found.not_judged(
+                "S1", "it did not return within its session, or the history does not have the session timeout"
+            )
             continue
         generation = record.generation_of(rest.data["generation"], _id_of(record, old))
         processes = {_process(old), _process(new)}
         others = [e for kind in _TRIGGERS for e in record.events[kind] if _process(e) not in processes]
         if generation is None or any(rest.mono_ns < e.mono_ns < back.mono_ns for e in others):
-            found.not_judged("S1", "something else happened meanwhile")
+            found.not_judged("S1", "another trigger overlaps")
             continue
         found.judged("S1")
         if back.data["generation"] != generation.number:
             message = (
-                f"{new.member} was back {(back.mono_ns - left.mono_ns) / MS:.0f} ms after it had gone, within its "
-                f"session, yet generation {back.data['generation']} was made of {generation.number}"
+                f"{new.member} returned {(back.mono_ns - left.mono_ns) / MS:.0f} ms after it had left, within its "
+                f"session, but the group rebalanced from generation {generation.number} to {back.data['generation']}"
             )
             found.broken("S1", message, left, back)
         for event in (e for kind in _CALLBACKS for e in record.events[kind] if _process(e) not in processes):
             if left.mono_ns < event.mono_ns < back.mono_ns:
-                found.broken("S1", f"{event.member} was bothered by the restart of {new.member}", left, event, back)
+                found.broken(
+                    "S1", f"{event.member} had to rebalance because of the restart of {new.member}", left, event, back
+                )
         had = {tp for m, tps in generation.assigned.items() if m == _id_of(record, old) for tp in tps}
         got = set(partitions_of(back))
         if had != got:
-            message = f"{new.member} had {_list(had)} and came back to {_list(got)}"
+            message = f"{new.member} had {_list(had)} and returned to {_list(got)}"
             found.broken("S1", message, generation.event, back)
 
 
@@ -65,7 +69,7 @@ def fenced(record: GroupRecord, found: Findings) -> None:
     for fencing in fencings(record):
         old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
         if "heartbeat_interval_ms" not in old.data.get("config", {}):
-            found.not_judged("S2", "the fenced member doesn't tell its heartbeat interval")
+            found.not_judged("S2", "the history does not have the fenced member's heartbeat interval")
             continue
         if ended is not None and ended.mono_ns <= taken.mono_ns:
             continue

@@ -47,20 +47,20 @@ def _committed(event: Event) -> str:
 def _step(event: Event) -> str:
     name = event.data["name"]
     if name == "stable":
-        return f"the group was at rest in generation {event.data['generation']}; {_counts(event)}"
+        return f"the group was stable in generation {event.data['generation']}; {_counts(event)}"
     return {"drained": "all records were consumed", "read_back": "all records were read back"}.get(
         name, f"the step {name!r} begins"
     )
 
 
 def _not_stable(event: Event) -> str:
-    return f"the group wasn't at rest after {event.data['waited_s']:g} s; due: {_first(event.data['due'], '; ')}"
+    return f"the group was not stable after {event.data['waited_s']:g} s; due: {_first(event.data['due'], '; ')}"
 
 
 def _truncated(event: Event) -> str:
     rows = event.data["offsets"]
     fell = _first([f"{row['topic']}-{row['partition']} from {row['end']} to {row['offset']}" for row in rows])
-    return f"the log's end fell: {fell}"
+    return f"the log end went back: {fell}"
 
 
 def _counts(event: Event) -> str:
@@ -106,11 +106,11 @@ _WORDS: Mapping[str, Callable[[Event], str]] = {
     "exit": lambda e: f"{e.member} ended with exit code {e.data['code']}",
     "generation": lambda e: f"adopted generation {e.data['generation']} with {_partitions(e)}",
     "assigned_begin": lambda e: f"was assigned {_partitions(e)} in generation {e.data['generation']}",
-    "assigned_end": lambda e: f"has taken {_partitions(e)}",
-    "revoke_begin": lambda e: f"was told to give up {_partitions(e)}",
-    "revoke_end": lambda e: f"has given up {_partitions(e)}",
-    "lost_begin": lambda e: f"was told that it lost {_partitions(e)}",
-    "lost_end": lambda e: f"knows that it lost {_partitions(e)}",
+    "assigned_end": lambda e: f"has taken over {_partitions(e)}",
+    "revoke_begin": lambda e: f"is revoking {_partitions(e)}",
+    "revoke_end": lambda e: f"has revoked {_partitions(e)}",
+    "lost_begin": lambda e: f"is losing {_partitions(e)}",
+    "lost_end": lambda e: f"has lost {_partitions(e)}",
     "assign_begin": lambda e: f"assigns generation {e.data['generation']} as leader and sees {_counts(e)}",
     "consume": _runs,
     "commit_begin": _offsets("commits"),

@@ -200,4 +200,4 @@ def test_up_refuses_nodes_with_a_port():
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=DEADLINE_S, check=False)
 
     assert done.returncode == 3
-    assert done.stderr.strip() == ("error: --nodes 3 is for brokers that are started, on free ports; leave --port out")
+    assert done.stderr.strip() == ("error: --nodes 3 starts brokers on free ports; remove --port")

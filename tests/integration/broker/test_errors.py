@@ -54,7 +54,7 @@ def test_a_taken_port_is_named_before_anything_starts(backend, listener, nothing
         raise AssertionError("a JVM or a container was started first")
 
     monkeypatch.setattr(PlacedBroker, "_start", started)
-    with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is taken"):
+    with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is in use"):
         start_broker(backend, port=port)
 
 
@@ -122,9 +122,9 @@ def test_unknown_names_list_the_known_ones():
 
 
 def test_arguments_that_do_not_go_together(tmp_path):
-    with pytest.raises(ConfigError, match="do not go together"):
+    with pytest.raises(ConfigError, match="exclude each other"):
         start_broker("external")
-    with pytest.raises(ConfigError, match="do not go together"):
+    with pytest.raises(ConfigError, match="exclude each other"):
         start_broker("jvm", bootstrap="127.0.0.1:9092")
     with pytest.raises(ConfigError, match="is for backend 'jvm'"):
         start_broker("docker", directory=tmp_path)
@@ -138,7 +138,7 @@ def test_a_broker_that_dies_while_starting_shows_its_log(nothing_left):
         finished(lambda: start_broker("jvm", settings=settings, timeout_s=300), within_s=60)
 
     cause, _, log = str(caught.value).partition("; the end of its log:\n")
-    assert "; Kafka refuses a setting: Invalid value none for configuration num.network.threads" in cause
+    assert "; Kafka rejects a setting: Invalid value none for configuration num.network.threads" in cause
     assert "ConfigException" in log
 
 
@@ -146,10 +146,10 @@ def test_a_broker_that_dies_while_starting_shows_its_log(nothing_left):
     ("line", "cause"),
     [
         ("java.io.IOException: No space left on device", "the disk that its data is on is full"),
-        ("KafkaException: Socket server failed to bind to 127.0.0.1:9092: Address already in use.", "taken its port"),
+        ("KafkaException: Socket server failed to bind to 127.0.0.1:9092: Address already in use.", "uses its port"),
         ("java.lang.UnsupportedClassVersionError: kafka/Kafka has been compiled by a more recent", "Java is too old"),
         ("There is insufficient memory for the Java Runtime Environment to continue.", "too little memory"),
-        ("KafkaException: Failed to acquire lock on file .lock in /d.", "another broker serves the same folder"),
+        ("KafkaException: Failed to acquire lock on file .lock in /d.", "another broker uses the same folder"),
         ("java.lang.IllegalArgumentException: No MetadataVersion with feature level 29", "written by a newer Kafka"),
     ],
 )

@@ -234,7 +234,7 @@ def test_what_the_harness_gave_up_on_is_never_true(kind: str) -> None:
 
 def test_what_the_harness_waited_for_is_told() -> None:
     assert check(given_up().history).unknown == (
-        "group 'g' wasn't at rest after 40 s; due: nobody owns t[0]",
+        "group 'g' was not stable after 40 s; due: nobody owns t[0]",
         "group 'g' had 2 records left after 40 s, in t-0",
-        "the harness waited 15.5 s in vain: member 'a' stands still",
+        "the harness waited 15.5 s without success: member 'a' stands still",
     )

@@ -116,7 +116,7 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
     log.write_text("".join(json.dumps(row) + "\n" for row in lines))
     done = integration("judge", str(out))
     assert done.returncode == 2, done.stdout
-    assert f"{log.name}: its lines aren't those that were sealed" in done.stdout
+    assert f"{log.name}: its lines differ from the sealed ones" in done.stdout
     seal(log)
     done = integration("judge", str(out), "--json")
     assert done.returncode == 1, done.stdout

@@ -82,10 +82,7 @@ def test_a_group_whose_broker_assigns_is_read_and_its_verdict_is_unknown(
     verdict = check(History.load(tmp_path))
     assert (verdict.value, verdict.violations) == (None, ())
     assert verdict.checked["G1"] > 0
-    assert (
-        verdict.unknown[0]
-        == f"group {group.group!r} is one of KIP-848: its broker assigns, and of the laws only G1 judges that"
-    )
+    assert verdict.unknown[0] == f"group {group.group!r} uses KIP-848: its broker assigns, and only law G1 judges this"
 
 
 def test_a_record_of_the_group_that_cannot_be_read_makes_its_verdict_unknown() -> None:

@@ -76,7 +76,7 @@ def test_a_missing_line_is_a_problem_that_names_file_and_line(tmp_path: Path) ->
     path.write_bytes(lines[0] + lines[2])
     seal(path)
 
-    assert History.load(tmp_path).problems == ("m.jsonl:2: seq 2 where 1 was due",)
+    assert History.load(tmp_path).problems == ("m.jsonl:2: seq 2 instead of 1",)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ TAMPERED: dict[str, tuple[str, Callable[[Path], None]]] = {
         "the file was changed", rewritten('"generation":1', '"generation":2', "g.coordlog.jsonl")
     ),
     "spaces": ("the file was changed", rewritten(",", ", ")),
-    "the member's last lines are gone": ("g.a.member.jsonl: has no end: the file was cut", cut("g.a.member.jsonl", 3)),
+    "the member's last lines are gone": ("g.a.member.jsonl: has no end event: the file", cut("g.a.member.jsonl", 3)),
     "the harness was killed": ("g.harness.jsonl: has no end", cut("g.harness.jsonl", 1)),
     "the end of the coordinator's log is gone": ("g.coordlog.jsonl: has no end", cut("g.coordlog.jsonl", 2)),
     "the producer's last lines are gone": ("producer.jsonl: has no end", cut("g.producer.jsonl", 5)),
@@ -152,7 +152,7 @@ TAMPERED: dict[str, tuple[str, Callable[[Path], None]]] = {
     ),
     "a line is torn in the middle": ("unreadable", rewritten('"kind":"generation"', '"kind":"gene\n')),
     "two lines changed places": (
-        "where", lambda folder: swap_lines(folder / "g.coordlog.jsonl")
+        "instead of", lambda folder: swap_lines(folder / "g.coordlog.jsonl")
     ),
     "another run's file is among them": (
         "has no end", lambda folder: (folder / "old.jsonl").write_text(churn().events[0].to_json() + "\n")

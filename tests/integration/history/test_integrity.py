@@ -51,7 +51,7 @@ def test_a_file_that_was_taken_away_makes_it_unknown(name: str, tmp_path: Path) 
     """22: each by itself. A lost record that the rest doesn't show must not be called true."""
     (kept(tmp_path) / name).unlink()
 
-    assert any(problem.startswith(f"{name}: is missing") for problem in unknown(tmp_path))
+    assert any(problem == f"{name}: the manifest lists it, but it is missing" for problem in unknown(tmp_path))
 
 
 def test_all_but_the_coordinator_log_taken_away_makes_it_unknown(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_all_but_the_coordinator_log_taken_away_makes_it_unknown(tmp_path: Path)
     for name in set(FILES) - {"g.coordlog.jsonl"}:
         (tmp_path / name).unlink()
 
-    assert sum("is missing" in problem for problem in unknown(tmp_path)) >= len(FILES) - 1
+    assert sum("it is missing" in problem for problem in unknown(tmp_path)) >= len(FILES) - 1
 
 
 def test_the_manifest_taken_away_makes_it_unknown(tmp_path: Path) -> None:
     (kept(tmp_path) / manifest.NAME).unlink()
 
-    assert unknown(tmp_path) == (f"{manifest.NAME} is missing: which files the run wrote isn't known",)
+    assert unknown(tmp_path) == (f"{manifest.NAME} is missing, so the files of the run are unknown",)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"v":1,"runs":7,"files":{}}', '{"v":2,"runs":[],"files":{}}'])
@@ -116,7 +116,7 @@ def test_a_file_that_was_changed_and_sealed_anew_makes_it_unknown(name: str, tmp
     seal(tmp_path / name)
     (tmp_path / manifest.NAME).write_bytes(before)
 
-    assert any(problem.startswith(f"{name}: its bytes aren't those") for problem in unknown(tmp_path))
+    assert any(problem.startswith(f"{name}: its bytes differ from the manifest") for problem in unknown(tmp_path))
 
 
 def test_a_run_whose_harness_was_killed_is_unknown(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_time_that_runs_backwards_within_a_file_makes_it_unknown(tmp_path: Path)
     last = max(e.seq for e in story.events if e.member == "b")
     moved(story, lambda e: behind(e) if e.seq == last else e)
 
-    assert [p for p in unknown(story.write(tmp_path)) if p.startswith("g.b.member.jsonl: time falls by ")]
+    assert [p for p in unknown(story.write(tmp_path)) if p.startswith("g.b.member.jsonl: time goes back by ")]
 
 
 def clocked(story: Story, wall: Callable[[int], int]) -> Story:

@@ -176,7 +176,7 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
     assert begins.data["topics"] == {topic: 2}
     after = [e.kind for e in history.events if e.src == "harness" and e.kind in ("closing", "exit")]
     assert after == ["closing", "exit"]
-    assert f"wasn't at rest after 0.5 s; due: nobody owns {topic}[0]" in " ".join(check(history).unknown)
+    assert f"was not stable after 0.5 s; due: nobody owns {topic}[0]" in " ".join(check(history).unknown)
 
 
 @needs_broker
@@ -367,7 +367,7 @@ def test_a_sender_that_is_quiet_sends_nothing(
         return sum(path.read_text().count('"kind":"ack"') for path in tmp_path.glob("producer-*.jsonl"))
 
     sender = Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 500, acks="leader")
-    with pytest.raises(HarnessError, match="the background sender doesn't run"), sender.quiet():
+    with pytest.raises(HarnessError, match="the background sender is not running"), sender.quiet():
         pass
     with sender:
         for _ in range(2):

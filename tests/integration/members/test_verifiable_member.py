@@ -156,7 +156,7 @@ def test_settings_by_javas_names_become_kafka_pythons(tmp_path: Path) -> None:
         ("max.pol.records=5", "1: max.pol.records: kafka-python has no such setting"),
         ("max.poll.records=five", "1: max.poll.records=five: a whole number"),
         ("check.crcs=yes", "1: check.crcs=yes: true or false"),
-        ("selector=x", "1: selector: can't be told in a file"),
+        ("selector=x", "1: selector: is not supported in a settings file"),
     ],
 )
 def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: str, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_every_chaos_can_be_played_and_all_kinds_of_fault_come() -> None:
 
 
 def test_only_what_is_drawn_takes_a_seed() -> None:
-    with pytest.raises(ConfigError, match="'churn' has nothing random; leave the seed 3 out, or run chaos"):
+    with pytest.raises(ConfigError, match="'churn' has no random part; remove the seed 3, or run chaos"):
         named("churn", 3)
     with pytest.raises(UnknownName, match=r"unknown scenario 'caos'.*chaos"):
         named("caos", 3)

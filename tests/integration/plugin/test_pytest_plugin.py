@@ -207,7 +207,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         r"witness \d\d:\d\d:\S+ the coordinator log \(event \d+\): generation \d+ \(dropping\): m1 got", report
     )
 
-    assert "wasn't at rest after 0.2 s" in report_of("test_the_other_may_not", shown)
+    assert "was not stable after 0.2 s" in report_of("test_the_other_may_not", shown)
     report = report_of("test_spoils_its_history", shown)
     assert "RuntimeError: its own error" in report
     assert "verdict over its groups" in report

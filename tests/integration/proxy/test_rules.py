@@ -160,7 +160,7 @@ def test_what_is_held_back_is_lost_with_its_connection(proxy: FaultProxy, kafka_
 def test_a_fault_that_hits_nothing_is_told_and_not_in_the_history(proxy: FaultProxy, folder: Path) -> None:
     applied = proxy.apply(Drop("nobody", "SyncGroup"))
 
-    with pytest.raises(NotOver, match="it has never hit; is the member started via the proxy"):
+    with pytest.raises(NotOver, match="it never took effect; was the member started with via=proxy"):
         applied.wait(0.2)
     with pytest.raises(ConfigError, match="lasts until it is healed"):
         proxy.apply(Cut("nobody")).wait()

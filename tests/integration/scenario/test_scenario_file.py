@@ -244,7 +244,7 @@ def test_a_cluster_of_ones_own_is_needed(tmp_path: Path) -> None:
 
     assert done.exit_code == COULD_NOT_RUN
     said = " ".join(done.output.split())
-    assert "scenario 'nodes' needs 3 nodes of its own; leave out --bootstrap and --backend external" in said
+    assert "scenario 'nodes' needs 3 nodes of its own; remove --bootstrap and --backend external" in said
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -30,7 +30,7 @@ def test_seeds_are_two_numbers_of_which_the_second_counts_too() -> None:
     assert [*seeds_of("7..9")] == [7, 8, 9]
     assert [*seeds_of("3..3")] == [3]
     for text in ("3", "9..7", "a..b", "-1..4", "1...3"):
-        with pytest.raises(ConfigError, match=r"takes A\.\.B"):
+        with pytest.raises(ConfigError, match=r"expected A\.\.B"):
             seeds_of(text)
 
 
@@ -72,8 +72,8 @@ def test_a_seed_is_drawn_for_the_client_that_was_asked_for() -> None:
     ("words", "said"),
     [
         (["chaos", "--seeds", "0..3", "--seed", "2"], "--seed is for one run"),
-        (["churn", "--seeds", "0..3"], "has nothing random"),
-        (["chaos", "--seeds", "3"], "takes A..B"),
+        (["churn", "--seeds", "0..3"], "has no random part"),
+        (["chaos", "--seeds", "3"], "expected A..B"),
     ],
 )
 def test_what_many_seeds_cannot_be_is_refused_before_a_broker_starts(words: list[str], said: str) -> None:

@@ -75,15 +75,15 @@ def test_what_was_not_judged_is_said_with_its_reason() -> None:
     assert verdict.value is True
     for law in ("R4", "R5", "T1"):
         assert verdict.checked[law] == 0
-        assert verdict.skipped[law] == {"several things happened at once": 1}
-    assert any(line.startswith("  skipped R5: several things") for line in verdict_lines(verdict))
+        assert verdict.skipped[law] == {"several triggers overlap": 1}
+    assert any(line.startswith("  skipped R5: several triggers") for line in verdict_lines(verdict))
 
 
 def test_a_law_that_is_required_and_never_judged_makes_the_verdict_unknown() -> None:
     verdict = check(two_things_at_once().history, require={"R5", "O1"})
 
     assert (verdict.value, verdict.violations) == (None, ())
-    assert verdict.unknown == ("law R5 is required and was never judged: several things happened at once",)
+    assert verdict.unknown == ("law R5 is required but was not judged: several triggers overlap",)
 
 
 def test_a_required_law_that_does_not_exist_is_refused() -> None:
@@ -97,7 +97,7 @@ def test_a_group_that_never_came_into_being_is_unknown_whatever_else_was_judged(
 
     assert verdict.checked["K1"] > 0
     assert verdict.value is None
-    assert "never came into being" in verdict.unknown[0]
+    assert "was never created" in verdict.unknown[0]
 
 
 def test_raw_assignments_that_contradict_their_rows_make_it_unknown() -> None:

@@ -157,7 +157,9 @@ def test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session()
     inside, outside = check(shifted.restarted(bound_ms - 1).history), check(shifted.restarted(bound_ms).history)
 
     assert (inside.checked["S1"], outside.checked["S1"]) == (1, 0)
-    assert outside.skipped["S1"] == {"it wasn't back within its session, or doesn't tell that": 1}
+    assert outside.skipped["S1"] == {
+        "it did not return within its session, or the history does not have the session timeout": 1
+    }
 
 
 @pytest.mark.parametrize(("superseded", "broken"), [(3, set()), (4, {"R5"})])

@@ -128,8 +128,8 @@ def test_without_a_read_back_behind_the_drain_x1_says_why_it_is_silent() -> None
     reasons = {
         name: dict(check(s.history).skipped) for name, s in (("early", early), ("plain", plain), ("never", never))
     }
-    assert [*reasons["early"]["X1"]] == ["its output wasn't read back with read_committed after the group was drained"]
-    assert [*reasons["plain"]["X2"]] == ["its output wasn't read back with read_committed"]
+    assert [*reasons["early"]["X1"]] == ["its output was not read back with read_committed after the group was drained"]
+    assert [*reasons["plain"]["X2"]] == ["its output was not read back with read_committed"]
     assert [*reasons["never"]["X1"]] == ["the group was never drained"]
 
 

@@ -192,43 +192,43 @@ def restart_as_one_joins() -> Story:
     return story.start("c").take_over("b")
 
 
-SEVERAL = "several things happened at once"
+SEVERAL = "several triggers overlap"
 SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story]]] = {
-    "a member that isn't the harness's doesn't tell what it offers": ({"G3": 1}, silent_member),
-    "a member of the group tells nothing, so how far was consumed isn't known": ({"C5": 7}, silent_member),
-    "the leader ran kafka-python:range, not ours to replay": ({"A1": 1}, lambda: told.foreign(told.two())),
-    "the step, if there was one, allows any time (gap_ms)": ({"O4": 7}, lambda: told.two().round()),
-    "the coordinator log, not the member, tells its id": ({"R7": 3}, bridged_member),
-    "its producer didn't number its records": ({"K2": 1}, unnumbered),
+    "the history does not have the assignors of a foreign member": ({"G3": 1}, silent_member),
+    "a member of the group writes no events, so its positions are unknown": ({"C5": 7}, silent_member),
+    "the leader ran kafka-python:range, which we cannot replay": ({"A1": 1}, lambda: told.foreign(told.two())),
+    "no step limits the time without an owner (gap_ms)": ({"O4": 7}, lambda: told.two().round()),
+    "its member id comes from the coordinator log, not from the member": ({"R7": 3}, bridged_member),
+    "its producer did not number its records": ({"K2": 1}, unnumbered),
     "the group was never drained": ({"C3": 1}, told.two),
     "its brokers lost the record": ({"C3": 5}, unclean),
-    "its brokers lost records, so an offset tells of two": ({"C6": 1}, lambda: finishing(lost=True)),
-    "its output wasn't read back with read_committed after the group was drained": (
+    "its brokers lost records, so an offset may refer to two records": ({"C6": 1}, lambda: finishing(lost=True)),
+    "its output was not read back with read_committed after the group was drained": (
         {"X1": 1}, lambda: at_work().read_committed().drain()),
-    "its output wasn't read back with read_committed": ({"X2": 1}, lambda: at_work().drain().read_back()),
-    "neither foretold nor read back": ({"K1": 1}, unforetold),
-    "the leader ran kafka-python:sticky, which promises no fewest moves": (
+    "its output was not read back with read_committed": ({"X2": 1}, lambda: at_work().drain().read_back()),
+    "neither predicted nor read back": ({"K1": 1}, unforetold),
+    "the leader ran kafka-python:sticky, which does not minimise moves": (
         {"R4": 1}, lambda: told.foreign(Story("sticky").start("a", "b").round().start("c").round(),
                                         "kafka-python:sticky")),
-    "members subscribe differently, or have racks, which go before moves": ({"R4": 1}, in_racks),
+    "members' subscriptions differ, or members have racks, which outweigh moves": ({"R4": 1}, in_racks),
     "the assignor changed": ({"R5": 1}, another_assignor),
-    "a proxy hit single requests of a member, which doesn't tell when it has to join again": (
+    "a proxy disturbed single requests of a member, so the time of its next join is unknown": (
         {"R5": 2, "T1": 1}, lambda: hit("drop")),
-    "a member doesn't tell its session_timeout_ms and heartbeat interval": (
+    "the history does not have a member's session_timeout_ms and heartbeat interval": (
         {"T1": 1}, lambda: shifted.untold(shifted.killed(SESSION_MS), "session_timeout_ms")),
     "an earlier fault of the member ended less than a session before": (
         {"T1": 1}, lambda: shifted.killed_after_a_fault(SESSION_MS)),
-    "it was back, or the group at rest, before it could be missed": ({"T1": 1}, back_before_it_was_missed),
-    "a member doesn't tell how long it believes its metadata": ({"T3": 1}, grew_unaged),
+    "it returned, or the group was stable, before its absence could be noticed": ({"T1": 1}, back_before_it_was_missed),
+    "the history does not have a member's metadata_max_age_ms": ({"T3": 1}, grew_unaged),
     SEVERAL: ({"R4": 1, "R5": 1, "T3": 1}, came_as_a_topic_grew),
-    "nothing happened to the group that would explain its generations": ({"R5": 1}, lambda: told.two().round()),
+    "no trigger explains the generations": ({"R5": 1}, lambda: told.two().round()),
     "membership changed without a scenario action": ({"R5": 1}, uncalled_for),
-    "a leader didn't see the topics as they are, or doesn't tell what it saw": ({"R5": 1}, blind_leader),
-    "the group wasn't at rest before": ({"S1": 1}, hurried_restart),
-    "it wasn't back within its session, or doesn't tell that": (
+    "a leader's metadata were outdated, or the history does not have them": ({"R5": 1}, blind_leader),
+    "the group was not stable before": ({"S1": 1}, hurried_restart),
+    "it did not return within its session, or the history does not have the session timeout": (
         {"S1": 1}, lambda: shifted.untold(static().restart("b"), "session_timeout_ms")),
-    "something else happened meanwhile": ({"S1": 1}, restart_as_one_joins),
-    "the fenced member doesn't tell its heartbeat interval": (
+    "another trigger overlaps": ({"S1": 1}, restart_as_one_joins),
+    "the history does not have the fenced member's heartbeat interval": (
         {"S2": 1}, lambda: shifted.untold(static().take_over("b"), "heartbeat_interval_ms")),
 }  # fmt: skip
 """Reason -> laws that couldn't be judged, how often, in a history that has it."""

@@ -26,11 +26,11 @@ WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "assigned_begin": (
         "member", {"generation": 3, "partitions": partitions_json(SIX)},
         "b (event 7): was assigned t-0, t-1, t-2, t-3, t-4 and 1 more in generation 3"),
-    "assigned_end": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): has taken t-0"),
-    "revoke_begin": ("member", {"partitions": []}, "b (event 7): was told to give up nothing"),
-    "revoke_end": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): has given up t-0"),
-    "lost_begin": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): was told that it lost t-0"),
-    "lost_end": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): knows that it lost t-0"),
+    "assigned_end": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): has taken over t-0"),
+    "revoke_begin": ("member", {"partitions": []}, "b (event 7): is revoking nothing"),
+    "revoke_end": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): has revoked t-0"),
+    "lost_begin": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): is losing t-0"),
+    "lost_end": ("member", {"partitions": partitions_json(SIX[:1])}, "b (event 7): has lost t-0"),
     "assign_begin": (
         "member", {"generation": 3, "topics": TOPICS},
         "b (event 7): assigns generation 3 as leader and sees partitions: s 2, t 4"),
@@ -52,11 +52,11 @@ WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "topics": ("harness", {"topics": TOPICS}, "the harness (event 7): partitions: s 2, t 4"),
     "not_stable": (
         "harness", {"waited_s": 2.5, "due": ["one", "two"]},
-        "the harness (event 7): the group wasn't at rest after 2.5 s; due: one; two"),
+        "the harness (event 7): the group was not stable after 2.5 s; due: one; two"),
     "truncated": (
         "harness", {"offsets": [{"topic": "t", "partition": p, "offset": p, "end": 9} for p in range(6)]},
-        "the harness (event 7): the log's end fell: t-0 from 9 to 0, t-1 from 9 to 1, t-2 from 9 to 2, t-3 from 9 to "
-        "3, t-4 from 9 to 4, and 1 more"),
+        "the harness (event 7): the log end went back: t-0 from 9 to 0, t-1 from 9 to 1, t-2 from 9 to 2, t-3 from 9 "
+        "to 3, t-4 from 9 to 4, and 1 more"),
     "fault_begin": ("proxy", {"fault": "assign_stall", "target": "b"}, "proxy (event 7): assign stall of b begins"),
     "fault_end": ("harness", {"fault": "kill", "target": "b"}, "the harness (event 7): kill of b is over"),
     "admin_change": (
@@ -86,7 +86,7 @@ def test_an_event_is_told_in_words(kind: str) -> None:
     [
         (
             {"name": "stable", "generation": 3, "topics": TOPICS},
-            "the group was at rest in generation 3; partitions: s 2, t 4",
+            "the group was stable in generation 3; partitions: s 2, t 4",
         ),
         ({"name": "drained"}, "all records were consumed"),
         ({"name": "read_back"}, "all records were read back"),
