@@ -1,7 +1,7 @@
-"""What members sent -> a `Group`; and the replay of a leader's answer from bytes.
+"""Decode members' subscriptions to a `Group`, and replay a leader's assignment from bytes.
 
-The adapters and `replay` share `decode` and `Strategy.assign`: an offline replay of the bytes that a group exchanged
-gives exactly what our leader answered.
+The adapters and `replay` share `decode` and `Strategy.assign`. So an offline replay of the bytes that a group exchanged
+gives exactly our leader's assignment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def decode(
     racks: Racks | None = None,
     leaders: Leaders | None = None,
 ) -> Decoded:
-    """Turn what members sent into a `Group`, as the strategy of that name reads it.
+    """Decode members' subscriptions to a `Group`, as the strategy of that name reads them.
 
     Args:
         name: Name of the elected assignor.
@@ -39,7 +39,7 @@ def decode(
         leaders: topic -> per partition its leader's rack; see `Group`.
 
     Returns:
-        The group and the facts, in a fixed order. User data that cannot be decoded claim nothing.
+        The group and the facts, in a fixed order. Undecodable user data claim no partitions.
 
     Raises:
         UnknownName: No strategy has the name.
@@ -47,7 +47,7 @@ def decode(
     elected = strategy(name)
     heard = list(members)
     subscriptions = [subscription for _, _, subscription in heard]
-    # Equal ones share one object, most groups have one; and `bulk` makes equal tuples the same, which saves comparing.
+    # Equal subscriptions share one object, and most groups have one; `bulk` makes equal tuples identical.
     tuples = {id(subscription.topics): subscription.topics for subscription in subscriptions}
     distinct: dict[tuple[str, ...], frozenset[str]] = {}
     for topics in tuples.values():
@@ -77,7 +77,7 @@ def decode(
 
 
 def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim:
-    """A claim without topics that nobody subscribes to; nothing if it is beyond the limit."""
+    """A claim without topics that no member subscribes to; empty if the claim exceeds the limit."""
     owned = claim.owned
     if not len(owned):
         return claim
@@ -91,12 +91,12 @@ def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim
 def decoded(
     name: str, group: Group, facts: Iterable[Fact] = (), generations: Mapping[str, int] | None = None
 ) -> Decoded:
-    """A group that needs no decoding, as the strategy of that name takes it.
+    """A `Decoded` of a group that needs no decoding, for the strategy of that name.
 
     Args:
         name: The strategy's name.
         group: The group.
-        facts: What is known about it beside.
+        facts: Further facts about it.
         generations: As in `Decoded`.
     """
     claims = resolve(group) if strategy(name).uses_claims else None
@@ -112,7 +112,7 @@ def replay(
     leaders: Leaders | None = None,
     **options: Any,
 ) -> Assignment:
-    """What our leader answers to these bytes.
+    """The assignment of our leader for these bytes.
 
     Args:
         name: Name of the elected assignor.
@@ -120,16 +120,16 @@ def replay(
         partitions: topic -> partition count, as the leader saw the cluster.
         racks: topic -> per partition its replicas' racks, as the leader saw them.
         leaders: topic -> per partition its leader's rack, as the leader saw it.
-        options: The options its assignor was made with; they hold if members tell none. What each member tells by
-            itself (`Strategy.individual`) is read from the bytes.
+        options: The options of the leader's assignor; they apply if members send none. The own part of each member
+            (`Strategy.individual`) is read from the bytes.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
     Raises:
         UnknownName: No strategy has the name.
-        ConfigError: It has no such option, or the option doesn't take that value.
-        WireError: A subscription that is none.
+        ConfigError: The strategy has no such option, or the option's value is invalid.
+        WireError: Bytes that are not a subscription.
     """
     sent = list(members)
     subscriptions = bulk.subscriptions([data for _, _, data in sent])

@@ -32,12 +32,12 @@ from .wire.protocol import AssignedPartitions, Subscription, encode_assignment
 
 
 class Stateless(Strategy):
-    """A strategy without options that looks at who is in the group, not at who holds what.
+    """A strategy without options that depends on the members of the group, but not on their claims.
 
     Args:
         name: Its protocol name.
         owners: The group as integers -> int[P], the number of each position's owner.
-        needs: Which of a group's ``racks`` and ``leaders`` decide anything.
+        needs: Which of a group's ``racks`` and ``leaders`` it depends on.
     """
 
     def __init__(self, name: str, owners: Callable[[Indexed], Ints], needs: Collection[str] = ()) -> None:
@@ -107,11 +107,11 @@ class ConsistentHash(Strategy):
 
 
 class Config(Strategy):
-    """Partitions as a table says; see `fixed.assign`.
+    """Partitions from a table; see `fixed.assign`.
 
     Args:
         name: Its protocol name.
-        fallbacks: By name, the strategies that may place what the table doesn't cover.
+        fallbacks: Name -> strategy that may place the partitions that the table does not cover.
     """
 
     def __init__(self, name: str, fallbacks: Mapping[str, Strategy]) -> None:
@@ -135,11 +135,11 @@ class Config(Strategy):
 
 
 class Optimal(Strategy):
-    """The optimal assignment that keeps what members hold; see `sticky.assign`."""
+    """The optimal assignment with the fewest moves; see `sticky.assign`."""
 
     uses_claims = True
     bearable: Collection[str] = ()
-    """Laws that Java's assignor may break: its answer is used all the same, and the violation told."""
+    """Laws that Java's assignor may break: its assignment is used anyway, and a fact reports the violation."""
 
     def configure(
         self,
@@ -175,12 +175,13 @@ class Optimal(Strategy):
         return {m: _encoded(given) for m, given in assignment.items()}, facts
 
     def _as_java(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
-        """What Java's assignor of this name answers, even if it isn't the best.
+        """The assignment of Java's assignor of this name, even if it is not optimal.
 
         Returns:
-            The assignment and facts. If Java's algorithm throws, does not terminate, or assigns what does not exist or
-            is not subscribed to, the optimal assignment and the reason. What cooperative Java gives away while an older
-            claimant may still hold it, or withholds although nobody holds it, stays as it is and is told.
+            The assignment and facts. If Java's algorithm throws, does not terminate, or assigns nonexistent or
+            unsubscribed partitions: the optimal assignment and the reason. If cooperative Java assigns a partition that
+            an older claimant may still hold, or withholds one that no member holds, its assignment stays, and a fact
+            reports the violation.
         """
         cooperative_ = "hand-over" in self.bearable
         try:
@@ -199,7 +200,7 @@ class Optimal(Strategy):
 
 
 class Sticky(Optimal):
-    """``sticky``: eager members revoke everything before they join, so user data tell what they held (KIP-54)."""
+    """``sticky``: eager members revoke all partitions before they join, so they claim them in user data (KIP-54)."""
 
     def user_data(
         self,
@@ -253,7 +254,7 @@ class CooperativeSticky(Optimal):
 
 
 class CompactSticky(Optimal):
-    """``compact-sticky``: `Sticky` with user data that take a tenth; see `wire.compact`."""
+    """``compact-sticky``: `Sticky` with user data a tenth as large; see `wire.compact`."""
 
     def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return compact.encode(owned, generation) if owned else None
@@ -264,9 +265,9 @@ class CompactSticky(Optimal):
 
 
 class Weighted(Strategy):
-    """Placement by work; see `weighted.placing.assign`. Members are cooperative, or eager: they tell which.
+    """Placement by work; see `weighted.placing.assign`. Each member says whether it is cooperative or eager.
 
-    In a live group members tell weights, capacities and who is eager, in user data: see `wire.weighted`.
+    In a live group, members send weights, capacities and the protocol in user data: see `wire.weighted`.
     """
 
     uses_claims = True
@@ -344,7 +345,7 @@ class Weighted(Strategy):
         claims = []
         for subscription in subscriptions:
             said = carried.decode(subscription.user_data, counts).said
-            if subscription.owned:  # a cooperative member's; an eager one has user data alone
+            if subscription.owned:  # claims of a cooperative member; an eager one claims only in user data
                 generation = max(subscription.generation, said.generation)
                 claims.append(userdata.Claim(subscription.owned, generation, said.garbage))
             else:
@@ -352,7 +353,7 @@ class Weighted(Strategy):
         return claims
 
     def agreed(self, members: Iterable[Joined]) -> tuple[Weighted, tuple[Fact, ...]]:
-        """As `Strategy.agreed`, with the weights and capacities that members tell, and which of them are eager."""
+        """As `Strategy.agreed`, with the weights and capacities that members send, and the eager members."""
         heard = list(members)
         winner, facts = super().agreed(heard)
         told = carried.inputs(heard)
@@ -401,7 +402,7 @@ def strategy(name: str, **options: Any) -> Strategy:
 
     Raises:
         UnknownName: No strategy has that name; the message lists the known ones.
-        ConfigError: It has no such option, or the option doesn't take that value.
+        ConfigError: The strategy has no such option, or the option's value is invalid.
     """
     if name not in STRATEGIES:
         raise UnknownName("assignor", name, STRATEGIES)

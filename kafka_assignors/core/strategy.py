@@ -1,4 +1,4 @@
-"""What every assignor has in common: a name, options, and an assignment that follows from the group alone."""
+"""Base class of all strategies: a name, options, and an assignment that depends only on the group."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Decoded:
 
     Args:
         group: The group.
-        facts: What was dropped, and what is odd.
-        claims: The claims, resolved; None under a strategy that ignores claims.
-        generations: member id -> generation in its subscription, which need not be that of its claims.
+        facts: Dropped claims and other irregularities.
+        claims: The resolved claims; None for a strategy that ignores claims.
+        generations: member id -> generation in its subscription, which may differ from that of its claims.
     """
 
     group: Group
@@ -43,11 +43,11 @@ class Decoded:
 
 
 class Strategy:
-    """One assignor; a family of strategies is a subclass. A value: equal if name and options are.
+    """One strategy; a subclass is a family of strategies. Strategies with equal names and options are equal.
 
-    A family defines `owners`; `configure`, if it has options; `needs` and `facts`, where the defaults aren't true of
-    it; with claims how they are written (`user_data`, `claiming`) and read (`claims_of`); and `agreed`,
-    if members tell more than options and claims.
+    A family defines `owners`. It defines `configure` if it has options, and `needs` and `facts` if the defaults do not
+    apply. A family with claims defines how they are written (`user_data`, `claiming`) and read (`claims_of`). It
+    defines `agreed` if members send more than options and claims.
 
     Args:
         name: Its protocol name, as members offer it in JoinGroup.
@@ -55,9 +55,9 @@ class Strategy:
     Attributes:
         options: The options chosen, all JSON values; see `with_options`.
         uses_claims: Whether its assignment depends on what members claim to hold.
-        withholds: Whether it gives to nobody, for one rebalance, what moves away from a member that still holds it.
-        individual: Names of options of which each member tells its own part, and of arguments of an assignor that
-            decide what its member tells: nobody votes on them, and a replay reads them from the bytes.
+        withholds: Whether a partition that leaves a member that still holds it stays unassigned for one rebalance.
+        individual: Names of options that each member sets for itself, and of assignor arguments that decide what the
+            member sends. There is no vote on them, and a replay reads them from the bytes.
     """
 
     uses_claims = False
@@ -81,24 +81,24 @@ class Strategy:
         return f"{type(self).__name__}({self.name!r}{options})"
 
     def configure(self) -> None:
-        """Check the options and keep what they mean. One keyword per option, each with its default.
+        """Check and store the options. One keyword per option, each with its default.
 
         Raises:
-            ConfigError: An option doesn't take that value.
+            ConfigError: An option's value is invalid.
         """
 
     def load(self) -> None:
-        """Import what the decision needs and takes long to import; to be called before the first join."""
+        """Import the modules that take long to import; call it before the first join."""
 
     def defaults(self) -> Mapping[str, Any]:
-        """The options that it has, with their defaults."""
+        """All options, with their defaults."""
         return {name: each.default for name, each in signature(self.configure).parameters.items()}
 
     def with_options(self: Self, /, **options: Any) -> Self:
         """This strategy with these options, all others at their defaults.
 
         Raises:
-            ConfigError: It has no such option, or the option doesn't take that value.
+            ConfigError: The strategy has no such option, or the option's value is invalid.
         """
         known = self.defaults()
         for option in options:
@@ -112,11 +112,11 @@ class Strategy:
         return made
 
     def as_json(self, option: str, value: Any) -> Any:  # noqa: ARG002 (for families whose options are no JSON values)
-        """An option's value as JSON has it, sharing nothing with the caller's."""
+        """An option's value as a JSON value, copied from the caller's."""
         return plain(value)
 
     def told_options(self) -> Mapping[str, Any]:
-        """The options that members tell each other: those that are not at their defaults."""
+        """The options that members send to each other: those with other values than the defaults."""
         known = self.defaults()
         return {
             name: value
@@ -125,11 +125,11 @@ class Strategy:
         }
 
     def needs(self) -> Collection[str]:
-        """Which of a group's ``racks`` and ``leaders`` the assignment depends on; others need not be looked up."""
+        """Which of a group's ``racks`` and ``leaders`` the assignment depends on; only these are looked up."""
         return ()
 
     def facts(self, group: Group) -> Iterable[Fact]:  # noqa: ARG002
-        """What is odd about a group under this strategy."""
+        """Irregularities of a group under this strategy."""
         return ()
 
     def user_data(
@@ -139,16 +139,16 @@ class Strategy:
         rack: str | None = None,
         instance_id: str | None = None,
     ) -> tuple[bytes | None, str]:
-        """What a member with this strategy sends beside its subscription.
+        """The user data that a member with this strategy sends with its subscription.
 
         Args:
-            owned: What it was assigned last; None if it never was.
-            generation: Generation that gave it.
+            owned: Its last assignment; None before the first one.
+            generation: The generation of that assignment.
             rack: Its rack.
             instance_id: Its ``group.instance.id``.
 
         Returns:
-            The user data, and why they claim nothing although it owns something; "" otherwise.
+            The user data, and the reason why they claim no partitions although the member owns some; "" otherwise.
         """
         if self.name in compact.JAVAS:
             return None, ""
@@ -157,27 +157,27 @@ class Strategy:
         return compact.encode_within(kept or (), since, rack, instance_id, options_.tell(self.told_options()))
 
     def said(self, user_data: bytes | None) -> compact.Carried:
-        """What a member's user data say besides claims, if they are ours: generation, rack, instance id."""
+        """The fields of our user data besides claims: generation, rack, instance id; empty for other user data."""
         return compact.Carried() if self.name in compact.JAVAS else compact.decode(user_data, {})
 
     def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:  # noqa: ARG002
-        """The user data by which a member claims what it was assigned; None if user data claim nothing."""
+        """The user data that claim a member's assignment; None if user data have no claims."""
         return None
 
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-        """What members claim to hold.
+        """The partitions that members claim to hold.
 
         Args:
-            subscriptions: The members'.
+            subscriptions: The members' subscriptions.
             counts: topic -> partition count, of the topics that they subscribe to.
         """
         raise NotImplementedError
 
     def agreed(self: Self, members: Iterable[Joined]) -> tuple[Self, tuple[Fact, ...]]:
-        """This strategy with the options that hold in a group, and facts about them; the same under any leader.
+        """This strategy with the options in effect in a group, and facts about them; the same under any leader.
 
-        The options that most members tell hold; among equally many those of the smallest text. Members that tell none
-        don't vote; if nobody tells any, or digests alone (`options.MOST`), the leader's own hold.
+        The options that most members send are in effect; a tie goes to the smallest text. Members that send none do not
+        vote. If no member sends any, or only digests (`options.MOST`), the leader's own options are in effect.
         """
         if not self.defaults():
             return self, ()
@@ -198,7 +198,7 @@ class Strategy:
         mine = options_.tell(self.told_options())
         winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)
         if silent and held and (mine == b"" or self.name not in compact.JAVAS):
-            held[b""] = silent  # under Java's names they may be other clients, which have no options
+            held[b""] = silent  # under Java's names they may be other clients, which send no options
         if len(held) > 1 or (held and mine not in held):
             facts.append(options_.differ(held, votes.get(winner, self).told_options(), voted=bool(votes)))
         return votes.get(winner, self), facts_.ordered(facts)
@@ -208,10 +208,10 @@ class Strategy:
 
         Args:
             indexed: The group as integers.
-            claims: Its claims, resolved; given if `uses_claims`.
+            claims: Its resolved claims; present if `uses_claims`.
 
         Returns:
-            int[P], the number of each position's owner; `UNASSIGNED` where there is none.
+            int[P], the number of each position's owner; `UNASSIGNED` if it has none.
         """
         raise NotImplementedError
 
@@ -226,19 +226,19 @@ class Strategy:
         return indexed.assignment(self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
 
     def assign_bytes(self, decoded: Decoded) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
-        """`assign`, each member's part as the bytes of its assignment; many times cheaper in a large group."""
+        """`assign` with each member's part encoded as an assignment; many times faster in a large group."""
         indexed, claims = self._indexed(decoded.group, decoded.claims)
         return bulk.assignments(indexed, self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
 
     def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
-        """What members have once nothing is withheld any more; `assignment`, if one rebalance is enough.
+        """The assignment after the last rebalance; `assignment`, if one rebalance is enough.
 
-        After one that withheld, members hold what `assignment` gave them and have revoked the rest; this is the answer
-        to the next.
+        If `assignment` withholds partitions, members hold their parts of it and have revoked the rest, and the result
+        is the assignment of the next rebalance.
 
         Args:
             decoded: The group.
-            assignment: What `assign` answers to it.
+            assignment: The result of `assign` for it.
         """
         if not self.withholds:
             return assignment
@@ -263,7 +263,7 @@ class Strategy:
 
 
 def plain(value: Any) -> Any:
-    """A JSON value of its own: a caller's dict or list may change later, and a tuple would come back as a list."""
+    """A copy as a JSON value: a caller's dict or list may change later, and JSON reads a tuple back as a list."""
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -86,7 +86,7 @@ def test_names_that_nothing_has_list_the_known_ones() -> None:
         partitioner_named("defalt")
     with pytest.raises(UnknownName, match="kafka-python:sticky"):
         partitioner_named("kafka-python:x")
-    with pytest.raises(ConfigError, match="can't be made"):
+    with pytest.raises(ConfigError, match="can't be created"):
         partitioner_named("default", surprise=1)
     with pytest.raises(ConfigError, match="import"):
         assignor_named("kafka_assignors.integration.nowhere:X")
