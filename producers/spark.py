@@ -1,6 +1,6 @@
 """Placement for Spark's Kafka sink: a ``partition`` column, which overrides every other partitioner there.
 
->>> # frame.withColumn("partition", partition_column("key", 12)).write.format("kafka")...
+``frame.withColumn("partition", partition_column("key", 12)).write.format("kafka")…``
 """
 
 from __future__ import annotations

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 
 import pytest
 
 from kafka_assignors import producers
-from kafka_assignors.producers import kafka_python
-from kafka_assignors.producers.core import geographic
-from kafka_assignors.producers.core.keys import keyed, murmur2
-from kafka_assignors.producers.partitioners import geographic as geographic_partitioner
-from kafka_assignors.producers.partitioners.interface import counters
 from tests.support.places import ROOT
 
 WITHOUT_CLIENT = """
@@ -65,20 +59,3 @@ def test_every_public_name_is_there_and_no_other():
     assert all(getattr(producers, name) is not None for name in producers.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         producers.Nothing  # type: ignore[attr-defined]  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        producers,
-        keyed,
-        murmur2,
-        geographic,
-        counters,
-        geographic_partitioner,
-        kafka_python,
-    ],
-)
-def test_examples_in_docstrings(module):
-    result = doctest.testmod(module)
-    assert (result.failed, result.attempted > 0) == (0, True)

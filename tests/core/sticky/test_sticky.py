@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 from itertools import permutations
 
 import numpy as np
@@ -205,20 +203,3 @@ def test_ten_thousand_partitions_and_fifty_members(assign):
 
     assert set(moves(owners(before), owners(after)).values()) <= {(m, "new") for m in before}
     assert set(loads(sticky.assign(group)).values()) == {200}
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "core.stateless.range",
-        "core.stateless.roundrobin",
-        "core.sticky.sticky",
-        "core.sticky.cooperative",
-        "election",
-        "kafka_python.assignors",
-    ],
-)
-def test_documented_examples(module):
-    result = doctest.testmod(importlib.import_module(f"kafka_assignors.{module}"))
-    assert result.attempted > 0
-    assert result.failed == 0

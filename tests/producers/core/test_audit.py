@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 from contextlib import closing
@@ -58,11 +57,6 @@ def test_growth_tells_the_known_shares():
     for wrong in ([], 6, 7), (KEYS, 0, 7), (KEYS, 6, True):
         with pytest.raises(ConfigError):
             growth(*wrong)
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(module).attempted == 1
-    assert doctest.testmod(module).failed == 0
 
 
 def test_growth_command_and_its_errors():

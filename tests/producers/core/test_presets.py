@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-
 import confluent_kafka
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.producers import UnknownName, partition_for_key
-from kafka_assignors.producers.core.keys import hashing
 from kafka_assignors.producers.core.keys.hashing import crc32, fnv1a, jump, magnitude
 from kafka_assignors.producers.core.keys.keyed import PRESETS
 from kafka_assignors.producers.partitioners.native_hash import fastest
@@ -103,11 +100,6 @@ def test_an_unknown_preset_is_named_with_the_known_ones():
             partition_for_key(b"k", 3, name)
     with pytest.raises(TypeError, match="not str; encode it first"):
         partition_for_key("k", 3, "sarama")
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(hashing)
-    assert (result.failed, result.attempted) == (0, 3)
 
 
 def test_every_preset_stays_in_range():
