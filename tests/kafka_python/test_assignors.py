@@ -170,7 +170,7 @@ def test_a_topic_that_the_leader_may_not_see_is_not_called_deleted(caplog):
     assert told == [
         f"{assignor.name}: topic 'deleted' is subscribed by 1 member but absent from metadata; was it deleted?",
         f"{assignor.name}: topic 'theirs' is subscribed by 1 member but hidden from this leader: its user lacks "
-        "the right Read on Topic theirs; an administrator can grant it with kafka-acls.sh",
+        "the permission Read on Topic theirs; an administrator can grant it with kafka-acls.sh",
     ]
 
 
