@@ -10,7 +10,7 @@ OUTSIDE = broker or docker or jvm or spark
 .PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench pictures clean help
 
 ##@ set up
-setup: $(READY)  ## make .venv with everything the project needs
+setup: $(READY)  ## create .venv with all dependencies
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "error: $(PYTHON) is older than 3.10; set PYTHON=<a newer one>" >&2; exit 2; }
@@ -24,7 +24,7 @@ clean:  ## remove .venv, caches and runs
 	rm -rf $(VENV) runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-help:  ## this list
+help:  ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "%s%s\n", groups++ ? "\n" : "", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -36,11 +36,11 @@ soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (A
 	$(BIN)/python -m kafka_assignors.integration run soak $(ARGS)
 
 ##@ check
-format: $(READY)  ## format and mend what can be mended
+format: $(READY)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(READY)  ## formatting, linting, strict types, names in the tests, import contracts, the figures of the house
+lint: $(READY)  ## formatting, linting, strict types, names in the tests, import contracts, structure of the source tree
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -54,13 +54,13 @@ test-fast: $(READY)  ## the tests that need no broker, Java, Spark or Docker, on
 test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
 	$(BIN)/python -m pytest $(if $(WORKERS),--numprocesses $(WORKERS) --dist worksteal) $(ARGS)
 
-test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and the next one if it can be had
+test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and its development version if available
 	.ci/newest
 
 test-long: $(READY)  ## the tests that take minutes: big fuzzes and matrices, soaks, defects of other clients
 	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
 
-rooms: $(READY)  ## the figures of the house: modules per folder, floors, circles of imports, long functions
+rooms: $(READY)  ## structure of the source tree: modules per folder, floors, circles of imports, long functions
 	$(BIN)/python -m tests.structure
 
 ##@ measure
@@ -70,5 +70,5 @@ bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
 pictures: $(READY)  ## draw docs/load.svg again from the example of its page
 	$(BIN)/python -m benchmarks.load_picture
 
-mutate: $(READY)  ## change the judge in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
+mutate: $(READY)  ## change the checker in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
 	$(BIN)/python -m tests.mutation $(ARGS)

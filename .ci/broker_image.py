@@ -72,12 +72,12 @@ def build(name: str, version: str = KAFKA_VERSION) -> str:
     parts = [_PACKAGES, *(jar.name for jar in jars), _RUN]
     content = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     if _label(tag) == content:
-        print(f"{tag} is here already", file=sys.stderr)
+        print(f"{tag} already exists", file=sys.stderr)
         return tag
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         raise MachineError(
             f"building {tag} needs root and debootstrap (apt-get install debootstrap); "
-            "where a registry can be reached, the official image needs no building"
+            "if a registry is reachable, use the official image instead"
         )
     release, mirror = _mirror()
     root = Path(tempfile.mkdtemp(prefix="kafka-image-"))
@@ -118,7 +118,7 @@ def _mirror() -> tuple[str, str]:
         if release and found == release:
             return release, uri
     raise MachineError(
-        f"apt names no mirror for the release {release!r} of /etc/os-release; is this Debian, and is there a source "
+        f"apt has no mirror for the release {release!r} of /etc/os-release; is this Debian, and is there a source "
         f"for it under /etc/apt? {done.stderr.strip()}"
     )
 

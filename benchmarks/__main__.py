@@ -24,8 +24,8 @@ def main(
     name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or all")],
     quick: Annotated[bool, typer.Option("--quick", help="fewer rounds, shorter limits, no downloads")] = False,
     json_: Annotated[bool, typer.Option("--json", help="JSON lines instead of text")] = False,
-    runs: Annotated[int | None, typer.Option(min=1, help="how often each row (rebalances)")] = None,
-    keep: Annotated[Path | None, typer.Option(help="a folder for the history of each run (rebalances)")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="repetitions of each row (rebalances)")] = None,
+    keep: Annotated[Path | None, typer.Option(help="folder for the history of each run (rebalances)")] = None,
 ) -> None:
     """Measure, print one line per result, and keep all measurements in benchmarks/results/."""
     if name not in (*NAMES, "all"):
@@ -33,7 +33,7 @@ def main(
         raise typer.Exit(2)
     asked = {name: value for name, value in (("runs", runs), ("keep", keep)) if value is not None}
     if asked and name != "rebalances":
-        typer.echo(f"error: --{next(iter(asked))} is for the benchmark rebalances, not {name}", err=True)
+        typer.echo(f"error: --{next(iter(asked))} is only for the benchmark rebalances, not {name}", err=True)
         raise typer.Exit(2)
     failed = False
     for each in NAMES if name == "all" else (name,):

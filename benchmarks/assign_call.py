@@ -147,7 +147,7 @@ def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dic
     everything = {(topic, p) for topic, count in workload.topics.items() for p in range(count)}
     lost = sum(tp not in before for tp in everything - after.keys()) if cooperative else len(everything - after.keys())
     if lost:
-        raise ValueError(f"{lost} partitions were assigned to nobody")
+        raise ValueError(f"{lost} partitions were assigned to no member")
     moves = sum(after.get(tp) != m for tp, m in before.items())
     return {"moves": moves} if cooperative else {"moves": moves, "squares": squares}
 

@@ -89,7 +89,7 @@ def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[s
 
 
 def _not_asked(like: str, gave: str) -> str:
-    return f"not asked: {like}'s, the same algorithm, gave {gave}"
+    return f"not measured: {like}'s, the same algorithm, returned {gave}"
 
 
 def _others(name: str, call: Call, said: Mapping[str, list[Said]], names: Mapping[str, str]) -> Iterator[Result]:

@@ -40,7 +40,7 @@ def run(quick: bool) -> Iterator[Result]:
         if verdict.value is not True:
             why = [f"{broken.law}: {broken.message}" for broken in verdict.violations] or verdict.unknown
             raise WrongAnswer(f"a clean history is judged {verdict.value}: {why[0]}")
-        judged = f"{len(history.events)} events, {grown_mb:.0f} MB beside them; judged {verdict.laws}"
+        judged = f"{len(history.events)} events, {grown_mb:.0f} MB besides the events; judged {verdict.laws}"
         raw = {"seconds": seconds, "grown_mb": grown_mb}
         yield Result(name, statistics.median(seconds), "s", note=judged, raw=raw)
 

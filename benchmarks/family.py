@@ -64,7 +64,7 @@ def _timed(name: str, topics: int, members: int, rounds: int) -> Result:
         spent.append((time.thread_time() - began) * 1000)
     loads = [sum(len(ids) for _, ids in given.assigned_partitions) for given in answer.values()]
     if sum(loads) != sum(counts.values()):
-        raise WrongAnswer(f"{name}: {sum(counts.values()) - sum(loads)} partitions were assigned to nobody")
+        raise WrongAnswer(f"{name}: {sum(counts.values()) - sum(loads)} partitions were assigned to no member")
     note = f"{sum(loads):,} partitions, {members:,} members; max/mean {max(loads) * members / sum(loads):.3g}"
     return Result(f"{name}-1m", statistics.median(spent), "ms CPU", note=note, raw={"cpu_ms": spent})
 

@@ -78,7 +78,7 @@ def _mixed(count: int) -> tuple[list[bytes], pa.Array]:
 def _hash(name: str, given: list[bytes], rounds: int) -> Result:
     differ = [key for key in given if unsigned(key) != kafka_python_murmur2(key)]
     if differ:
-        raise WrongAnswer(f"the hashes differ on {differ[0]!r}: there is nothing to compare")
+        raise WrongAnswer(f"the hashes differ on {differ[0]!r}, so there is no comparison")
     ours, peer, raw = in_turns(
         lambda: cpu_ns(lambda: [unsigned(key) for key in given], len(given)),
         lambda: cpu_ns(lambda: [kafka_python_murmur2(key) for key in given], len(given)),
@@ -90,7 +90,7 @@ def _hash(name: str, given: list[bytes], rounds: int) -> Result:
 def _batch(count: int, rounds: int) -> Result:
     some, column = _mixed(count)
     if [kafka_python_murmur2(key) for key in some] != (murmur2_batch(column[: len(some)]).view(np.uint32)).tolist():
-        raise WrongAnswer("the batch form differs from kafka-python's murmur2: there is nothing to compare")
+        raise WrongAnswer("the batch form differs from kafka-python's murmur2, so there is no comparison")
     ours, peer, raw = in_turns(
         lambda: cpu_ns(lambda: murmur2_batch(column), count),
         lambda: cpu_ns(lambda: [kafka_python_murmur2(key) for key in some], len(some)),

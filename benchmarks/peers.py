@@ -49,7 +49,7 @@ def _java() -> list[str]:
     found = java().executable
     modules = subprocess.run([str(found), "--list-modules"], capture_output=True, text=True, check=False).stdout
     if "jdk.compiler" not in modules:
-        raise NotMeasured(f"{found} is no JDK (it has no jdk.compiler); set JAVA_HOME to one, 17 or newer")
+        raise NotMeasured(f"{found} is not a JDK (it has no jdk.compiler); set JAVA_HOME to one, 17 or newer")
     jars = os.pathsep.join(map(str, kafka_jars()))
     return [str(found), "-Xmx4g", "-cp", jars, str(_HERE / "java" / "Leader.java")]
 
@@ -58,7 +58,7 @@ def _java() -> list[str]:
 def _go() -> list[str]:
     go = shutil.which("go")
     if go is None:
-        raise NotMeasured("there is no go on PATH; franz-go needs Go 1.26 or newer")
+        raise NotMeasured("go is not on PATH; franz-go needs Go 1.26 or newer")
     folder = cache_folder() / "franz-go"
     folder.mkdir(parents=True, exist_ok=True)
     for source in (_HERE / "go").iterdir():

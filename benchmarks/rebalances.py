@@ -234,7 +234,7 @@ def _results(rows: Sequence[Row], seen: Mapping[str, _Seen]) -> Iterator[Result]
                 laws[law] += 1
         false = sum(verdict.value is False for verdict in mine.verdicts)
         broken = ", ".join(f"{law} in {times}" for law, times in sorted(laws.items())) or "none"
-        told = f"{len(mine.verdicts)} runs; laws broken: {broken}; {len(mine.failed)} came to no end"
+        told = f"{len(mine.verdicts)} runs; laws broken: {broken}; {len(mine.failed)} did not finish"
         details = {
             "values": [verdict.value for verdict in mine.verdicts],
             "broken": [v.message for verdict in mine.verdicts for v in verdict.violations],
@@ -247,7 +247,7 @@ def _results(rows: Sequence[Row], seen: Mapping[str, _Seen]) -> Iterator[Result]
 
 def _note(raw: Mapping[str, Sequence[float]], runs: int, left_out: int) -> str:
     if not runs:
-        return f"no run, {left_out} left out as a member missed its session"
+        return f"no run, {left_out} left out because a member missed its session"
     cells = ", ".join(f"{measure} {spread(raw[measure])}" for measure in MEASURES if measure != "stop_ms")
     return f"{runs} runs, p95 {percentile(raw['stop_ms'], 95):.0f} ms; {cells}; {left_out} left out"
 

@@ -21,7 +21,7 @@ def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
     """
     rows = {row["name"]: row for lines in files for row in lines[1:]}
     if unknown := [name for name in names if name not in rows]:
-        raise SystemExit(f"error: no row {', '.join(unknown)}; there are: {', '.join(rows)}")
+        raise SystemExit(f"error: no row {', '.join(unknown)}; rows: {', '.join(rows)}")
     out = ["| | ours | peer | | ratio | |", "|---|---|---|---|---|---|"]
     for row in [rows[name] for name in names] if names else rows.values():
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.3g}"

@@ -14,7 +14,7 @@ _HEADS: Mapping[str, str] = {
     "moves": "moves",
     "needless": "needless revokes",
     "duplicates": "duplicates",
-    "ms": "until all have adopted, ms",
+    "ms": "until all members have adopted, ms",
 }
 
 
@@ -29,7 +29,7 @@ def triggers(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
         ValueError: No such measure.
     """
     if unknown := [measure for measure in measures if measure not in MEASURES]:
-        raise ValueError(f"no measure {', '.join(unknown)}; there are: {', '.join(MEASURES)}")
+        raise ValueError(f"no measure {', '.join(unknown)}; measures: {', '.join(MEASURES)}")
     values: dict[tuple[str, str], dict[str, list[float]]] = {}
     names: dict[str, str] = {}
     for row in rows:

@@ -77,7 +77,7 @@ def _drift(steps: int) -> Iterator[Result]:
             limits.append(known.bound / (float(found.work.sum()) / members))
             owner = then
         note = (
-            f"{moves:,} moves in {steps} steps, {least:,} proven to be needed from where it was; "
+            f"{moves:,} moves in {steps} steps, {least:,} of them proven necessary; "
             f"max/mean {statistics.mean(ratios):.3f} on average, {max(ratios):.3f} at most (bound {max(limits):.3f})"
         )
         raw = {"cpu_ms": spent, "moves": moves, "least": least, "max_over_mean": ratios, "bound_over_mean": limits}
