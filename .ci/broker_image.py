@@ -1,11 +1,11 @@
-"""Build an image for the `docker` backend where no registry can be reached.
+"""Build an image for the `docker` backend if no registry is reachable.
 
 Run in a checkout by ``.venv/bin/python .ci/broker_image.py``.
 
-Debian's base system and its Java from the mirror that apt is configured with (``debootstrap``), and the pinned Kafka
-jars in ``/opt/kafka/libs``, as the official image has them. It is started as the official one is: ``KAFKA_A_B=c`` in
-the environment is the property ``a.b=c``, so that ``docker-compose.yml`` takes either. Needs root, debootstrap and a
-Docker engine; about a minute. An image that was made of the same parts is left as it is.
+The image has Debian's base system and Java from apt's configured mirror (``debootstrap``), and the pinned Kafka
+jars in ``/opt/kafka/libs``, as in the official image. It starts like the official one: ``KAFKA_A_B=c`` in
+the environment is the property ``a.b=c``, so ``docker-compose.yml`` works with either. Needs root, debootstrap and a
+Docker engine; takes about a minute. An existing image of the same parts is kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULT_NAME = "kafka-assignors-broker"
 _PACKAGES = "default-jre-headless,ca-certificates"
 _LABEL = "kafka-assignors.content"
 _ENTRYPOINT = "/opt/kafka/docker/run"
-# nothing that a broker reads
+# files that a broker does not read
 _LEFT_OUT = ("./var/cache/apt", "./var/lib/apt/lists", "./usr/share/doc", "./usr/share/man", "./usr/share/locale")
 
 # The official image's rule for names: ___ is a dash, __ an underscore, _ a dot.
@@ -62,7 +62,7 @@ def build(name: str, version: str = KAFKA_VERSION) -> str:
     """Build the image ``name:version`` and return that name.
 
     Raises:
-        MachineError: Not root, no debootstrap, no mirror, or a step that failed; names it.
+        MachineError: Not root, no debootstrap, no mirror, or a failed step; the message names it.
         DockerUnavailable: No engine answers.
     """
     tag = f"{name}:{version}"
@@ -106,7 +106,7 @@ def build(name: str, version: str = KAFKA_VERSION) -> str:
 
 
 def _mirror() -> tuple[str, str]:
-    """(release, URI) of the mirror that apt takes this system's packages from."""
+    """(release, URI) of apt's mirror for this system."""
     release = ""
     for line in Path("/etc/os-release").read_text().splitlines():
         if line.startswith("VERSION_CODENAME="):
@@ -148,7 +148,7 @@ def _label(tag: str) -> str | None:
 
 
 def _remove(root: Path) -> None:
-    # debootstrap that was interrupted may leave /proc and /sys mounted inside: never delete through a mount
+    # an interrupted debootstrap may leave /proc and /sys mounted inside: never delete through a mount
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for mount in sorted((m for m in mounts if m.startswith(f"{root}/")), reverse=True):
         subprocess.run(["umount", mount], stdin=subprocess.DEVNULL, check=True)
@@ -156,7 +156,7 @@ def _remove(root: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line: build, print the image's name; 0 done, 3 could not."""
+    """Run the command line: build, and print the image's name. Exit code 0, or 3 after an error."""
     parser = argparse.ArgumentParser(prog=".ci/broker_image.py", description="Build a broker image.")
     parser.add_argument("name", nargs="?", default=DEFAULT_NAME, help="without the version (default: %(default)s)")
     parser.add_argument("--kafka", default=KAFKA_VERSION, metavar="VERSION", help="default: %(default)s")

@@ -42,7 +42,7 @@ def main(
 
 
 def _run(name: str, quick: bool, json_: bool, asked: dict[str, Any]) -> bool:
-    """Whether one benchmark came to its end."""
+    """Run one benchmark; returns whether it finished."""
     kept = ResultFile(name, quick)
     try:
         run: Callable[..., Iterator[Result]] = import_module(f".{name}", __package__).run

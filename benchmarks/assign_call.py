@@ -1,6 +1,6 @@
-"""One assignor on one workload, in a process of its own: ``python -m benchmarks.assign_call '{...}'``.
+"""One assignor on one workload, in its own process: ``python -m benchmarks.assign_call '{...}'``.
 
-A process, because a peer may not come to an end, and because it may take all memory. Prints one JSON line.
+A separate process, because a peer may not terminate, or may use all memory. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ REPLICAS = 3
 
 @dataclass(frozen=True)
 class Call:
-    """What to measure.
+    """The measurement of one assignor on one workload.
 
     Args:
         workload: Its name.
         strategy: ``sticky``, ``cooperative-sticky``, ``range`` or ``roundrobin``.
         client: ``ours``, ``kafka-python``, ``aiokafka``, ``java`` or ``franz-go``.
-        wire: From the members' bytes to the assignments' bytes, as a leader has to; else from decoded subscriptions to
-            assignment objects (ours and kafka-python's only).
-        limit_s: A call that takes longer is given up.
-        budget_s: Calls are repeated until this is spent, at least once.
+        wire: Whether to measure from members' bytes to assignments' bytes, as a leader does; else from decoded
+            subscriptions to assignment objects (only ours and kafka-python's).
+        limit_s: Time limit of a call, seconds.
+        budget_s: Calls are repeated for this many seconds, at least once.
     """
 
     workload: str
@@ -58,13 +58,13 @@ class Call:
     budget_s: float
 
     def to_json(self) -> str:
-        """As the process takes it."""
+        """The argument of the process."""
         return json.dumps(asdict(self))
 
 
 @dataclass
 class _Joined:
-    """What assignors use of kafka-python's JoinGroupResponseMember."""
+    """The fields of kafka-python's JoinGroupResponseMember that assignors use."""
 
     member_id: str
     metadata: Any
@@ -72,7 +72,7 @@ class _Joined:
 
 
 def assignor(strategy: str, client: str) -> Any:
-    """A fresh assignor of a Python client."""
+    """A new assignor of a Python client."""
     if client == "ours":
         from kafka_assignors.kafka_python import assignor as by_name
 
@@ -95,8 +95,8 @@ def assignor(strategy: str, client: str) -> Any:
 
 
 def sent(workload: Workload, call: Call) -> list[tuple[str, bytes]]:
-    """Member ids and subscription bytes, each with the claims that the assignor itself would have sent."""
-    # kafka-python 3.0 puts a version before its sticky user data, which no other client does, and reads nothing else.
+    """Member ids and subscription bytes, with the claims that the assignor would send."""
+    # Only kafka-python 3.0 puts a version before its sticky user data, and it reads no other format.
     header = b"\0\1" if call.client == "kafka-python" else b""
     members = []
     everybody = zip(workload.members, workload.subscriptions, workload.owned, strict=True)
@@ -115,7 +115,7 @@ def sent(workload: Workload, call: Call) -> list[tuple[str, bytes]]:
 
 
 def once(call: Call, chooser: Any, metadata: Any, members: list[_Joined]) -> dict[str, Any]:
-    """What is measured: what a leader does in a join. It made its assignor long before, with its consumer."""
+    """The measured call: the leader's work in a join. The assignor exists before, as in a consumer."""
     if call.client == "aiokafka":
         from aiokafka.coordinator.protocol import ConsumerProtocol
 
@@ -128,10 +128,10 @@ def once(call: Call, chooser: Any, metadata: Any, members: list[_Joined]) -> dic
 
 
 def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dict[str, int]:
-    """How good an answer is: partitions that had a holder and did not stay with it, and the sum of squared loads.
+    """The quality of an assignment: partitions that left their holder, and the sum of squared loads.
 
     Raises:
-        ValueError: A partition has no member; a cooperative answer may withhold those that move.
+        ValueError: A partition has no member, unless a cooperative assignment withholds it because it moves.
     """
     before = {
         (t, p): m for m, owned in zip(workload.members, workload.owned, strict=True) for t in owned for p in owned[t]
@@ -153,7 +153,7 @@ def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dic
 
 
 def measure(call: Call) -> dict[str, Any]:
-    """CPU and wall milliseconds of each call, and how good the first answer is; ours with its memory."""
+    """CPU and wall milliseconds of each call, and the quality of the first assignment; memory for ours."""
     workload = make(call.workload)
     replicas = REPLICAS if workload.racks else 1
     cooperative = call.strategy == "cooperative-sticky"
@@ -185,12 +185,12 @@ def measure(call: Call) -> dict[str, Any]:
 
 
 def _joined(call: Call, data: list[tuple[str, bytes]]) -> list[_Joined]:
-    """Members for one call: some assignors change them."""
+    """New members for one call, because some assignors change them."""
     return [_Joined(m, each if call.wire else ConsumerProtocolSubscription.decode(each)) for m, each in data]
 
 
 def _peak_mb(call: Call, metadata: Any, members: list[_Joined]) -> float:
-    """Most memory that Python and NumPy had in use during a call, over what they had before it."""
+    """Peak memory of Python and NumPy during a call, minus the memory in use before it, in MB."""
     chooser = assignor(call.strategy, call.client)
     gc.collect()
     tracemalloc.start()
@@ -219,9 +219,9 @@ def _give_up(_signal: int, _frame: object) -> None:
 
 
 def main() -> None:
-    """Measure what the argument says."""
+    """Run the measurement that the argument describes."""
     call = Call(**json.loads(sys.argv[1]))
-    logging.disable(logging.CRITICAL)  # what the assignors log is not what is measured
+    logging.disable(logging.CRITICAL)  # logging of the assignors is not measured
     signal.signal(signal.SIGALRM, _give_up)
     try:
         said = measure(call)

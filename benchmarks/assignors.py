@@ -27,24 +27,24 @@ PEERS = {
     ("franz-go", "cooperative-sticky"): "franz-go CooperativeStickyBalancer",
 }
 SAME_ALGORITHM = {"aiokafka": "kafka-python"}
-"""Who comes to no end where the other comes to none: it is not asked."""
+"""Client -> client with the same algorithm: if the latter does not finish, the former is not measured."""
 
 Said = dict[str, Any]
 _PREPARE_S = 180
-"""To draw the workload, make the members' objects and judge the answer, beside the call itself."""
+"""Seconds, besides the call, to draw the workload, create the members' objects and check the assignment."""
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """W1-join … W7-join with the sticky assignors, decoded and as bytes; range and round robin where they are fit."""
+    """W1-join … W7-join with the sticky assignors, decoded and as bytes; range and round robin where suitable."""
     limit_s, budget_s, rounds = (3.0, 0.3, 1) if quick else (60.0, 2.0, 1)
     for name in WORKLOADS:
         if quick and name in ("W2", "W7"):
-            continue  # a million partitions: making their objects alone takes a minute
+            continue  # a million partitions: creating their objects alone takes a minute
         call = Call(name, "sticky", "ours", wire=False, limit_s=limit_s, budget_s=budget_s)
         everybody = not quick or name in ("W1", "W5")
         decoded = _by_turns(call, ["kafka-python"], rounds, {})
         yield _result(f"{name}-join", call, "kafka-python", decoded)
-        # Who came to no end without the bytes will not with them.
+        # An assignor that did not finish without the bytes will not finish with them.
         hopeless = {client: said[-1] for client, said in decoded.items() if "error" in said[-1]}
 
         call = replace(call, wire=True)
@@ -73,7 +73,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[str, Said]) -> dict[str, list[Said]]:
-    """Ours and the peers by turns, a process for each. Who gave no result once is not asked again."""
+    """Ours and the peers in turns, each in its own process. A peer without a result is not measured again."""
     raw: dict[str, list[Said]] = {who: [] for who in ("ours", *peers)}
     for who, said in hopeless.items():
         if who in raw:
@@ -93,7 +93,7 @@ def _not_asked(like: str, gave: str) -> str:
 
 
 def _others(name: str, call: Call, said: Mapping[str, list[Said]], names: Mapping[str, str]) -> Iterator[Result]:
-    """A row for each peer but kafka-python; for Java also its first call, in a JVM that has not warmed up."""
+    """A row for each peer except kafka-python; for Java also its first call, in a cold JVM."""
     for client in said:
         if client not in ("ours", "kafka-python"):
             row = f"{name}/{names.get(client, client)}"
@@ -123,7 +123,7 @@ def _quality(said: Mapping[str, Said]) -> Iterator[str]:
 
 
 def _milliseconds(said: Sequence[Said], cold: bool) -> float | None:
-    """Median of each process's later half of calls, when a JVM is warm; of the first calls when cold."""
+    """Median over the second half of each process's calls (warm), or over the first calls (cold)."""
     if "error" in said[-1]:
         return None
     times: list[float] = [each["wall_ms"][0] for each in said]

@@ -1,4 +1,4 @@
-"""How long one waits for a broker."""
+"""Start-up time of brokers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _COLD = "from kafka_assignors.integration.broker import start_broker; start_brok
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """Wall seconds until they answer clients, processor time and memory then; nothing to compare with.
+    """Wall seconds until brokers respond to clients, with their CPU time and memory at that moment. No peer.
 
-    ``-1`` is one broker, ``-3`` three nodes in one JVM, ``-3-jvms`` in a JVM each; ``restart-1`` stops and starts one
-    of three in one JVM, ``restart-killed`` brings back a broker that was killed, whose session has to end first.
+    ``-1`` is one broker, ``-3`` three nodes in one JVM, ``-3-jvms`` one JVM per node; ``restart-1`` stops and starts
+    one of three in one JVM, ``restart-killed`` starts a killed broker again, whose session must end first.
     ``cold-start`` downloads all jars into an empty cache, so it is not part of the quick form.
     """
     rounds = 2 if quick else 5
-    # jars, formatted storage and class data are there from here on: that is what warm means
+    # from here on, jars, formatted storage and class data exist (warm)
     start_broker("jvm").close()
     yield from _warm_start("warm-start-1", start_broker, rounds)
     yield from _warm_start("warm-start-3", lambda: start_cluster(backend="shared"), rounds)
@@ -64,7 +64,7 @@ def _restart(rounds: int) -> Result:
             cluster.nodes[0].restart()
             return time.perf_counter() - began
 
-        restart()  # the first one loads what only a restart needs
+        restart()  # the first restart loads classes that only a restart needs
         return _timed("restart-1", restart, rounds)
 
 
@@ -81,7 +81,7 @@ def _restart_killed(rounds: int) -> Result:
 
 
 def _cold_start() -> float:
-    """A process of its own with an empty cache: jars are fetched, verified, storage is formatted."""
+    """Start a broker in a new process with an empty cache: fetch and verify jars, format storage."""
     with tempfile.TemporaryDirectory() as cache:
         began = time.perf_counter()
         subprocess.run(

@@ -1,4 +1,4 @@
-"""A verdict over a clean history: what judging a long run costs."""
+"""The cost of a verdict over a long history without violations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _events(size: int) -> list[Event]:
     for member in _MEMBERS:
         history.tell("start", "member", member, assignors=["range"], topics=[*_TOPICS], config={"assignors": ["range"]})
     held: dict[str, list[TopicPartition]] = {member: [] for member in _MEMBERS}
-    # Each record is told of twice, sent and read back; consume events and rebalances are few.
+    # Each record has two events, sent and read back; consume events and rebalances are few.
     while 2 * len(history.acks) + 60 * history.generation < size:
         held = history.rebalance(held)
         history.send(_RECORDS_PER_GENERATION)
@@ -61,7 +61,7 @@ def _events(size: int) -> list[Event]:
 
 
 class _Run:
-    """Tells what a lawful run would leave behind."""
+    """Writes the events of a run without violations."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -81,7 +81,7 @@ class _Run:
         return event
 
     def rebalance(self, held: dict[str, list[TopicPartition]]) -> dict[str, list[TopicPartition]]:
-        """An eager one. Every other time m1 leaves a topic out, so that partitions move."""
+        """An eager rebalance. Every second time m1 drops a topic, which moves partitions."""
         for member in _MEMBERS:  # before it joins, so still in the generation before
             self._callback(member, "revoke", held[member])
         self.generation += 1
@@ -121,7 +121,7 @@ class _Run:
             self._ends[place] += 1
 
     def consume(self, held: dict[str, list[TopicPartition]]) -> None:
-        """Everything, by who holds it now."""
+        """Consume all records, each by its current owner."""
         for member, partitions in held.items():
             offsets = [
                 {"topic": tp.topic, "partition": tp.partition, "first": 0, "last": self._ends[tp] - 1,
@@ -132,7 +132,7 @@ class _Run:
         self.tell("step", "harness", name="drained", offsets=self._offsets())
 
     def read_back(self) -> None:
-        """Every acknowledged record, where it was stored."""
+        """Read back every acknowledged record."""
         for ack in self.acks:
             names = ("topic", "partition", "offset", "value_id", "partitioner")
             self.tell("read_back", "harness", **{name: ack.data[name] for name in names})

@@ -1,4 +1,4 @@
-"""kafka-python metadata to choose and to assign with."""
+"""kafka-python's ClusterMetadata for benchmarks of partitioners and assignors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _VERSION = 9
 
 
 def cluster(topics: Mapping[str, int], racks: int = 0, replicas: int = 1) -> Any:
-    """Real ClusterMetadata.
+    """A real ClusterMetadata.
 
     Args:
         topics: topic -> partition count.
         racks: One broker per rack; 0: one broker without a rack.
-        replicas: Per partition; partition p of the t-th topic lies on brokers t+p, t+p+1, … (modulo `racks`).
+        replicas: Replicas per partition; partition p of the t-th topic is on brokers t+p, t+p+1, … (modulo `racks`).
     """
     topic_type = MetadataResponse.MetadataResponseTopic
     partition_type = topic_type.MetadataResponsePartition

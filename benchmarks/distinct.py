@@ -24,7 +24,7 @@ _COUNTS = (12, 24)
 def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
     """``distinct-N``: every table about records, and the findings, of N records with N distinct keys of 16 bytes.
 
-    Each size has a session of its own, so that its peak is its own. The quick form is the first size.
+    Each size runs in its own session, which separates the peaks. The quick form is the first size.
     """
     before: Result | None = None
     for size in sizes[:1] if quick else sizes:
@@ -61,7 +61,7 @@ def _measured(size: int, before: Result | None) -> Result:
 
 
 def _tables(spark: SparkSession, size: int) -> dict[str, int]:
-    """All that the job computes from keys; the answers are checked. Returns the size of what it keeps."""
+    """Compute all tables from keys and check them. Returns the size of the kept data."""
     from kafka_assignors.pipeline import findings
     from kafka_assignors.pipeline.load import keys
     from kafka_assignors.pipeline.load.balance import placement, topic_load
@@ -91,7 +91,7 @@ def _tables(spark: SparkSession, size: int) -> dict[str, int]:
 
 
 class _Disk:
-    """The most bytes of files in a folder at a time."""
+    """Peak total size of the files in a folder, bytes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.peak_bytes = folder, 0

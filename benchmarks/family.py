@@ -1,4 +1,4 @@
-"""Placement without history: how long, how even, and how much moves."""
+"""Stateless strategies: time, balance, and moves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _timed(name: str, topics: int, members: int, rounds: int) -> Result:
-    """CPU of kafka-python's call: from decoded subscriptions to what it sends."""
+    """CPU time of kafka-python's call: from decoded subscriptions to encoded assignments."""
     counts = {f"topic-{t:05d}": 10_000 for t in range(topics)}
     racks = 3 if name == "machine-room-nearby" else 0
     metadata = cluster(counts, racks, replicas=max(racks, 1))
@@ -70,7 +70,7 @@ def _timed(name: str, topics: int, members: int, rounds: int) -> Result:
 
 
 class _Joined:
-    """What an assignor uses of kafka-python's JoinGroupResponseMember."""
+    """The fields of kafka-python's JoinGroupResponseMember that assignors use."""
 
     def __init__(self, name: str, metadata: Any) -> None:
         self.member_id, self.group_instance_id, self.metadata = name, None, metadata
@@ -81,7 +81,7 @@ def _rack(member: int, racks: int) -> str | None:
 
 
 def _compared(name: str, groups: int) -> Iterator[Result]:
-    """Members of random names; then one of them leaves."""
+    """Groups of members with random names, before and after one of them leaves."""
     draw = random.Random(20250801)
     spread, moved = [], []
     for _ in range(groups):

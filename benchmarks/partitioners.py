@@ -39,7 +39,7 @@ def run(quick: bool) -> Iterator[Result]:
     yield _batch(100_000 if quick else 1_000_000, rounds)
     for partitions in (12, 1000):
         metadata = cluster({"t": partitions})
-        # The peer sorts all partitions for each record: at 1,000 a tenth of the keys says as much.
+        # The peer sorts all partitions for each record: at 1,000 partitions, a tenth of the keys is enough.
         fewer = len(keys) if partitions == 12 else count // 10
         theirs = _choosing(KafkaPythonDefault, metadata, keys[:fewer])
         for suffix, make in _HASHES:
@@ -100,7 +100,7 @@ def _batch(count: int, rounds: int) -> Result:
 
 
 def _without_c() -> DefaultPartitioner:
-    """What users get who do not have confluent_kafka."""
+    """Measure without confluent_kafka, whose C hash we use if it is installed."""
     chooser = DefaultPartitioner()
     chooser._index, chooser._remember = preset_named("java").place, True
     return chooser
@@ -110,14 +110,14 @@ _HASHES = [("", DefaultPartitioner), ("/pure", _without_c)] if HAS_C_HASH else [
 
 
 def _warm(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], Any]:
-    """Gives one partitioner again and again, which has placed these keys."""
+    """Always return the same partitioner, which has already placed these keys."""
     chooser = make()
     _choosing(lambda: chooser, metadata, keys)()
     return lambda: chooser
 
 
 def _choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:
-    """A measurement with a partitioner of its own each time. It reads the topic, once per metadata update, before."""
+    """A measurement with a new partitioner each time. It reads the topic, once per metadata update, before."""
 
     def measure() -> float:
         partition = make().partition

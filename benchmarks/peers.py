@@ -27,18 +27,18 @@ class NotMeasured(KafkaAssignorsError):
 
 
 def command(client: str, strategy: str, case: Path, answer: Path, limit_s: float, budget_s: float) -> list[str]:
-    """What runs a peer on a case.
+    """The command that runs a peer on a case.
 
     Args:
         client: ``java`` or ``franz-go``.
         strategy: Protocol name of its assignor.
         case: A case file.
-        answer: Where its first answer goes.
-        limit_s: A call that takes longer is given up.
-        budget_s: Calls are repeated until this is spent, at least once.
+        answer: The file for its first assignment.
+        limit_s: Time limit of a call, seconds.
+        budget_s: Calls are repeated for this many seconds, at least once.
 
     Raises:
-        NotMeasured: There is no JDK, or no Go or no franz-go to be had.
+        NotMeasured: There is no JDK, no Go, or franz-go is unavailable.
         MachineError: There is no Java, or the broker's jars cannot be fetched.
     """
     return [*(_java() if client == "java" else _go()), strategy, str(case), str(answer), str(limit_s), str(budget_s)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PARTITIONS = {"orders": 12, "payments": 6, "audit": 3}
 _COUNTS = (12, 24, 48, 96)
 _KEYS = 50_000
-_DIFFERENT = 4_000_000  # enough that a job's fixed cost is little of it
+_DIFFERENT = 4_000_000  # large enough that a job's fixed cost is small
 
 _Answer = dict[tuple[Any, ...], tuple[int, ...]]  # (rule, partitions, placed) -> sums
 
@@ -24,12 +24,12 @@ _Answer = dict[tuple[Any, ...], tuple[int, ...]]  # (rule, partitions, placed) -
 def run(quick: bool) -> Iterator[Result]:
     """``what-if``: every rule by four partition counts over distinct keys, columns against a row UDF.
     ``scale-1m``, ``scale-10m``: `keys`, `placement`, `topic_load`, hot keys and what-if of generated records, in one
-    job; with ten million how time and CPU grew from one. CPU is what a busy machine leaves as it is.
+    job. For ten million also the growth of time and CPU from one million; CPU does not depend on the machine's load.
 
-    The JVM compiles as spark-submit's does. The records are generated in Spark: reading Kafka is not in it. The quick
-    form runs once and leaves ten million out.
+    The JVM compiles as with spark-submit. Spark generates the records, so reading Kafka is not included. The quick
+    form runs once, without ten million.
     """
-    # Spark is an extra: a benchmark that does without it must not ask for it.
+    # Spark is an extra: other benchmarks must not import it.
     from kafka_assignors.pipeline.session import session
 
     with session(long=True) as spark:
@@ -41,10 +41,10 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
-    """Where distinct keys would lie under five rules and four counts, out of cached rows.
+    """The partitions of distinct keys under five rules and four counts, from cached rows.
 
-    Both sides answer the same sums. The row UDF gets an eighth of the rows: it takes that long. Both are told per key,
-    and on that eighth their answers must be equal.
+    Both sides compute the same sums. The slow row UDF gets an eighth of the rows. Results are per key, and on that
+    eighth both must be equal.
     """
     from pyspark.sql import functions as sf
 
@@ -86,7 +86,7 @@ def _what_if(spark: SparkSession, size: int, rounds: int) -> Result:
 
     all_keys, few_keys = rows(size), rows(size // 8)
     timed = {"ours": (by_columns, all_keys, size), "peer": (by_rows, few_keys, size // 8)}
-    few, many = by_columns(few_keys), by_columns(all_keys)  # the first one starts the workers
+    few, many = by_columns(few_keys), by_columns(all_keys)  # the first run starts the workers
     expected = {"ours": many, "peer": few}
     us: dict[str, list[float]] = {who: [] for who in timed}
     cpu_us: dict[str, list[float]] = {who: [] for who in timed}
@@ -151,7 +151,7 @@ def _tables(spark: SparkSession, size: int) -> float:
 
 
 class Cost:
-    """CPU time, and the most resident memory at a time, of this process, the JVM and Spark's Python workers."""
+    """CPU time and peak resident memory of this process, the JVM and Spark's Python workers together."""
 
     def __enter__(self) -> Cost:
         self.peak_bytes = 0
@@ -181,7 +181,7 @@ class Cost:
         for process in (me, *me.children(recursive=True)):
             try:
                 total += process.memory_info().rss
-                self._last[process.pid] = sum(process.cpu_times()[:2])  # of one that ends: as last seen
+                self._last[process.pid] = sum(process.cpu_times()[:2])  # of an ended process: the last value seen
             except psutil.NoSuchProcess:
                 continue
         self.peak_bytes = max(self.peak_bytes, total)
@@ -190,7 +190,7 @@ class Cost:
 def records(spark: SparkSession, size: int, distinct: int | None = None) -> DataFrame:
     """`schema.RECORDS`: three topics, ten minutes, 50,000 keys of 16 bytes, every fourth record without one; 100 B.
 
-    With `distinct` so many keys, and no record without one.
+    With `distinct`: this many keys, and every record has a key.
     """
     from pyspark.sql import functions as sf
 

@@ -1,4 +1,4 @@
-"""What a rebalance costs: assignors of four clients, five triggers, real members on a real broker."""
+"""The cost of a rebalance: assignors of four clients, five triggers, real members on a real broker."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _PARTITIONS, _ADDED = 12, 3
 _SESSION_MS, _STATIC_SESSION_MS, _HEARTBEAT_MS = 3000, 60_000, 300
 _RECORDS_PER_S = 60
 _BROKER = {"broker.session.timeout.ms": "60000"}
-"""A node that is alone has nobody to take over from it: on a busy machine it must not be fenced."""
+"""Session timeout of the only node, long because on a busy machine no other node could take over from it."""
 _SHOWN = 500
 _TIMEOUT_S = 60
 _TOGETHER = 3
-"""Groups at a time. A group waits for sessions, heartbeats and processes most of its time."""
+"""Number of concurrent groups. A group mostly waits for sessions, heartbeats and processes."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Row:
     """Members of one client with one assignor.
 
     Args:
-        client: As the table names it.
-        assignor: By its protocol name.
-        member: What the harness runs.
-        given: The harness's name of the assignor.
-        settings: How the client is told to look for new partitions once a second, as every row does.
+        client: Name in the table.
+        assignor: Protocol name.
+        member: Client name in the harness.
+        given: Assignor name in the harness.
+        settings: Client settings that refresh metadata once a second, as in every row.
     """
 
     client: str
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The row's name in the results."""
         return f"{self.client}/{self.assignor}"
 
 
@@ -88,12 +88,12 @@ ROWS = tuple(_rows())
 
 @dataclass
 class _Seen:
-    """What the runs of a row gave.
+    """The results of a row's runs.
 
     Args:
-        costs: trigger -> a cost for each run in which nobody came or went unasked.
-        left_out: trigger -> runs in which somebody did.
-        failed: Why runs came to no end.
+        costs: trigger -> a cost for each run in which membership changed only by scenario actions.
+        left_out: trigger -> number of other runs.
+        failed: Reasons of runs that did not finish.
     """
 
     costs: dict[str, list[Cost]] = field(default_factory=lambda: defaultdict(list))
@@ -103,7 +103,7 @@ class _Seen:
     load: list[float] = field(default_factory=list)
 
     def take(self, verdict: Verdict, failed: str | None) -> None:
-        """One run."""
+        """Add one run."""
         self.load.append(round(os.getloadavg()[0], 2))
         self.verdicts.append(verdict)
         for row in verdict.measures["steps"]:
@@ -118,7 +118,7 @@ class _Seen:
             self.failed.append(failed)
 
     def lacks(self, runs: int) -> bool:
-        """Whether some trigger has fewer than so many runs."""
+        """Whether a trigger has fewer than `runs` runs."""
         return any(len(self.costs[trigger]) < runs for trigger in TRIGGERS)
 
 
@@ -126,12 +126,12 @@ def run(quick: bool, runs: int | None = None, keep: Path | None = None) -> Itera
     """``CLIENT/ASSIGNOR/TRIGGER``: the longest stop; all measures in the raw results. ``…/verdict``: laws broken.
 
     Args:
-        quick: Each row once, of cooperative-sticky alone.
-        runs: How often; by default 20 times.
-        keep: A folder that gets the history of each run, compressed.
+        quick: Only the rows of cooperative-sticky, each once.
+        runs: Number of runs per row; 20 by default.
+        keep: A folder for the compressed history of each run.
 
-    Round by round, each row once, so that a busy spell of the machine hits all. A run in which a member missed its
-    session is repeated, half as many times as there are runs at most. Ctrl-C ends the rounds, and tells what they gave.
+    Each round runs every row once, so a busy phase of the machine affects all rows. A run in which a member missed its
+    session is repeated, at most half as many times as there are runs. Ctrl-C ends the rounds and reports their results.
     """
     runs = runs or (_QUICK_RUNS if quick else _RUNS)
     rows = [row for row in ROWS if not quick or row.assignor == "cooperative-sticky"]
@@ -157,7 +157,7 @@ def run(quick: bool, runs: int | None = None, keep: Path | None = None) -> Itera
 
 
 def _play(bootstrap: str, row: Row, keep: Path | None) -> tuple[Verdict, str | None]:
-    """All five triggers on one group; and why it came to no end, if so."""
+    """Run all five triggers on one group; returns the verdict, and the reason if the run did not finish."""
     run = uuid4().hex
     topic, failed = f"t-{run[:8]}", None
     with tempfile.TemporaryDirectory() as name:
@@ -170,9 +170,11 @@ def _play(bootstrap: str, row: Row, keep: Path | None) -> tuple[Verdict, str | N
                     _change(group, row, topic)
                 group.drain(_TIMEOUT_S)
             with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-                admin.delete_topics([topic])  # or the last runs would have a slower broker than the first
+                admin.delete_topics(
+                    [topic]
+                )  # otherwise the broker would be slower for the last runs than for the first
         except (HarnessError, KafkaError, OSError, RuntimeError) as error:
-            failed = f"{type(error).__name__}: {error}"[:_SHOWN]  # told; the other rows go on
+            failed = f"{type(error).__name__}: {error}"[:_SHOWN]  # reported; the other rows continue
         if keep is not None:
             _keep(folder, keep)
         return check(History.load(folder)), failed
@@ -253,11 +255,11 @@ def _note(raw: Mapping[str, Sequence[float]], runs: int, left_out: int) -> str:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that is no smaller than so many percent of them (nearest rank)."""
+    """The nearest-rank percentile."""
     return sorted(values)[ceil(len(values) * percent / 100) - 1]
 
 
 def spread(values: Sequence[float]) -> str:
-    """Median and, where it differs, p95."""
+    """The median and, if different, p95."""
     median, late = f"{statistics.median(values):,.0f}", f"{percentile(values, 95):,.0f}"
     return median if median == late else f"{median} ({late})"

@@ -1,4 +1,4 @@
-"""One measured number, and where it is kept."""
+"""One measured number, and the file of raw results."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class WrongAnswer(KafkaAssignorsError):
-    """What was measured gave a wrong answer: its time means nothing."""
+    """The measured code returned a wrong result, so its time is meaningless."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one benchmark says.
+    """One measured number with its peer.
 
     Args:
-        name: As README.md lists them.
-        value: Ours, in `unit`; smaller is better for every unit here. None: no result, see `note`.
-        unit: ``ms``, ``ns/key``, …; CPU or wall as README.md says for the benchmark.
-        peer: What it is held against, measured in turns in the same run; None when there is nothing to compare with.
-        peer_value: The peer's, in `unit`; None when it gave no result, see `note`.
-        note: What the numbers alone do not say.
-        raw: Every single measurement; kept in the results file, not printed.
+        name: Its name in README.md.
+        value: Our result, in `unit`; smaller is better for every unit here. None: no result, see `note`.
+        unit: ``ms``, ``ns/key``, …; CPU or wall time, see README.md.
+        peer: Name of the peer, measured in turns in the same run; None without a comparison.
+        peer_value: The peer's result, in `unit`; None if it has no result, see `note`.
+        note: Remarks on the numbers.
+        raw: Every measurement; kept in the results file, not printed.
     """
 
     name: str
@@ -77,10 +77,10 @@ class Result:
 def in_turns(
     ours: Callable[[], float], peer: Callable[[], float], rounds: int
 ) -> tuple[float, float, dict[str, list[float]]]:
-    """Measure both by turns, so that a busy spell of the machine hits both: medians, and all measurements."""
+    """Measure both in turns, so a busy phase of the machine affects both; returns medians and all measurements."""
     raw: dict[str, list[float]] = {"ours": [], "peer": []}
     for turn in range(rounds):
-        # Who begins changes too: what runs second finds warm caches, or a machine that got busy.
+        # The order alternates, because the second one may find warm caches or a busier machine.
         order: Sequence[tuple[str, Callable[[], float]]] = [("ours", ours), ("peer", peer)]
         for name, measure in order if turn % 2 == 0 else reversed(order):
             raw[name].append(measure())
@@ -91,7 +91,7 @@ class ResultFile:
     """The raw results of one run: a first line about the machine, then a line per result.
 
     Args:
-        name: Of the benchmark.
+        name: Name of the benchmark.
         quick: Whether it was the quick form.
     """
 
@@ -107,7 +107,7 @@ class ResultFile:
         self._write({**result.row(), "raw": result.raw})
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         self._file.close()
 
     def _write(self, row: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: kept raw files as a Markdown table, for README.md.
+"""``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: raw results as a Markdown table for README.md.
 
-Those of `rebalances` have a table for each trigger; with names of measures, one for each of these instead.
+Results of `rebalances` give one table per trigger, or with names of measures one table per measure.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .triggers import triggers
 
 
 def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
-    """The rows of those names in that order (without names: all), and where and when they were measured.
+    """The rows with these names in this order (without names: all), and the machine and date of the measurement.
 
-    Of a row that several files have, the last one counts.
+    If several files have a row, the last one counts.
     """
     rows = {row["name"]: row for lines in files for row in lines[1:]}
     if unknown := [name for name in names if name not in rows]:
@@ -32,7 +32,7 @@ def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
 
 
 def _measured(machine: Mapping[str, Any]) -> str:
-    """Where and when."""
+    """The machine and the date."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
         f"\nMeasured {machine['at'][:10]} at commit {machine['commit']} on {machine['cpus']} CPUs "

@@ -1,4 +1,4 @@
-"""The rebalances that were measured, as Markdown: a table a trigger, or one measure over all triggers."""
+"""Results of the benchmark `rebalances` as Markdown: one table per trigger, or one measure over all triggers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _HEADS: Mapping[str, str] = {
 
 
 def triggers(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
-    """Median, and p95 where it differs, of each measure.
+    """The median, and p95 if different, of each measure.
 
     Args:
-        rows: Of results files; the runs of all of them count.
-        measures: For each of these a table of rows over triggers; none: for each trigger a table of all measures.
+        rows: Rows of results files; all their runs count.
+        measures: One table of rows over triggers for each of these; if empty, one table of all measures per trigger.
 
     Raises:
         ValueError: No such measure.

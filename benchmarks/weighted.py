@@ -1,4 +1,4 @@
-"""Placement by work: how close to the bound, how many moves, how long; peers in the same run."""
+"""Placement by work: distance from the bound, moves and time, with peers in the same run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Peer = Callable[[Floats, Ints, int], Ints]
 DRIFT = 0.3
-"""Of a weight's logarithm, per step; it returns to the mean, so that weights stay lognormal with sigma 1."""
+"""Standard deviation of the step of a weight's logarithm; mean reversion keeps weights lognormal with sigma 1."""
 
 
 def run(quick: bool) -> Iterator[Result]:
@@ -89,7 +89,7 @@ def _ours(works: Floats, owner: Ints, members: int) -> Ints:
 
 
 def _lpt(works: Floats, owner: Ints, members: int) -> Ints:  # noqa: ARG001
-    """Longest-first anew (Graham 1969)."""
+    """Longest first, ignoring current owners (Graham 1969)."""
     loads, then = np.zeros(members), np.zeros(len(works), np.int64)
     for p in np.argsort(-works, kind="stable").tolist():
         then[p] = m = int(loads.argmin())
@@ -98,12 +98,12 @@ def _lpt(works: Floats, owner: Ints, members: int) -> Ints:  # noqa: ARG001
 
 
 def _sticky(works: Floats, owner: Ints, members: int) -> Ints:  # noqa: ARG001
-    """By counts: they don't change, so nothing moves."""
+    """By counts: they do not change, so no partition moves."""
     return owner
 
 
 def _grantneale(works: Floats, owner: Ints, members: int) -> Ints:  # noqa: ARG001
-    """Heaviest first to whom has the fewest partitions, then the least work (kafka-lag-based-assignor)."""
+    """Heaviest first to the member with the fewest partitions, then the least work (kafka-lag-based-assignor)."""
     loads, counts, then = np.zeros(members), np.zeros(members, np.int64), np.zeros(len(works), np.int64)
     for p in np.argsort(-works, kind="stable").tolist():
         few = np.flatnonzero(counts == counts.min())
@@ -114,9 +114,9 @@ def _grantneale(works: Floats, owner: Ints, members: int) -> Ints:  # noqa: ARG0
 
 
 def _kcl(works: Floats, owner: Ints, members: int) -> Ints:
-    """KCL 3's rule: beyond 10 % above the mean a worker gives leases worth 60 % of its excess to the least loaded.
+    """KCL 3's rule: a worker more than 10 % above the mean gives leases worth 60 % of its excess to the least loaded.
 
-    Its EMA (0.5) smooths what this run gives it exactly, so it is left out.
+    Its EMA (0.5) of measured loads is left out, because this run has exact loads.
     """
     then: Ints = owner.copy()
     mean = float(works.sum()) / members
@@ -163,7 +163,7 @@ def _fresh(name: str, works: Floats) -> Result:
 
 
 def _restricted(name: str, topics: int, each: int, members: int, rounds: int) -> Result:
-    """Each topic is read by a quarter of the members; nobody owns anything."""
+    """Each topic is read by a quarter of the members; no partition has an owner."""
     rng = np.random.default_rng(2)
     reads: list[set[str]] = [set() for _ in range(members)]
     weights = {}

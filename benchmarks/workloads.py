@@ -1,6 +1,6 @@
-"""The groups that are assigned: W1 to W7, each one step after a balanced assignment.
+"""The groups of the benchmarks: W1 to W7, each one step after a balanced assignment.
 
-The parameters follow Kafka's own large tests and what users run: W1 one wide topic; W2 and W7 a million partitions, as
+The parameters follow Kafka's own large tests and users' groups: W1 one wide topic; W2 and W7 a million partitions, as
 in ``AbstractStickyAssignorTest``; W3 members that subscribe to different halves; W4 twenty subscription sets; W5 racks;
 W6 sparse and skewed, where loads must differ.
 """
@@ -19,14 +19,14 @@ GENERATION = 5
 
 @dataclass(frozen=True)
 class Parameters:
-    """One workload: `joining` members come to `members` that hold everything."""
+    """One workload: `joining` members join `members` that hold all partitions."""
 
     topics: int
-    partitions: int | tuple[int, int]  # of a topic; a range to draw from
+    partitions: int | tuple[int, int]  # partitions per topic; a range to draw from
     members: int
     joining: int
-    subscription_sets: int = 1  # 1: all subscribe to all; else random halves of the topics
-    topics_each: tuple[int, int] | None = None  # instead: so many topics for each member
+    subscription_sets: int = 1  # 1: all members subscribe to all topics; else to random halves of them
+    topics_each: tuple[int, int] | None = None  # alternative: number of topics per member
     racks: int = 0
 
 
@@ -50,7 +50,7 @@ class Workload:
         members: Member ids.
         subscriptions: Topic names per member.
         owner: Per partition, in the order of `topics`, the index of the member that holds it.
-        racks: Number of racks; members and replicas go round them. 0: none.
+        racks: Number of racks; members and replicas are distributed round robin. 0: none.
     """
 
     topics: dict[str, int]
@@ -75,7 +75,7 @@ class Workload:
 
 
 def member_id(index: int) -> str:
-    """A member id like the brokers': client id and what looks random, the same in every run."""
+    """A member id like the brokers': client id and a random-looking suffix, the same in every run."""
     mixed = (index * 0x9E3779B97F4A7C15 + SEED) % 2**64
     more = mixed * 0xBF58476D1CE4E5B9 % 2**64
     return f"consumer-{index:05d}-{mixed:016x}{more:016x}"
@@ -107,7 +107,7 @@ def make(name: str) -> Workload:
 
 
 def _held(topics: dict[str, int], subscriptions: list[list[str]]) -> npt.NDArray[np.int32]:
-    """What the members hold before the others join: each partition went to the subscriber that had the least."""
+    """The owners before the others join: each partition went to the least loaded subscriber."""
     total = sum(topics.values())
     if all(len(topics_) == len(topics) for topics_ in subscriptions):
         return (np.arange(total) % len(subscriptions)).astype(np.int32)
@@ -119,7 +119,7 @@ def _held(topics: dict[str, int], subscriptions: list[list[str]]) -> npt.NDArray
     owner: list[npt.NDArray[np.int32]] = []
     for topic, count in topics.items():
         able = np.asarray(subscribers[topic])
-        # The same as one partition after the other to the least loaded, in one step: all slots of so many levels above
+        # The same as giving partitions one by one to the least loaded, in one step: all slots of the levels above
         # the lowest load, in order of level.
         low, high = loads[able].min(), loads[able].max()
         levels = np.arange(low, min(low + count, high + 1 + -(-count // len(able))))

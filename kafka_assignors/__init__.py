@@ -1,6 +1,6 @@
-"""Which member of a consumer group gets which partition: assignors that place like Java, or better.
+"""Assignors of Kafka consumer groups: Java's assignments, or better ones.
 
-What is named here is imported when it is first asked for; `plan` and what it takes need no Kafka client.
+Names are imported on first access. `plan` and its arguments need no Kafka client.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
         from .kafka_python import assignors as kafka_python
         from .kafka_python import stateless
     except ImportError as error:
-        # `from kafka_assignors import RangeAssignor` asks whether there is one, and would say no more than "no".
+        # `from kafka_assignors import RangeAssignor` would hide the message of a ClientMissing.
         if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
             raise
         from .errors import ClientMissing
