@@ -1,61 +1,61 @@
-"""Events of a group: values <-> JSON lines. The one format that members write, and the checker and Spark read.
+"""Events of a group: values <-> JSON lines, the format that members write, and the checker and Spark read.
 
 A history is a folder of ``*.jsonl`` files, one per source, each with a gapless ``seq``. Events of all sources are
 ordered by ``mono_ns``, the monotonic clock that all processes of one boot share. The kinds and their fields:
 ============================ ======= =================================================================================
-kind                         src     fields of its own
+kind                         src     fields of this kind
 ============================ ======= =================================================================================
 start                        member  assignors[str] topics[str] config{}
 stop                         member
-exit                         harness code signal asked?    (written by the harness when the process is gone; asked:
-                                     it was told to end, or its end was awaited)
+exit                         harness code signal asked?    (written by the harness after the process ended; asked:
+                                     the harness stopped it, or expected its end)
 assign_begin                 member  generation protocol members[str] topics{topic: count} racks{topic: [[rack]]}
                                      leaders{topic: [rack|null]} (leader's view)
 assign_end                   member  generation protocol duration_us error?
-generation                   member  generation protocol partitions[]        (on_assignment; also when nothing changed)
+generation                   member  generation protocol partitions[]        (on_assignment, even without a change)
 assigned_begin assigned_end  member  generation partitions[]
 revoke_begin revoke_end      member  generation partitions[]
 lost_begin lost_end          member  generation partitions[]
 consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
-finished                     member  offsets[{topic partition first last count bytes}] (what its application is done
-                                     with; a member that tells so has finishes=true in its start's config)
-commit_begin                 member  offsets[{topic partition offset}] transaction? (its number, of a member that
-                                     transforms; that has its topic as output in its start's config)
+finished                     member  offsets[{topic partition first last count bytes}] (records that its application has
+                                     processed; its start's config has finishes=true)
+commit_begin                 member  offsets[{topic partition offset}] transaction? (number of the transaction, if the
+                                     member transforms; its start's config names the output topic)
 commit_ok commit_fail        member  offsets[{topic partition offset}] error? transaction?
-rewound                      member  offsets[{topic partition offset}] (its transaction was aborted: it reads on there)
-error                        any     error fatal message   (of the harness: it gave up, and why)
+rewound                      member  offsets[{topic partition offset}] (after an aborted transaction: the new positions)
+error                        any     error fatal message   (of the harness: why it gave up)
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
                                      of a broker: fault=broker_kill|stop|pause|restart target (node N) coordinator
-                             member  fault=stall target (it stops polling, and polls again), or assign_stall
-                             proxy   fault=cut, delay, drop or reset, params{api side ms …}; the end has hits; member
-                                     and incarnation are the target's, if it is one
+                             member  fault=stall target (from its last poll to the next), or assign_stall
+                             proxy   fault=cut, delay, drop or reset, params{api side ms …}; the end has hits. If the
+                                     target is one member, member and incarnation are the target's
 admin_change                 harness change topics{topic: count} (create_topic, add_partitions, delete_topic, …);
                                      subscribe: member subscription{topics[str] | pattern}
-step                         harness name gap_ms? (a named step of a scenario: joins, leaves, …, and how long a
-                                     topic-partition may be without an owner in it); also
+step                         harness name gap_ms? (a named step of a scenario, and how long a topic-partition may
+                                     be without an owner during it); also
                                      stable: generation topics{topic: count} adopted_ns
                                      drained, read_back: offsets[{topic partition offset}] (ends); of a read_back
-                                     isolation? (read_committed: it shows no output of an open or aborted transaction)
-topics                       harness topics{topic: count} (of a member's subscription, as the brokers tell at its start)
-not_stable                   harness waited_s members[str] due[str] generation? topics{topic: count}? (the group wasn't
-                                     at rest by the deadline: who was to be in it, and what was still to happen)
-not_drained                  harness waited_s left[{topic partition offset end}] (by the deadline the group had consumed
-                                     no further than offset, of end)
-truncated                    harness offsets[{topic partition offset end}] (what a new leader doesn't have: the log
-                                     ended at end, and then at offset, before anything was sent to it)
-not_over                     harness waited_s awaited (another condition that didn't come by its deadline)
-closing                      harness (from here on members are told to end: what they give up then is no loss)
+                                     isolation? (read_committed: without outputs of open or aborted transactions)
+topics                       harness topics{topic: count} (of a member's subscription, from the brokers at its start)
+not_stable                   harness waited_s members[str] due[str] generation? topics{topic: count}? (the group was
+                                     not stable by the deadline: its expected members, and the unmet conditions)
+not_drained                  harness waited_s left[{topic partition offset end}] (at the deadline the group had
+                                     consumed up to offset, below end)
+truncated                    harness offsets[{topic partition offset end}] (records lost with a new leader: the log
+                                     ended at end, and then at offset, before new records were sent)
+not_over                     harness waited_s awaited (another condition that was not met by its deadline)
+closing                      harness (from here on the harness stops members, so revoked partitions need no owner)
 generation_committed         coordlog generation protocol leader ts_ms members[{member_id instance_id client_id
                                      session_timeout_ms rebalance_timeout_ms subscription assigned[] assignment
                                      owned[]}]  (raw bytes as hex; ts_ms: when the join completed)
 offset_committed             coordlog topic partition offset
 broker_assigned              coordlog record fields{}? (of a KIP-848 group; without fields: deleted)
-unread                       coordlog reason (of this group, but not a record that the reader knows)
-ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (what
-                                     the partitioner chose) expected? (what its rule demands, computed apart from it)
+unread                       coordlog reason (a record of this group that the reader does not know)
+ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (the
+                                     partitioner's choice) expected? (its rule's partition, computed independently)
 read_back                    harness topic partition offset value_id partitioner author? {group member incarnation
-                                     transaction} (of an output: who made it, in its transaction of that number)
-end                          any     sha256 (of all lines before it: the file is whole; a killed process leaves none)
+                                     transaction} (of an output: the member that produced it, and its transaction)
+end                          any     sha256 (of all lines before it: the file is complete; a killed process writes none)
 ============================ ======= =================================================================================
 
 ``partitions`` is a list of ``{"topic": str, "partition": int}``; offsets are record offsets, ``last`` is inclusive.
