@@ -28,7 +28,7 @@ def judged(ran: ScenarioRun) -> GroupResult:
 
 
 def step_row(name: str, stable: Stable) -> StepRow:
-    """One step of a run, and the group at rest after it, as a row."""
+    """One step of a run, and the stable group after it, as a row."""
     return StepRow(
         name,
         stable.generation,

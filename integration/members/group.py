@@ -250,16 +250,16 @@ class MemberGroup:
     def wait_stable(
         self, members: Collection[str] | None = None, timeout_s: float = 30, complete: bool = True
     ) -> Stable:
-        """Wait until the group is at rest.
+        """Wait until the group is stable.
 
-        In a group at rest the last committed generation has exactly these members. Each of them has adopted it, holds
+        In a stable group the last committed generation has exactly these members. Each of them has adopted it, holds
         its assignment, and gave up nothing in it (a cooperative member that did must rejoin). The leader saw the
         subscribed topics as they are, and all their partitions are owned.
 
         Args:
             members: Names; default: all that run and are neither paused, stalled nor cut off.
             timeout_s: Deadline.
-            complete: False: don't wait for partitions that nobody owns.
+            complete: False: don't wait for partitions without an owner.
 
         Raises:
             NotStable: The deadline passed; the message has the last generation, each member's partitions, and errors.

@@ -1,4 +1,4 @@
-"""Decides whether a group is at rest, from the coordinator log and its members' reports."""
+"""Decides whether a group is stable, from the coordinator log and its members' reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .process import MemberProcess, brief
 
 @dataclass(frozen=True)
 class Stable:
-    """A group at rest.
+    """A stable group.
 
     Args:
         generation: The last committed one.
@@ -45,14 +45,14 @@ def due(
     partitions: Callable[[], Mapping[str, int]],
     complete: bool,
 ) -> list[str]:
-    """What must still happen before the group is at rest; empty if it is.
+    """What must still happen before the group is stable; empty if it is.
 
     Args:
         committed: The last committed generation.
         processes: member name -> its process, whose reports are read.
         wanted: Names of the members that must be in the group.
         partitions: topic -> partition count, of all subscribed topics; called only when nothing else is due.
-        complete: Wait for partitions that nobody owns.
+        complete: Wait for partitions without an owner.
     """
     if committed is None:
         return ["the first generation"]

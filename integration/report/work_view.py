@@ -32,7 +32,7 @@ class Stretch(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Greatest / mean value of all members, while the group is at rest: 1 is even."""
+    """Greatest / mean value of all members, while the group is stable: 1 is even."""
 
     partitions: float
     work: float

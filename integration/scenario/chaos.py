@@ -17,7 +17,7 @@ from .soak import soak
 _MEMBERS = ("m1", "m2", "m3")
 _SESSION_MS, _REQUEST_TIMEOUT = 2000, "request_timeout_ms"
 _APIS = ("Heartbeat", "Fetch", "OffsetCommit")
-"""Requests that a member at rest sends unprompted. A fault on another request might wait forever."""
+"""Requests that a member of a stable group sends unprompted. A fault on another request might wait forever."""
 
 
 def chaos(seed: int, steps: int = 5) -> Scenario:

@@ -26,9 +26,9 @@ from .outages import Outages
 from .prefix import prefixed
 
 OnStep = Callable[[str, Stable], None]
-"""Receives a step's name and the group at rest after it."""
+"""Receives a step's name and the stable group after it."""
 STEP_S = 40.0
-"""Default limit in seconds for a group to come to rest after a step."""
+"""Default limit in seconds for a group to become stable after a step."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ScenarioRun:
         scenario: The scenario, with the topic names on the broker.
         group: Group id.
         folder: Folder of the history.
-        steps: Name of each completed step, and the group at rest after it.
+        steps: Name of each completed step, and the stable group after it.
         gave_up: Why the run ended early; empty if it completed.
     """
 
@@ -62,7 +62,7 @@ def run_scenario(  # options of one run, given by name
     timeout_s: float = STEP_S,
     for_s: float | None = None,
 ) -> ScenarioRun:
-    """Run the scenario. It ends early if the group does not come to rest after a step.
+    """Run the scenario. It ends early if the group does not become stable after a step.
 
     Args:
         scenario: The scenario to run.
@@ -153,7 +153,7 @@ class _Stage:
     passing: list[Applied] = field(default_factory=list)
 
     def take(self, step: Step) -> tuple[str, Stable]:
-        """Perform a step and wait until the group is at rest. Return the step's name and the group."""
+        """Perform a step and wait until the group is stable. Return the step's name and the group."""
         self.members.step(step.name, self.scenario.gap_ms)
         self.passing.clear()
         for action in step.actions:
