@@ -79,7 +79,7 @@ def test_the_coordinator_log_there_twice_makes_it_unknown(tmp_path: Path) -> Non
     kept(tmp_path)
     shutil.copy(tmp_path / "g.coordlog.jsonl", tmp_path / "h.coordlog.jsonl")
 
-    assert any(problem.startswith("h.coordlog.jsonl: isn't in the manifest") for problem in unknown(tmp_path))
+    assert any(problem.startswith("h.coordlog.jsonl: is not in the manifest") for problem in unknown(tmp_path))
 
 
 def test_two_runs_in_one_folder_make_it_unknown(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_run_whose_harness_was_killed_is_unknown(tmp_path: Path) -> None:
     writer = RunFile(tmp_path / "g.harness.jsonl", "run", "harness", group="g")
     writer.write("step", name="it begins")
 
-    assert any("isn't in the manifest" in problem for problem in unknown(tmp_path))
+    assert any("is not in the manifest" in problem for problem in unknown(tmp_path))
     writer.close()
 
 
