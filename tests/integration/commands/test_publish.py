@@ -45,7 +45,7 @@ def test_a_line_that_the_topic_does_not_take_is_named(
     (tmp_path / "m.jsonl").write_text("a\n" + "b" * 2000 + "\n")
 
     with pytest.raises(
-        HarnessError, match=rf"topic '{topic}' doesn't take m\.jsonl:2: MessageSizeTooLarge|:1: .*Batch"
+        HarnessError, match=rf"topic '{topic}' rejects m\.jsonl:2: MessageSizeTooLarge|:1: .*Batch"
     ):
         publish(kafka_broker.bootstrap, topic, tmp_path)
 
