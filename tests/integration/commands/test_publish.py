@@ -44,9 +44,7 @@ def test_a_line_that_the_topic_does_not_take_is_named(
     topic = kafka_topic(name="small", configs={"max.message.bytes": "500"})
     (tmp_path / "m.jsonl").write_text("a\n" + "b" * 2000 + "\n")
 
-    with pytest.raises(
-        HarnessError, match=rf"topic '{topic}' rejects m\.jsonl:2: MessageSizeTooLarge|:1: .*Batch"
-    ):
+    with pytest.raises(HarnessError, match=rf"topic '{topic}' rejects m\.jsonl:2: MessageSizeTooLarge|:1: .*Batch"):
         publish(kafka_broker.bootstrap, topic, tmp_path)
 
 
