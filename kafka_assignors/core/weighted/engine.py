@@ -20,6 +20,10 @@ from .search import EFFORT, Search
 
 ORDERS = (("even", False), ("tight", False), ("light", False), ("even", True), ("tight", True), ("bold", False))
 """Styles of shedding, and whether unassigned partitions are placed first."""
+DROP, ANEW = ("drop", True), ("anew", True)
+"""Overloaded members give what they must at once, heaviest first, and its receivers make room; all is placed anew. They
+are for partitions that weigh about as much as a member may have.
+"""
 LARGE = 300_000
 """Number of partitions above which the first style that meets the limit is taken."""
 MANY = 200
@@ -224,10 +228,12 @@ def _once(model: Model, allowed: float, effort: int) -> Search:
     least = least_moves(model, limit)
     found: list[Search] = []
     steps = 20 * len(model.capacity) + 200
-    for style, place_first in (("drop", True), *ORDERS) if least > MANY or model.cost_unit else ORDERS:
+    for style, place_first in (DROP, *ORDERS) if least > MANY or model.cost_unit else (*ORDERS, DROP, ANEW):
+        if style == "anew" and min(each.ratio() for each in found) <= allowed * (1 + NEAR):
+            break
         search = Search(model, limit, style, effort)
-        if style == "drop":
-            search.drop()
+        if style in ("drop", "anew"):
+            search.drop(everything=style == "anew")
         if place_first:
             search.place()
         search.shed(steps)

@@ -13,6 +13,8 @@ from .search import STEP, TRIED, Search
 
 EVEN = 1e-6
 """Relative excess over the mean below which nothing is evened out any more."""
+PAIRED = 40
+"""Maximum free partitions of a member of which two are exchanged at once."""
 DEALT = 1_000_000
 """Maximum product of free partitions and members for which topics are spread."""
 
@@ -96,28 +98,61 @@ def even_out(search: Search, steps: int) -> None:
 
 
 def _evened(search: Search, a: int, height: Floats, frees: list[Ints]) -> bool:
-    idle, loads, cap = search.cap == 0, search.loads, search.cap
-    order = np.argsort(np.where(idle, np.inf, height), kind="stable")
+    """Do one step from a member to a lower one: one partition for at most one other, else up to two for two."""
+    order = np.argsort(np.where(search.cap == 0, np.inf, height), kind="stable")
     apart = max(len(order) // TRIED, 1)
     partners = [*order[:TRIED].tolist(), *order[TRIED::apart].tolist()]
-    for b in partners:
-        if b == a or idle[b] or height[b] >= height[a]:
-            continue
-        best = float(loads[a] * cap[b] - loads[b] * cap[a]) / float(cap[a] + cap[b])
-        give, take = frees[a], frees[b]
-        search.effort -= STEP + len(give) + len(take)
-        give, take = give[_welcome(search, give, a, b)], take[_welcome(search, take, b, a)]
-        found = _closest(search.work[give], search.work[take], best)
-        # Worth a step: it gains at least a millionth of what a move of the ideal size would.
-        if found is None or not best * 1e-6 < found[2] < 2 * best or _beyond(search, b, found[2]):
-            continue
-        search.move(int(give[found[0]]), b)
-        if found[1] >= 0:
-            search.move(int(take[found[1]]), a)
-        for m in (a, b):
-            frees[m] = search.items[m][search.free(search.items[m])]
-        return True
-    return False
+    partners = [b for b in partners if b != a and search.cap[b] and height[b] < height[a]]
+    return any(_exchanged(search, a, b, frees, many) for many in (1, 2) for b in partners)
+
+
+def _exchanged(search: Search, a: int, b: int, frees: list[Ints], many: int) -> bool:
+    loads, cap = search.loads, search.cap
+    best = float(loads[a] * cap[b] - loads[b] * cap[a]) / float(cap[a] + cap[b])
+    give, take = frees[a], frees[b]
+    if many == 2 and max(len(give), len(take)) > PAIRED:
+        return False
+    search.effort -= STEP + (len(give) + len(take)) ** many
+    give, take = give[_welcome(search, give, a, b)], take[_welcome(search, take, b, a)]
+    found = _closest(search.work[give], search.work[take], best) if many == 1 else None
+    gives, takes = ([found[0]], [found[1]][: found[1] + 1]) if found else ([], [])
+    more = found[2] if found else 0.0
+    if many == 2 and len(give) > 1:
+        gives, takes, more = _closest_of_two(search.work[give], search.work[take], best)
+    # Worth a step: it gains at least a millionth of what a move of the ideal size would.
+    if not gives or not best * 1e-6 < more < 2 * best or _beyond(search, b, more):
+        return False
+    for at in give[gives].tolist():
+        search.move(at, b)
+    for at in take[takes].tolist():
+        search.move(at, a)
+    for m in (a, b):
+        frees[m] = search.items[m][search.free(search.items[m])]
+    return True
+
+
+def _closest_of_two(give: Ints, take: Ints, wish: float) -> tuple[list[int], list[int], float]:
+    """Indices of one or two to give and none to two to take, whose difference is closest to a wish; that difference."""
+    mine, theirs = _up_to_two(give), _up_to_two(take)
+    gives = np.array([give[each].sum() for each in mine])
+    takes = np.array([take[each].sum() for each in theirs] + [0])
+    order = np.argsort(takes, kind="stable")
+    place = np.searchsorted(takes[order], gives - wish)
+    best: tuple[float, int, int] | None = None
+    for shift in (0, 1):
+        at = order[np.clip(place - shift, 0, len(order) - 1)]
+        off = np.abs(gives - takes[at] - wish)
+        i = int(off.argmin())
+        if best is None or off[i] < best[0]:
+            best = float(off[i]), i, int(at[i])
+    assert best is not None
+    _, i, j = best
+    return mine[i], [*theirs, []][j], float(gives[i] - takes[j])
+
+
+def _up_to_two(items: Ints) -> list[list[int]]:
+    alone = [[i] for i in range(len(items))]
+    return alone + [[i, j] for i in range(len(items)) for j in range(i)]
 
 
 def _welcome(search: Search, at: Ints, giver: int, receiver: int) -> Bools:

@@ -343,6 +343,7 @@ def model(
     unit = 2.0 ** (math.frexp(most)[1] - bits) if most else 1.0
     whole = np.where(of == UNASSIGNED, 0, np.maximum(np.rint(filled / unit), 1)).astype(np.int64)
     cost, cost_unit = _costs(indexed, also.state, told)
+    caps = _caps(indexed, also.max_work, unit, told)
     return Model(
         indexed,
         claims.holder,
@@ -354,7 +355,7 @@ def model(
         of,
         allowed,
         tuple(told),
-        _caps(indexed, also.max_work, unit, told),
+        caps,
         cost,
         cost_unit,
         _pinned(indexed, also.resting),

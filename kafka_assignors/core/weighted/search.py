@@ -167,13 +167,18 @@ class Search:
 
     # -- shed
 
-    def drop(self) -> None:
+    def drop(self, *, everything: bool = False) -> None:
         """Take from all members above their limits, at once, as few partitions as possible, and of these the lightest.
 
         If moves have costs, the cheapest per work. They join the unassigned ones. Much cheaper than `shed` if many must
-        move.
+        move. With `everything`, all members give all that may move.
         """
         dropped = [self.pool]
+        if everything:
+            self.pool = np.flatnonzero((self.of != UNASSIGNED) & ~(self.model.pinned & (self.origin != UNASSIGNED)))
+            self.owner[self.pool] = UNASSIGNED
+            self.loads = self.model.loads(self.owner)
+            return
         for m in np.flatnonzero((self.loads > self.limit) & (self.cap > 0)).tolist():
             items = self.items[m]
             excess = int(self.loads[m] - self.limit[m])
