@@ -1,4 +1,7 @@
-"""What the README and the harness's page tell a user to copy about the harness, copied and run."""
+"""What README and docs tell a user to copy about the harness, copied and run.
+
+The pages: README.md; planning.md, testing.md, harness.md, reading-the-report.md and promises.md of docs.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +12,30 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.scenario import SCENARIOS
-from kafka_assignors.integration.scenario.chaos import DRAWN
+from kafka_assignors.integration.members.group import MemberGroup
+from tests.support.pages import PAGES, blocks, example
 from tests.support.places import ROOT
 
-README = (ROOT / "README.md").read_text("utf-8")
-PAGE = (ROOT / "docs" / "harness.md").read_text("utf-8")
+MakeTopic = Callable[..., str]
 
 
-def below(page: str, heading: str) -> str:
-    """The first Python example below a heading."""
-    found = re.search(rf"^#+ {re.escape(heading)}\n.*?```python\n(.*?)```", page, re.DOTALL | re.MULTILINE)
-    assert found, f"no example below {heading!r}"
-    return found[1]
-
-
-def run(command: list[str], folder: Path) -> str:
+def run(command: list[str], folder: Path, code: int = 0) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 
 
 @pytest.mark.broker
 def test_the_example_of_the_library(tmp_path: Path) -> None:
     """It starts a broker of its own, which is what it is there to show."""
-    said = run([sys.executable, "-c", below(PAGE, "In ten lines")], tmp_path)
+    said = run([sys.executable, "-c", example("docs/harness.md", "start_broker")], tmp_path)
 
     owned, verdict = said.splitlines()[-2:]
     assert json.loads(owned) == [0, 1, 2, 3, 4, 5]
@@ -47,28 +43,65 @@ def test_the_example_of_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.broker
-def test_the_example_of_the_pytest_plugin(kafka_broker: Broker, tmp_path: Path) -> None:
-    """Two files in one example: their names are in its comments."""
-    conftest, test = re.split(r"^# test_orders\.py.*$", below(README, "As a pytest plugin"), flags=re.MULTILINE)
-    (tmp_path / "conftest.py").write_text(conftest)
-    (tmp_path / "test_orders.py").write_text(test)
-    options = ["--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}", "-W", "ignore"]
+def test_the_snippets_of_the_library(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
+    """One after the other, about one topic: records, a group, its verdict; then a group of three clients."""
+    topic = kafka_topic(partitions=6)
+    names: dict[str, Any] = {"bootstrap": kafka_broker.bootstrap, "folder": tmp_path, "run": "r", "run_id": "r"}
 
-    said = run([sys.executable, "-m", "pytest", *options], tmp_path)
+    def play(page: str, word: str) -> None:
+        exec(example(page, word).replace('"orders"', repr(topic)).replace("orders-app", f"app-{topic}"), names)
+
+    play("docs/harness.md", "read_back(")
+    play("docs/harness.md", "three members join")
+    play("docs/reading-the-report.md", "History.load")
+
+    assert names["sent"].acked == 2
+    assert set(names["stable"].owned) == {"m1", "m2"}
+    assert names["verdict"].value is True, names["verdict"]
+    with MemberGroup(kafka_broker.bootstrap, f"mixed-{topic}", tmp_path / "mixed", "mixed") as names["group"]:
+        play("docs/harness.md", '"j1"')
+        assert set(names["group"].wait_stable(timeout_s=60).owned) == {"j1", "c1", "m1"}
+
+
+@pytest.mark.broker
+def test_a_live_group_is_planned(
+    kafka_broker: Broker, kafka_topic: MakeTopic, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = kafka_topic(partitions=4)
+    code = example("docs/planning.md", "GroupWatcher").replace('"orders"', repr(topic))
+    code = code.replace("localhost:9092", kafka_broker.bootstrap).replace('"billing"', repr(f"billing-{topic}"))
+    with closing(
+        KafkaConsumer(topic, bootstrap_servers=kafka_broker.bootstrap, group_id=f"billing-{topic}")
+    ) as consumer:
+        while not consumer.assignment():
+            consumer.poll(timeout_ms=200)
+        exec(code, {})
+
+    told = [line for line in capsys.readouterr().out.splitlines() if "4 partitions of 1 topic to 2 members" in line]
+    assert [line.partition(":")[0] for line in told] == ["range", "sticky", "cooperative-sticky"]
+
+
+def pytest_of(folder: Path, broker: Broker, code: str, test: str, exit_code: int = 0) -> str:
+    """What pytest prints about a page's example, in a folder of its own."""
+    conftest = re.findall(r"^pytest_plugins = .*$", code, re.MULTILINE)
+    (folder / "conftest.py").write_text(
+        conftest[0] if conftest else 'pytest_plugins = ["kafka_assignors.pytest_plugin"]'
+    )
+    (folder / f"test_{test}.py").write_text(code.replace(conftest[0], "") if conftest else code)
+    options = ["--kafka-backend=external", f"--kafka-bootstrap={broker.bootstrap}", "-W", "ignore"]
+    return run([sys.executable, "-m", "pytest", *options], folder, exit_code)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("word", ["gap_ms=10_000", "asyncio.to_thread"])
+def test_examples_of_the_pytest_plugin_pass(kafka_broker: Broker, tmp_path: Path, word: str) -> None:
+    said = pytest_of(tmp_path, kafka_broker, example("docs/testing.md", word), "orders")
 
     assert "1 passed" in said.splitlines()[-1]
 
 
-def test_every_scenario_that_the_readme_names_is_there() -> None:
-    """Each is played by a test of the harness; the file is the reader's own."""
-    names = set(re.findall(r"(?:integration |`)run ([a-z][\w.-]+)", README))
-
-    assert len(names) >= 8
-    assert names - {*SCENARIOS, *DRAWN} == {"mine.json"}
-
-
 def test_every_test_that_the_page_names_is_there() -> None:
-    named = re.findall(r"`((?:\w+/)*\w+\.py)(?:::(\w+))?`", PAGE.partition("## What is promised")[2])
+    named = re.findall(r"`((?:\w+/)*\w+\.py)(?:::(\w+))?`", PAGES["docs/promises.md"])
     assert len(named) > 20
     for file, test in named:
         path = ROOT / "tests" / file
@@ -79,9 +112,10 @@ def test_every_test_that_the_page_names_is_there() -> None:
 @pytest.mark.broker
 def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
     """A scenario, its picture, the kept history judged again, and a group watched, by the README's own lines."""
+    shell = "".join(block.code for block in blocks("sh") if block.page == "README.md")
     lines = re.findall(
         r"^\.venv/bin/python -m (kafka_assignors\.integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$",
-        README,
+        shell,
         re.MULTILINE,
     )
     play, judge, watch = (

@@ -1,4 +1,4 @@
-"""`analyze`: the tables as lazy DataFrames, as docs/pipeline.md shows them, and that importing it needs no Spark."""
+"""`analyze`: the tables as lazy DataFrames, as docs/pipeline-tables.md shows them, and that importing it needs no Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from kafka_assignors.producers import partition_for_key
 from tests.support.places import ROOT
 
 EXAMPLE = re.search(
-    r"```python\n(from kafka_assignors\.pipeline import .*?)```", (ROOT / "docs/pipeline.md").read_text(), re.DOTALL
+    r"```python\n(from kafka_assignors\.pipeline import .*?)```",
+    (ROOT / "docs/pipeline-tables.md").read_text(),
+    re.DOTALL,
 )
 WITHOUT_SPARK = """
 import sys

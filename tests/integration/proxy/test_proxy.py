@@ -154,8 +154,8 @@ def test_members_of_other_clients_are_hit_too(
 
 
 def test_the_example_of_the_page(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
-    page = ROOT.joinpath("docs", "harness.md").read_text("utf-8")
-    _, _, below = page.partition("### Faults of one member's network")
+    page = ROOT.joinpath("docs", "scenarios.md").read_text("utf-8")
+    _, _, below = page.partition("## Faults of one member's network")
     example = below.split("```python\n")[1].split("```")[0]
     given = {"broker": kafka_broker, "folder": tmp_path, "run_id": "run", "MemberGroup": MemberGroup}
 

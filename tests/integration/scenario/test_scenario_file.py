@@ -220,8 +220,8 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_page_can_be_played(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "harness.md").read_text("utf-8")
-    example = re.search(r"^## Scenarios\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    page = (ROOT / "docs" / "scenarios.md").read_text("utf-8")
+    example = re.search(r"^## Your own scenario\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
     assert example is not None
 
     scenario = read_scenario(written(tmp_path, example[1]))

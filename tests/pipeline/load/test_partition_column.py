@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kafka_assignors.producers import PRESETS, ConfigError, UnknownName, partition_for_key
 from kafka_assignors.producers.spark import partition_column, with_partition
-from tests.support.readme import example
+from tests.support.pages import example
 
 pytestmark = pytest.mark.spark
 KEYS = [None, b"", "ключ".encode(), bytes(range(256)), b"1468509572224", *(b"user-%d" % i for i in range(200))]
@@ -69,7 +69,7 @@ def test_the_sink_writes_where_the_column_says(spark, keys, kafka_broker, kafka_
 
 def test_the_readmes_example_makes_a_partition_column(spark):
     scope = {}
-    exec(example("kafka_assignors.producers.spark"), scope)
+    exec(example("docs/clients.md", "kafka_assignors.producers.spark"), scope)
     frame = scope["placed"](spark.createDataFrame([(bytearray(b"kafka"),)], "key binary"), 6)
     assert frame.collect()[0].asDict() == {
         "key": bytearray(b"kafka"),

@@ -1,0 +1,198 @@
+"""README and docs: every reference leads somewhere, every command line is one, every example is run by a test."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import typer
+
+from kafka_assignors.integration.commands.cli import app as integration
+from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario.chaos import DRAWN
+from kafka_assignors.pipeline.cli import app as pipeline
+from kafka_assignors.producers.__main__ import app as producers
+from tests.support.pages import PAGES, Block, anchors, blocks
+from tests.support.places import ROOT
+
+PROGRAMS = {"integration": integration, "pipeline": pipeline, "producers": producers}
+
+RUN_BY = {
+    ("README.md", "60 seconds"): "packaging/test_readme.py",
+    ("docs/clients.md", "kafka-python"): "packaging/test_readme.py",
+    ("docs/clients.md", "aiokafka"): "packaging/test_readme.py",
+    ("docs/clients.md", "confluent-kafka"): "packaging/test_readme.py",
+    ("docs/clients.md", "Spark"): "pipeline/load/test_partition_column.py",
+    ("docs/range-to-cooperative.md", "From range to cooperative-sticky"): "packaging/test_readme.py",
+    ("docs/range-to-cooperative.md", "Who wins the vote"): "packaging/test_readme.py",
+    ("docs/planning.md", "Planning a group"): "packaging/test_readme.py",
+    ("docs/planning.md", "A live group"): "packaging/test_harness_page.py",
+    ("docs/testing.md", "Testing your consumers"): "packaging/test_harness_page.py",
+    ("docs/testing.md", "Async tests"): "packaging/test_harness_page.py",
+    ("docs/harness.md", "In ten lines"): "packaging/test_harness_page.py",
+    ("docs/harness.md", "A group of members"): "packaging/test_harness_page.py",
+    ("docs/harness.md", "Members of other clients"): "packaging/test_harness_page.py",
+    ("docs/harness.md", "Records"): "packaging/test_harness_page.py",
+    ("docs/reading-the-report.md", "In Python"): "packaging/test_harness_page.py",
+    ("docs/scenarios.md", "Faults of one member's network"): "integration/proxy/test_proxy.py",
+    ("docs/pipeline-tables.md", "In a notebook"): "pipeline/test_analyze.py",
+    ("docs/assignors-without-history.md", "Assignors without history"): "packaging/test_pages.py",
+    ("docs/assignors-without-history.md", "ConfigAssignor – `config`"): "packaging/test_pages.py",
+}
+"""Page and heading of the Python examples below it -> the test file that runs them."""
+
+
+def test_every_python_example_is_run() -> None:
+    """Those with a prompt below, the others by the tests in the table."""
+    plain = {(b.page, b.heading) for b in blocks("python") if ">>>" not in b.code}
+
+    assert plain == RUN_BY.keys()
+    for (page, _), file in RUN_BY.items():
+        assert Path(page).name in (ROOT / "tests" / file).read_text("utf-8"), f"{file} does not read {page}"
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if "\n>>> " in text])
+def test_examples_with_a_prompt_say_what_the_page_says(page: str) -> None:
+    test = doctest.DocTestParser().get_doctest(PAGES[page], {}, page, None, 0)
+    result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("block", [b for b in blocks("python") if b.page == "docs/assignors-without-history.md"])
+def test_consumers_of_assignors_without_history_can_be_made(block: Block) -> None:
+    """The consumer's bootstrap is the default, where nothing listens: what is shown is how options are passed."""
+    made: dict[str, Any] = {}
+    code = block.code.replace("from kafka import KafkaConsumer", "KafkaConsumer = lambda *topics, **settings: settings")
+    exec(code, made)
+
+    assert "consumer" in made or "assignor" in made
+
+
+def command_lines() -> Iterator[tuple[str, list[str]]]:
+    """Every line of a shell block that isn't the inside of another language, with its words."""
+    for block in blocks("sh"):
+        for number, line in enumerate(block.code.splitlines(), block.line):
+            if words := shlex.split(line, comments=True):
+                yield f"{block.page}:{number}", words
+
+
+def test_every_command_line_can_be_typed() -> None:
+    """Programs, commands, options and their values are those that exist; what they do has tests of its own."""
+    made = {
+        *re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE),
+    }
+    extras = set(metadata("kafka-assignors").get_all("Provides-Extra"))
+    seen = 0
+    for place, words in command_lines():
+        while re.fullmatch(r"[A-Z_]+=.*", words[0]):
+            words = words[1:]
+        match words:
+            case ["make", *targets]:
+                assert {t for t in targets if "=" not in t} <= made, place
+            case ["pip", "install", wanted]:
+                named = re.search(r"\[(.+)\]$", wanted)
+                assert named, place
+                assert set(named[1].split(",")) <= extras, place
+            case ["git" | "docker" | "kafka-acls.sh", *_]:
+                pass
+            case [python, "-m", "pytest", *options] if python.endswith("python"):
+                given = {option for option in options if option.startswith("--kafka-")}
+                assert all(f"| `{option}`" in PAGES["docs/testing.md"] for option in given), place
+            case [python, "-m", "benchmarks" | "benchmarks.table" | "kafka_assignors.jvm", *_] if python.endswith(
+                "python"
+            ):
+                pass
+            case [python, "-m", program, command, *options] if python.endswith("python"):
+                parse(place, program.removeprefix("kafka_assignors."), command, options)
+            case _:
+                pytest.fail(f"{place}: no test knows {shlex.join(words)}")
+        seen += 1
+    assert seen > 25
+
+
+def parse(place: str, program: str, command: str, options: list[str]) -> None:
+    """As the program itself would, up to where it would begin."""
+    known: dict[str, click.Command] = typer.main.get_command(PROGRAMS[program]).commands  # type: ignore[attr-defined]
+    assert command in known, place
+    refused = ""
+    try:
+        known[command].make_context(command, list(options))
+    except click.ClickException as error:
+        refused = error.format_message()
+    # the reader's own file or folder is absent here
+    assert not refused or re.search(r"(does not exist|No such file)", refused), f"{place}: {refused}"
+
+
+def test_every_scenario_that_a_page_names_is_there() -> None:
+    names = {words[4] for _, words in command_lines() if words[2:4] == ["kafka_assignors.integration", "run"]}
+
+    assert len(names) >= 7
+    assert names - {*SCENARIOS, *DRAWN} == {"mine.json"}
+
+
+def files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
+    found = [ROOT / each for each in listed.stdout.split("\0") if each] or list(ROOT.rglob("*"))
+    kinds = {".py", ".md", ".toml", ".yml", ".html", ".j2", ".go", ".java", ""}
+    return [
+        f for f in found if f.is_file() and f.suffix in kinds and "results" not in f.parts and f.name != "CHANGELOG.md"
+    ]
+
+
+def test_every_page_that_anything_names_is_there() -> None:
+    """Product, tests, Makefile and pages name a page as ``docs/x.md`` or ``docs/x.md#anchor``."""
+    dead, seen = [], 0
+    for path in files():
+        for page, anchor in re.findall(
+            r"(?<![\w/.-])docs/([\w/-]+\.md)(?:#([\w-]+))?", path.read_text("utf-8", "replace")
+        ):
+            seen += 1
+            if f"docs/{page}" not in PAGES or (anchor and anchor not in anchors(f"docs/{page}")):
+                dead.append(f"{path.relative_to(ROOT)}: docs/{page}#{anchor}")
+    assert dead == []
+    assert seen > 20
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        name, _, anchor = target.partition("#")
+        there = ((ROOT / page).parent / name).resolve() if name else ROOT / page
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there.relative_to(ROOT).as_posix()), target
+
+
+def test_the_index_has_every_page() -> None:
+    pages = {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")} - {"index.md"}
+
+    assert {link for link in pages if f"({link})" in PAGES["docs/index.md"]} == pages
+
+
+def test_messages_on_the_page_of_errors_are_the_products() -> None:
+    """What stands between the ellipses, in the strings of the source, joined where they continue on the next line."""
+    source = "\n".join(
+        path.read_text("utf-8")
+        for room in ("kafka_assignors", "producers", "integration", "pipeline")
+        for path in (ROOT / room).rglob("*.py")
+    )
+    joined = re.sub(r"\"\n\s+f?\"", "", source)
+    messages = [b.code.strip() for b in blocks("text") if b.page == "docs/faq.md"]
+
+    assert len(messages) > 10
+    for message in messages:
+        for part in (part.strip() for part in message.split("…")):
+            assert part in joined, part
