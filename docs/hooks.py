@@ -1,0 +1,57 @@
+"""What the site adds to the pages: the changelog, and every table of the pipeline with its columns. mkdocs.yml names it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = ROOT / "pipeline" / "schema.py"
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the changelog, which lies at the root, as a page."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text("utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Append the tables to their page; on other pages, name files of the repository as such."""
+    if page.file.src_uri == "pipeline-tables.md":
+        return f"{markdown}\n{tables(SCHEMA.read_text('utf-8'))}"
+    return markdown
+
+
+def tables(source: str) -> str:
+    """Markdown of every table that a run or a stream writes, from the source of `pipeline/schema.py`."""
+    written = dict(re.findall(r"^    \"(\w+)\": ([A-Z_]+),$", source, re.MULTILINE))
+    written |= {"runs": "RUNS", "loads": "LOADS", "batch_keys": "BATCH_KEYS"}
+    out = ["## Every table and its columns\n"]
+    for name, constant in written.items():
+        found = re.search(rf"^{constant} = _table\(\n(.*?)^\)\n\"\"\"(.*?)\"\"\"", source, re.DOTALL | re.MULTILINE)
+        if found is None:
+            raise ValueError(f"pipeline/schema.py has no table {constant} with a docstring")
+        out += [f"### {name}\n", f"{found[2].strip()}\n", "| column | type | |", "|---|---|---|"]
+        out += [f"| `{column}` | {kind} | {told} |" for column, kind, told in columns(found[1])]
+        out.append("")
+    return "\n".join(out)
+
+
+def columns(body: str) -> list[tuple[str, str, str]]:
+    """Name, type in words, and comment of each column."""
+    found = []
+    one_line = re.sub(r"\(\n\s+(\"\w+\"),\n\s+(\w+),\n\s+(\w+),\n\s+\)", r"(\1, \2, \3)", body)
+    for line in one_line.splitlines():
+        if match := re.match(r"\s+\(\"(\w+)\", (.+), (NEVER|OR_NULL)\),\s*(?:# (.*))?$", line):
+            column, kind, null, told = match.groups()
+            kind = re.sub(r"ArrayType\((\w+)\)", r"array of \1", kind).lower()
+            found.append((column, kind + (" or null" if null == "OR_NULL" else ""), told or ""))
+        elif match := re.match(r"\s+# (.*)$", line):
+            column, kind, told = found[-1]
+            found[-1] = (column, kind, f"{told} {match[1]}")
+        else:
+            raise ValueError(f"pipeline/schema.py: no column in {line!r}")
+    return [(column, kind, told.replace("|", "\\|")) for column, kind, told in found]
