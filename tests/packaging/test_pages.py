@@ -152,7 +152,7 @@ def files() -> list[Path]:
 
 
 def test_every_page_that_anything_names_is_there() -> None:
-    """Product, tests, Makefile and pages name a page as ``docs/x.md`` or ``docs/x.md#anchor``."""
+    """Product, tests, Makefile and pages name a page by its path below ``docs``, with or without an anchor."""
     dead, seen = [], 0
     for path in files():
         for page, anchor in re.findall(

@@ -18,14 +18,14 @@ KEYS = (b"alice", b"bob", b"carol")
 
 CONSUMERS = {
     "readme": ("README.md", "KafkaConsumer"),
-    "kafka-python": ("docs/clients.md", "KafkaConsumer("),
+    "kafka-python": ("docs/clients.md", "from kafka import KafkaConsumer"),
     "first-bounce": ("docs/range-to-cooperative.md", "first_bounce"),
     "aiokafka": ("docs/clients.md", "kafka_assignors.aiokafka"),
     "confluent": ("docs/clients.md", "kafka_assignors.confluent"),
 }
 PRODUCERS = {
     "readme": ("README.md", "KafkaProducer"),
-    "kafka-python": ("docs/clients.md", "KafkaProducer("),
+    "kafka-python": ("docs/clients.md", "from kafka import KafkaProducer"),
     "confluent": ("docs/clients.md", "kafka_assignors.producers.confluent"),
     "aiokafka": ("docs/clients.md", "kafka_assignors.producers.aiokafka"),
 }
