@@ -1,4 +1,4 @@
-"""What the site adds to the pages: the changelog, and every table of the pipeline with its columns. mkdocs.yml names it."""
+"""What the site adds to the pages: the changelog, and every table of the pipeline with its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`analyze`: the tables as lazy DataFrames, as docs/pipeline-tables.md shows them, and that importing it needs no Spark."""
+"""`analyze`: the tables as lazy DataFrames, as docs/pipeline-tables.md shows them; importing it needs no Spark."""
 
 from __future__ import annotations
 
