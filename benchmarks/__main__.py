@@ -14,7 +14,18 @@ from kafka_assignors.errors import KafkaAssignorsError, UnknownName
 
 from .result import Result, ResultFile
 
-NAMES = ("assignors", "family", "partitioners", "checker", "broker", "rebalances", "pipeline", "distinct", "weighted")
+NAMES = (
+    "assignors",
+    "family",
+    "partitioners",
+    "checker",
+    "broker",
+    "rebalances",
+    "pipeline",
+    "distinct",
+    "weighted",
+    "meter",
+)
 
 app = typer.Typer(add_completion=False)
 

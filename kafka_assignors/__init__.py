@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .kafka_python import (
         CompactStickyAssignor,
         CooperativeStickyAssignor,
+        LagAssignor,
         RangeAssignor,
         RoundRobinAssignor,
         StickyAssignor,
@@ -40,6 +41,7 @@ __all__ = [
     "ConsistentHashAssignor",
     "CooperativeStickyAssignor",
     "Group",
+    "LagAssignor",
     "MachineRoomNearbyAssignor",
     "Member",
     "MetaqConsistentHashAssignor",

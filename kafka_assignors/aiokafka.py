@@ -18,22 +18,28 @@ aiokafka differs from kafka-python in three ways:
 from __future__ import annotations
 
 import sys
+import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from types import FrameType
 from typing import Any
 
 from .constructor import KeywordOptions
 from .core.group import NO_GENERATION, TopicPartition
+from .core.group import options as options_
 from .core.group.facts import Fact, hidden
 from .core.group.order import utf16
 from .core.reading import decode
 from .core.sticky.objective import GOALS, Matrix
 from .core.strategies import strategy
+from .core.weighted.model import EPSILON, Weights, one_capacity
 from .core.wire import compact
+from .core.wire import weighted as carried
 from .core.wire.protocol import Subscription, decode_subscription, encode_subscription
 from .errors import ConfigError
 from .fact_log import FactLog, log
+from .weight_source import WeightSource
 
 try:
     from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
@@ -100,6 +106,9 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
 
     def __init__(self, name: str, *, rack: str | None = None, **options: Any) -> None:
         self._strategy = strategy(name, **options)
+        if name in ("weighted", "lag") and not isinstance(self, _ByWork):
+            instead = "WeightedAssignor(weights=…)" if name == "weighted" else "LagAssignor(lag=…)"
+            raise ConfigError(f"{name!r} needs weights that the member tells: use {instead}")
         if name == "cooperative-sticky":
             raise ConfigError(
                 "aiokafka does not support cooperative-sticky: its members revoke all partitions before they join, and "
@@ -253,6 +262,130 @@ class CompactStickyAssignor(_Sticky):
     """``compact-sticky``: as `StickyAssignor`, including racks and static members, with user data a tenth as large."""
 
     _strategy_name = "compact-sticky"
+
+
+class _ByWork(Assignor):
+    """What the assignors by work share; they measure nothing themselves, as aiokafka's consumers have no meter.
+
+    Args:
+        name: The strategy.
+        source: Arguments of `WeightSource`.
+        capacity: This member's share of the work.
+        rack, options: See `Assignor`.
+
+    Raises:
+        ConfigError: An argument is not as described.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: tuple[Any, Any],
+        *,
+        capacity: float,
+        rack: str | None,
+        **options: Any,
+    ) -> None:
+        self._source_of, self._source_name = source, name
+        self._capacity = one_capacity(capacity)
+        super().__init__(name, rack=rack, **options)
+
+    def _start_anew(self) -> None:
+        super()._start_anew()
+        self._source = WeightSource(self._source_name, *self._source_of)
+        self._number = uuid.uuid4().hex
+
+    @_OfInstance
+    def metadata(self, topics: Iterable[str]) -> bytes:
+        """As `Assignor.metadata`, with this member's capacity and the weights that it knows."""
+        self._topics = tuple(topics)
+        data: bytes = super().metadata(self._topics)
+        return data
+
+    def _user_data(self, instance_id: str | None) -> bytes | None:
+        held = self._owned or ()
+        known = self._source.known(held, self._generation, 0.0)
+        data, why = carried.encode_within(
+            held,
+            self._generation,
+            self.rack,
+            instance_id,
+            options_.tell(self._strategy.told_options()),
+            carried.Own(self._capacity),
+            carried.chosen({t: w for t, w in known.items() if t in self._topics}, held, instance_id or self._number),
+        )
+        if why:
+            self._source.warn(why)
+        return data
+
+
+_NO_METER = (
+    "aiokafka's consumers have no load meter, and its members can't ask for a rebalance: give {} instead, "
+    "from your own measurements or the pipeline's file"
+)
+
+
+class WeightedAssignor(_ByWork):
+    """``weighted``: see `kafka_assignors.core.weighted.placing.assign`. Members are eager.
+
+    Args:
+        weights, weights_file, capacity, epsilon, move_budget, hysteresis: As of kafka-python's
+            `kafka_assignors.WeightedAssignor`.
+        meter, check_every_s: Refused.
+        rack: See `Assignor`.
+
+    Raises:
+        ConfigError: An argument is not as described.
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: Weights | Callable[[], Weights] | None = None,
+        weights_file: str | PathLike[str] | None = None,
+        meter: str | None = None,
+        check_every_s: float | None = None,
+        capacity: float = 1.0,
+        epsilon: float = EPSILON,
+        move_budget: int | None = None,
+        hysteresis: bool = False,
+        rack: str | None = None,
+    ) -> None:
+        if (meter, check_every_s) != (None, None):
+            raise ConfigError(_NO_METER.format("weights= or weights_file="))
+        super().__init__(
+            "weighted",
+            (weights, weights_file),
+            capacity=capacity,
+            rack=rack,
+            epsilon=epsilon,
+            move_budget=move_budget,
+            hysteresis=hysteresis,
+        )
+
+
+class LagAssignor(_ByWork):
+    """``lag``: as `WeightedAssignor`, by lag alone.
+
+    Args:
+        lag: Records behind per topic-partition, or a callable that returns them.
+        parity: ``"grantneale"``: the rule of kafka-lag-based-assignor; see `kafka_assignors.LagAssignor`.
+        rack: See `Assignor`.
+
+    Raises:
+        ConfigError: An argument is not as described, or `lag` is missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        lag: Weights | Callable[[], Weights] | None = None,
+        parity: str | None = None,
+        rack: str | None = None,
+    ) -> None:
+        if lag is None:
+            raise ConfigError(_NO_METER.format("lag="))
+        super().__init__("lag", (lag, None), capacity=1.0, rack=rack, parity=parity)
 
 
 def _calling_frames() -> Iterator[dict[str, Any]]:

@@ -25,12 +25,14 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka_assignors import aiokafka
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire import compact
+from kafka_assignors.core.wire import weighted as carried
+from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.kafka_python import assignors as kafka_python
 from tests.support.kafka_python.joins import cluster as kafka_python_cluster
 from tests.support.kafka_python.joins import join, plain
 
-NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config", "weighted")]
+NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config", "weighted", "lag")]
 OWN = [name for name in NAMES if name not in compact.JAVAS]
 
 
@@ -181,6 +183,15 @@ def test_the_one_for_aiokafka_needs_no_kafka_python():
     assert (done.stdout, done.returncode) == ("sticky\n", 0)
 
 
+def test_members_by_work_send_their_weights_and_capacity():
+    made = aiokafka.WeightedAssignor(weights={("t", 0): 3.0, ("u", 1): 2.0}, capacity=2.0)
+    told = carried.decode(decode_subscription(made.metadata(["t"])).user_data, {"t": 3, "u": 3})
+    assert told.own.capacity == 2.0
+    assert {topic: (ids.tolist(), values.tolist()) for topic, (ids, values) in told.weights.items()} == {
+        "t": ([0], [3.0])
+    }
+
+
 def test_cooperative_sticky_is_refused_with_the_reason():
     with pytest.raises(ConfigError, match=r"aiokafka does not support cooperative-sticky: .* use StickyAssignor"):
         aiokafka.Assignor("cooperative-sticky")
@@ -189,7 +200,12 @@ def test_cooperative_sticky_is_refused_with_the_reason():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: aiokafka.Assignor("lag"), UnknownName, "unknown assignor 'lag'; known: range, "),
+        (lambda: aiokafka.Assignor("fair"), UnknownName, "unknown assignor 'fair'; known: range, "),
+        (lambda: aiokafka.Assignor("weighted"), ConfigError, r"use WeightedAssignor\(weights="),
+        (lambda: aiokafka.WeightedAssignor(meter="work"), ConfigError, "have no load meter.* give weights= or"),
+        (lambda: aiokafka.WeightedAssignor(check_every_s=20), ConfigError, "can't ask for a rebalance"),
+        (lambda: aiokafka.WeightedAssignor(weights={("t", 0): -1}), ConfigError, "finite and at least 0"),
+        (lambda: aiokafka.LagAssignor(), ConfigError, "give lag= instead"),
         (lambda: aiokafka.RangeAssignor(rack=5), ConfigError, "rack must be a string like 'eu-1a' or None, not 5"),
         (lambda: aiokafka.StickyAssignor(parity="go"), ConfigError, "parity must be 'java' or None, not 'go'"),
         (lambda: aiokafka.Assignor("range", parity="java"), ConfigError, "'range' has no option 'parity'"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,9 +21,11 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import CommitFailedError, KafkaError, RetriableError
 
 from ..core.group import TopicPartition
+from ..core.weighted.meter import Meter
 from ..errors import ConfigError
 from ..kafka_python import private
 from ..kafka_python.guard import guard
+from ..kafka_python.weighted import ByWork
 from .delivery import Delivery, partition_of
 from .settings import planes
 
@@ -72,6 +76,7 @@ class BridgedConsumer:
             guard(self._control)  # report lost partitions with every assignor
             undo.pop_all()
         self._delivery = Delivery()
+        self._meters = self._load_meters()
         self._taking = False  # True while messages are taken from the data plane
         self._callback_thread = 0  # id of the thread that runs a callback, else 0
         self._asked: dict[TopicPartition, int] = {}  # offsets that the callback asked to commit
@@ -144,6 +149,8 @@ class BridgedConsumer:
         delivery = self._delivery
         self._await_work()
         delivery.finish()
+        for meter in self._meters:
+            meter.asked(time.monotonic())
         if self._taking:
             self._take_again()
         while True:
@@ -157,6 +164,10 @@ class BridgedConsumer:
             if left <= 0 or not (fenced or len(delivery.messages) < num_messages):
                 break
         batch = [] if fenced else delivery.messages[:num_messages]
+        if batch and self._meters:
+            counts: dict[tuple[str, int], int] = Counter(partition_of(each) for each in batch if each.error() is None)
+            for meter in self._meters:
+                meter.handed(counts, time.monotonic())
         number = len(batch)
         # CPython handles signals at calls and backward jumps. Neither follows from here on, so setting "returned" and
         # the return are atomic since 3.11; 3.10 checks once more before the caller's assignment.
@@ -282,6 +293,26 @@ class BridgedConsumer:
             return future.result()
         finally:
             self._working = not future.done()
+
+    def _load_meters(self) -> list[Meter]:
+        """The meters of its assignors. They see this consumer's messages; the control plane has none."""
+        found = []
+        for assignor in private.assignors(private.coordinator_of(self._control)):
+            assignor = inspect.unwrap(assignor)
+            if isinstance(assignor, ByWork) and assignor.meter is not None:
+                assignor.measure_by(self._progress)
+                found.append(assignor.meter)
+        return found
+
+    def _progress(self) -> list[tuple[TopicPartition, int, int | None]]:
+        """Of each owned partition with a known position: the next message to hand out, and the known end offset."""
+        found = []
+        for each in self.consumer.position(_confluent(self._delivery.owned)):
+            if each.offset >= 0:
+                low_high = self.consumer.get_watermark_offsets(each, cached=True)
+                end = low_high[1] if low_high is not None and low_high[1] >= 0 else None
+                found.append((TopicPartition(each.topic, each.partition), each.offset, end))
+        return found
 
     def _await_work(self) -> None:
         """Wait for work whose end the caller missed due to an interrupt, because it changes the state of messages."""

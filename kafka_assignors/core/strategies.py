@@ -6,6 +6,7 @@ A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Str
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
@@ -25,10 +26,11 @@ from .sticky import cooperative, flow, sticky
 from .sticky.objective import GOALS, Matrix, Objective
 from .strategy import Decoded, Joined, Strategy, plain
 from .weighted import placing
-from .weighted.model import EPSILON, Weights, checked, wishes
-from .wire import compact, userdata
+from .weighted.engine import Solution
+from .weighted.model import EPSILON, Model, Weights, checked, wishes
+from .wire import balance, bulk, compact, userdata
 from .wire import weighted as carried
-from .wire.protocol import AssignedPartitions, Subscription, encode_assignment
+from .wire.protocol import AssignedPartitions, Subscription, encode_assignment, with_user_data
 
 
 class Stateless(Strategy):
@@ -264,6 +266,10 @@ class CompactSticky(Optimal):
         return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
 
 
+_OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s")
+"""Arguments of the assignors by work that decide what a member tells, and when."""
+
+
 class Weighted(Strategy):
     """Placement by work; see `weighted.placing.assign`. Each member says whether it is cooperative or eager.
 
@@ -274,6 +280,7 @@ class Weighted(Strategy):
     withholds = True
     individual = (
         *("weights", "weights_file", "capacity", "eager", "protocol"),
+        *_OF_MEMBERS,
         *("priority", "max_work", "state", "checks", "since_s", "resting", "seconds"),
     )
 
@@ -360,7 +367,49 @@ class Weighted(Strategy):
         return winner.with_options(**{**winner.options, **told}) if told else winner, facts
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
-        return placing.owners(claims or resolve(indexed.group), self.placing)
+        claims = claims or resolve(indexed.group)
+        return placing.handed_over(claims, self._solved(claims)[1].owner, self.placing)
+
+    def _solved(self, claims: Claims) -> tuple[Model, Solution]:
+        return placing.solved(claims, self.placing)
+
+    def assign_bytes(self, decoded: Decoded) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
+        """As `Strategy.assign_bytes`; if any weight is known, each member is told how the group stands: `balance`."""
+        claims = decoded.claims or resolve(decoded.group)
+        model, solution = self._solved(claims)
+        owner = placing.handed_over(claims, solution.owner, self.placing)
+        written: Mapping[str, bytes | memoryview] = bulk.assignments(claims.indexed, owner)
+        measured, every = model.coverage
+        if measured:
+            bound, greatest = solution.bound * model.unit, solution.greatest * model.unit
+            standing = balance.Balance(bound, greatest, measured, every)
+            told = balance.told(standing, model.weights(), claims.indexed.assignment(owner))
+            written = {member: with_user_data(data, told[member]) for member, data in written.items()}
+        return written, facts_.ordered(self.facts(decoded.group))
+
+
+class Lag(Weighted):
+    """`Weighted` with lags for weights; ``parity="grantneale"`` places by `weighted.placing.by_lag`."""
+
+    def configure(  # type: ignore[override]  # one parameter per option; it has some of its parent's, and one more
+        self,
+        weights: Weights | None = None,
+        capacity: Mapping[str, float] | None = None,
+        epsilon: float = EPSILON,
+        move_budget: int | None = None,
+        hysteresis: bool = False,
+        eager: bool | Collection[str] = False,
+        checks: int = 0,
+        parity: str | None = None,
+    ) -> None:
+        if parity not in (None, "grantneale"):
+            raise ConfigError(f"parity must be 'grantneale' or None, not {parity!r}")
+        super().configure(weights, capacity, epsilon, move_budget, hysteresis, eager, checks=checks)
+        self._parity = parity is not None
+
+    def _solved(self, claims: Claims) -> tuple[Model, Solution]:
+        model, solution = super()._solved(claims)
+        return model, replace(solution, owner=placing.by_lag(claims, self.placing)) if self._parity else solution
 
 
 def _encoded(given: Mapping[str, Sequence[int]]) -> bytes:
@@ -393,6 +442,7 @@ STRATEGIES: Mapping[str, Strategy] = _by_name(
     *_STATELESS.values(),
     Config("config", fallbacks=_STATELESS),
     Weighted("weighted"),
+    Lag("lag"),
 )
 """Protocol name -> strategy, with its default options."""
 

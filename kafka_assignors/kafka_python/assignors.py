@@ -23,6 +23,7 @@ from . import stateless
 from .cooperative import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
 from .cooperative import Cooperative
 from .guard import guard as guard  # noqa: PLC0414 (exported)
+from .weighted import LagAssignor as LagAssignor  # noqa: PLC0414 (exported)
 from .weighted import WeightedAssignor as WeightedAssignor  # noqa: PLC0414 (exported)
 
 
@@ -142,6 +143,7 @@ _CLASSES: tuple[type[Assignor], ...] = (
     CompactStickyAssignor,
     *stateless.CLASSES,
     WeightedAssignor,
+    LagAssignor,
 )
 ASSIGNORS: Mapping[str, type[Assignor]] = {cls.name: cls for cls in _CLASSES}
 """Protocol name -> assignor class."""

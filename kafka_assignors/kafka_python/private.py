@@ -137,6 +137,16 @@ def calling_coordinator() -> Any:
     return next((this for this in _callers() if hasattr(type(this), "group_protocols")), None)
 
 
+def calling_fetcher() -> Any:
+    """What hands out the records of the consumer that is being made, joins or polls; None if it isn't in the stack."""
+    return next((found for this in _callers() if (found := getattr(this, "_fetcher", None)) is not None), None)
+
+
+def fetcher_of(consumer: Any) -> Any:
+    """What hands out a consumer's records; None if it isn't known."""
+    return _get(consumer, "_fetcher", None)
+
+
 def calling_client_rack() -> str | None:
     """The ``client_rack`` of the consumer that is being created. kafka-python itself sends it only with fetches."""
     for this in _callers():
@@ -246,6 +256,31 @@ def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[
         coordinator, "_subscription.assigned_partitions", lambda: assigned
     )
     return tells()
+
+
+def request_rebalance(coordinator: Any) -> None:
+    """Make a consumer's next poll join the group again.
+
+    The group rebalances if the consumer leads it, or if its subscription has changed.
+
+    Source: KIP-568, ``enforceRebalance``, which kafka-python 3.0.12 doesn't have.
+    """
+    _get(coordinator, "request_rejoin", lambda: None)()
+
+
+def progress(coordinator: Any) -> list[tuple[Any, int, int | None]]:
+    """Of each partition that a consumer has: the next record to hand out, and the end offset as last fetched."""
+    found = []
+    for partition, state in tuple(coordinator._subscription.assignment.items()):
+        if state.position is not None and not state.paused:
+            found.append((partition, state.position.offset, state.highwater))
+    return found
+
+
+def lacks_for_meter(coordinator: Any, fetcher: Any) -> list[str]:
+    """The names that measuring needs and this kafka-python doesn't have."""
+    found = [missing(coordinator, path) for path in ("poll", "_subscription.assignment", "request_rejoin")]
+    return [name for name in (*found, missing(fetcher, "fetch_records")) if name]
 
 
 def keep_rejoining(coordinator: Any) -> None:

@@ -24,7 +24,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from kafka_assignors.aiokafka import Assignor, partition_counts, racks
+from kafka_assignors.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
@@ -40,6 +40,7 @@ _PEER_ASSIGNORS = {
     "roundrobin": RoundRobinPartitionAssignor,
     "sticky": StickyPartitionAssignor,
 }
+_BY_WORK = {"weighted": WeightedAssignor, "lag": LagAssignor}
 _POLL_MS, _TICK_S = 200, 0.02
 
 
@@ -52,6 +53,8 @@ def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
     """
     if is_ours(name):
         bare, options = options_of(name)
+        if bare in _BY_WORK:
+            return _BY_WORK[bare](rack=rack, **options)
         return Assignor(bare, rack=rack, **options)
     place, _, bare = name.partition(":")
     if place != PEER or bare not in _PEER_ASSIGNORS:

@@ -44,6 +44,7 @@ from ..config import MemberConfig
 from ..control import Control
 from .events import CLOSE_MS, Writing, record_size, runs
 from .observed_assignor import ObservedAssignor
+from .work import Work
 
 POLL_MS = 30_000
 JOIN_S = 8
@@ -87,6 +88,7 @@ class Member:
         given = dict(config.consumer)
         self._poll_ms = given.pop("app_poll_ms", POLL_MS)
         self._commit_s = given.pop("app_commit_ms", 0) / 1000
+        self._work = Work(given.pop("app_work_file", None))
         self._consumer_settings = given
         self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, not committed yet
         self._committed_s = 0.0
@@ -205,6 +207,7 @@ class Member:
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Report records per topic-partition, then commit them or leave them for the next due commit."""
         self.consumed(polled)
+        self._work.do(polled)
         self._due |= {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
         self.commit_due()
 

@@ -216,7 +216,7 @@ class Model:
     Args:
         indexed: The group as integers.
         holder: int[P], the holder of each position; `UNASSIGNED` if there is none or it is unknown.
-        measured: bool[P], whether the position's work was given; false if nobody subscribes.
+        given: float[P], the weights as given; NaN if unknown, or if nobody subscribes.
         work: int[P], works in multiples of `unit`; 0 if no member may have the position.
         unit: A power of two.
         floor: The least work, in multiples of `unit`.
@@ -232,7 +232,7 @@ class Model:
 
     indexed: Indexed
     holder: Ints
-    measured: Bools
+    given: Floats
     work: Ints
     unit: float
     floor: int
@@ -282,10 +282,21 @@ class Model:
         """int[M], the most work of each member at a greatest work / capacity, within the hard caps."""
         return np.minimum(np.floor(ratio * self.capacity * (1 + NEAR)).astype(np.int64), self.most)
 
+    @cached_property
+    def measured(self) -> Bools:
+        """bool[P], whether the position's work was given; false if nobody subscribes."""
+        known: Bools = ~np.isnan(self.given)
+        return known
+
     @property
     def coverage(self) -> tuple[int, int]:
         """Number of measured positions, and of all subscribed positions."""
         return int(self.measured.sum()), int((self.of != UNASSIGNED).sum())
+
+    def weights(self) -> dict[str, Floats]:
+        """Weight per partition by topic, in the unit of the given weights; NaN if it was not measured."""
+        first = self.indexed.first.tolist()
+        return {topic: self.given[first[t] : first[t + 1]] for t, topic in enumerate(self.indexed.topics)}
 
     def loads(self, owner: Ints) -> Ints:
         """int[M], the work of each member under an assignment."""
@@ -336,7 +347,6 @@ def model(
     of = of_topic[indexed.topic_of()]
     raw = _given(indexed, weights, told)
     raw[of == UNASSIGNED] = np.nan
-    measured = ~np.isnan(raw)
     filled, floor = _filled(indexed, raw, of != UNASSIGNED)
     most = float(filled.max(initial=0.0))
     bits = min(BITS, 61 - max(len(of), 1).bit_length())
@@ -347,7 +357,7 @@ def model(
     return Model(
         indexed,
         claims.holder,
-        measured,
+        raw,
         whole,
         unit,
         max(int(floor / unit), 1),

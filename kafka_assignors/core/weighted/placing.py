@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Ints
+from ..group.order import utf16
 from ..sticky import maxflow
 from . import engine, exact
 from .hysteresis import OF_CAPACITY
@@ -139,13 +141,41 @@ def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEF
 
 def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
     """`assign` as an array: int[P], each position's new owner by number; `UNASSIGNED` if none this round."""
-    target = engine.solve(modelled(claims, placing), placing.options).owner
-    return handed_over(claims, target, placing)
+    return handed_over(claims, solved(claims, placing)[1].owner, placing)
+
+
+def solved(claims: Claims, placing: Placing = DEFAULT) -> tuple[Model, engine.Solution]:
+    """The group in integers, and its target."""
+    found = modelled(claims, placing)
+    return found, engine.solve(found, placing.options)
 
 
 def modelled(claims: Claims, placing: Placing) -> Model:
     """The group in integers."""
     return model(claims, placing.weights, placing.capacity, placing.also)
+
+
+def by_lag(claims: Claims, placing: Placing) -> Ints:
+    """The rule of kafka-lag-based-assignor: int[P], the number of each position's owner.
+
+    Per topic, the partition with the greatest lag first, to the subscriber that has the fewest of the topic's
+    partitions, then the least of its lag, then the smallest member id. An unknown lag is 0; capacities don't count.
+
+    Source: grantneale/kafka-lag-based-assignor, ``LagBasedPartitionAssignor.assignTopic``.
+    """
+    indexed = claims.indexed
+    lag = np.nan_to_num(modelled(claims, placing).given)
+    owner = np.full(indexed.size, UNASSIGNED)
+    ranks = sorted(range(len(indexed.members)), key=lambda m: utf16(indexed.members[m].member_id))
+    for t in range(len(indexed.topics)):
+        first, end = indexed.first[t : t + 2].tolist()
+        readers = [m for m in ranks if indexed.reads[indexed.subscription[m], t]]
+        heap = [(0, 0.0, place, m) for place, m in enumerate(readers)]
+        for at in sorted(range(first, end), key=lambda at: (-lag[at], at)) if heap else ():
+            count, total, place, m = heap[0]
+            owner[at] = m
+            heapq.heapreplace(heap, (count + 1, total + float(lag[at]), place, m))
+    return owner
 
 
 def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:

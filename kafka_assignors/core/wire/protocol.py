@@ -141,6 +141,11 @@ def encode_assignment(assigned: AssignedPartitions, version: int = VERSION) -> b
     return struct.pack(">h", version) + encode_partitions(assigned.partitions) + _bytes(assigned.user_data)
 
 
+def with_user_data(assignment: bytes | memoryview, user_data: bytes) -> bytes:
+    """An assignment's bytes that end with no user data, with user data instead."""
+    return bytes(assignment[:-4]) + _bytes(user_data)
+
+
 def decode_assignment(data: bytes) -> AssignedPartitions:
     """Decode an assignment of any version. If a topic appears twice, its lists are joined.
 

@@ -147,4 +147,4 @@ def options(name: str, data: bytes | None) -> bytes:
         return _split(data)[0]
     if name == "cooperative-sticky":  # librdkafka sends the format of ``sticky``
         return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""
-    return weighted.options(data) if name == "weighted" else compact.options(data)
+    return weighted.options(data) if name in ("weighted", "lag") else compact.options(data)

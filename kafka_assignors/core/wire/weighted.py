@@ -6,9 +6,9 @@ bytes      what
 1          version, 1
 4          CRC-32 of the rest, big endian
 4 + n      big-endian length n, then n bytes of `compact`'s user data: rack, instance id, options and claims
-rest       deflate (RFC 1951) of: float64 capacity and float64 `top`, big endian; int32 size of a text; the text, JSON
-           ``[topic, …]``; varints as in `compact`, per topic its number of runs of partitions, and the runs; a byte per
-           partition, its weight
+rest       deflate (RFC 1951) of: `Own`, big endian (float64 capacity, uint8 checks, uint8 asked modulo 256); and the
+           weights (`packed`): float64 `top`; int32 size of a text; the text, JSON ``[topic, …]``; varints as in
+           `compact`, per topic its number of runs of partitions, and the runs; a byte per partition, its weight
 =========  ============================================================================================================
 
 A weight is one byte: 0 is unknown, 255 is `top`, and each step below is a sixteenth of an octave (4.4 %). The error is
@@ -46,7 +46,26 @@ STEPS = 16
 """Steps of a weight's byte per octave."""
 OTHERS = 4_000
 """Bytes for weights of partitions that a member does not own: those of 200 members stay below a broker's limit."""
-_HEAD = struct.Struct(">dd")
+Told = Mapping[str, tuple[Ints, Floats]]
+"""topic -> ascending partition ids, and their weights."""
+_OWN = struct.Struct(">dBB")
+_TOP = struct.Struct(">d")
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a member tells of itself.
+
+    Args:
+        capacity: Its capacity.
+        checks: Consecutive checks that found its work to stand out (`core.weighted.loop`).
+        asked: How often it has asked for a rebalance. A join that asks must differ from the one before, or the
+            coordinator answers it with the current generation.
+    """
+
+    capacity: float = 1.0
+    checks: int = 0
+    asked: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,21 +74,34 @@ class Carried:
 
     Args:
         said: Claims, generation, rack, instance id; garbage.
-        capacity: Its capacity.
+        own: What it tells of itself.
         weights: topic -> ascending partition ids, and their weights.
     """
 
     said: compact.Carried = field(default_factory=compact.Carried)
-    capacity: float = 1.0
-    weights: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    own: Own = field(default_factory=Own)
+    weights: Told = field(default_factory=dict)
 
 
-def encode(claims: bytes, capacity: float, weights: Mapping[str, tuple[Ints, Floats]]) -> bytes:
+def encode(claims: bytes, own: Own, weights: Told) -> bytes:
     """Encode user data.
 
     Args:
         claims: Bytes from `compact.encode`.
-        capacity: The member's capacity.
+        own: What the member tells of itself.
+        weights: topic -> ascending partition ids, and their weights; NaN is unknown.
+    """
+    rest = (
+        len(claims).to_bytes(4, "big") + claims + packed(_OWN.pack(own.capacity, own.checks, own.asked % 256), weights)
+    )
+    return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
+
+
+def packed(head: bytes, weights: Told) -> bytes:
+    """Compress a head and weights.
+
+    Args:
+        head: Bytes of a fixed size.
         weights: topic -> ascending partition ids, and their weights; NaN is unknown.
     """
     topics = sorted((topic for topic, (ids, _) in weights.items() if len(ids)), key=utf16)
@@ -78,10 +110,10 @@ def encode(claims: bytes, capacity: float, weights: Mapping[str, tuple[Ints, Flo
     text = json.dumps(topics, ensure_ascii=False, separators=(",", ":")).encode()
     runs = np.concatenate([np.zeros(0, np.int64), *(compact._runs(weights[topic][0]) for topic in topics)])
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    body = _HEAD.pack(capacity, top) + len(text).to_bytes(4, "big") + text
-    body = packer.compress(body + compact._varints(runs.astype(np.int64)) + _codes(values, top).tobytes())
-    rest = len(claims).to_bytes(4, "big") + claims + body + packer.flush()
-    return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
+    body = head + _TOP.pack(top) + len(text).to_bytes(4, "big") + text
+    return (
+        packer.compress(body + compact._varints(runs.astype(np.int64)) + _codes(values, top).tobytes()) + packer.flush()
+    )
 
 
 def _codes(values: Floats, top: float) -> Any:
@@ -113,22 +145,41 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
     end = 4 + int.from_bytes(rest[:4], "big")
     said = compact.decode(rest[4:end], partitions)
     try:
-        return Carried(said, *_read(rest[end:], partitions))
-    except (ValueError, IndexError, TypeError, RecursionError, zlib.error, struct.error) as error:
+        head, weights = unpacked(rest[end:], _OWN.size, partitions)
+        own = Own(*_OWN.unpack(head))
+        if not (math.isfinite(own.capacity) and 0 <= own.capacity <= 1e6):
+            raise ValueError(f"capacity {own.capacity} is out of range")
+        return Carried(said, own, weights)
+    except UNREADABLE as error:
         why = f"{len(data)} bytes of user data cannot be read: {error}"
         return Carried(compact.Carried(garbage=said.garbage or why))
 
 
-def _read(body: bytes, partitions: Mapping[str, int]) -> tuple[float, dict[str, tuple[Ints, Floats]]]:
+UNREADABLE = (ValueError, IndexError, TypeError, RecursionError, zlib.error, struct.error)
+"""What `unpacked` raises for bytes that are not of `packed`."""
+
+
+def unpacked(body: bytes, head: int, partitions: Mapping[str, int]) -> tuple[bytes, Told]:
+    """Decompress what `packed` returned.
+
+    Args:
+        body: The bytes.
+        head: Size of the head in bytes.
+        partitions: topic -> partition count. Weights of other partitions are left out.
+
+    Raises:
+        One of `UNREADABLE`.
+    """
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     content = unpacker.decompress(body, limits.UNPACKED_BYTES)
     if not unpacker.eof:
         raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
-    capacity, top = _HEAD.unpack_from(content)
-    if not (math.isfinite(capacity) and 0 <= capacity <= 1e6 and math.isfinite(top) and top >= 0):
-        raise ValueError(f"capacity {capacity} or weight {top} is out of range")
-    at = 20 + int.from_bytes(content[16:20], "big")
-    topics = json.loads(content[20:at].decode())
+    (top,) = _TOP.unpack_from(content, head)
+    if not (math.isfinite(top) and top >= 0):
+        raise ValueError(f"weight {top} is out of range")
+    text = head + _TOP.size + 4
+    at = text + int.from_bytes(content[text - 4 : text], "big")
+    topics = json.loads(content[text:at].decode())
     if not (isinstance(topics, list) and all(isinstance(each, str) for each in topics)):
         raise ValueError("not a list of topics")
     if len(topics) > limits.TOPICS:
@@ -150,7 +201,7 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> tuple[float, dict[str, 
         at += len(ids)
         exists = ids < partitions.get(topic, 0)
         found[topic] = ids[exists], _values(codes, top)[exists]
-    return capacity, found
+    return content[:head], found
 
 
 def _varints(data: bytes, at: int, count: int) -> tuple[list[int], int]:
@@ -186,8 +237,8 @@ def encode_within(  # one parameter per field of the user data
     rack: str | None,
     instance_id: str | None,
     told: bytes = b"",
-    capacity: float = 1.0,
-    weights: Mapping[str, tuple[Ints, Floats]] | None = None,
+    own: Own | None = None,
+    weights: Told | None = None,
 ) -> tuple[bytes, str]:
     """Encode user data that a broker will store: drop weights, then claims, if they are too large.
 
@@ -195,25 +246,26 @@ def encode_within(  # one parameter per field of the user data
         The user data, and why something is missing; "" if it is complete.
     """
     claims, why = compact.encode_within(owned, generation, rack, instance_id, told)
-    data = encode(claims, capacity, weights or {})
+    data = encode(claims, own or Own(), weights or {})
     if len(data) > compact.RECORD_LIMIT:
         many = sum(len(ids) for ids, _ in (weights or {}).values())
         why = f"weights of {many:,} partitions take {len(data):,} bytes, {compact.LIMIT_TEXT}; this member sends none"
-        data = encode(claims, capacity, {})
+        data = encode(claims, own or Own(), {})
         if len(data) > compact.RECORD_LIMIT:
-            data = encode(compact.encode((), NO_GENERATION, rack, instance_id, told), capacity, {})
+            data = encode(compact.encode((), NO_GENERATION, rack, instance_id, told), own or Own(), {})
     return data, why
 
 
 def chosen(
-    weights: Mapping[str, Floats], owned: Collection[tuple[str, int]], identity: str
+    weights: Mapping[str, Floats], owned: Collection[tuple[str, int]], identity: str, others: int = OTHERS
 ) -> dict[str, tuple[Ints, Floats]]:
-    """Choose the weights that a member sends: those of its own partitions and of `OTHERS` more.
+    """Choose the weights that a member sends: those of its own partitions and of some more.
 
     Args:
         weights: topic -> weight per partition, NaN if unknown.
         owned: Topic-partitions that it owns.
         identity: Determines where the others begin, so that members send different ones if not all fit.
+        others: Maximum number of the others.
     """
     topics = sorted(weights, key=utf16)
     ends = np.cumsum([len(weights[topic]) for topic in topics])
@@ -221,7 +273,7 @@ def chosen(
     first = dict(zip(topics, [0, *ends.tolist()], strict=False))
     picked = np.zeros(total, bool)
     begin = zlib.crc32(identity.encode("utf-8", "replace")) % total if total else 0
-    picked[(begin + np.arange(min(OTHERS, total))) % max(total, 1)] = True
+    picked[(begin + np.arange(min(others, total))) % max(total, 1)] = True
     for topic, ids in by_topic(owned).items():
         if topic in first:
             here: Ints = np.array([each for each in ids if each < len(weights[topic])], np.int64)
@@ -247,10 +299,12 @@ def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str,
     rank: dict[str, Ints] = {}
     capacity: dict[str, float] = {}
     eager: list[str] = []
+    checks = 0
     for member_id, _, sent in members:
         carried = decode(sent.user_data, counts)
-        if carried.capacity != 1.0:
-            capacity[member_id] = carried.capacity
+        if carried.own.capacity != 1.0:
+            capacity[member_id] = carried.own.capacity
+        checks = max(checks, carried.own.checks)
         if len(carried.said.owned) and not len(sent.owned):
             eager.append(member_id)
         owned = by_topic(sent.owned or carried.said.owned)
@@ -273,6 +327,8 @@ def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str,
         found["capacity"] = dict(sorted(capacity.items()))
     if eager:
         found["eager"] = sorted(eager)
+    if checks:
+        found["checks"] = checks
     return found
 
 

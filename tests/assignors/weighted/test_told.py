@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kafka_assignors import WeightedAssignor
 from kafka_assignors.core.reading import replay
 from kafka_assignors.core.wire import compact
-from kafka_assignors.core.wire.weighted import chosen, decode, encode, encode_within
+from kafka_assignors.core.wire.weighted import Own, chosen, decode, encode, encode_within
 from kafka_assignors.errors import ConfigError
 
 
@@ -26,10 +26,10 @@ def sent(**options: Any) -> bytes:
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=200), st.floats(0.01, 100))
 def test_weights_come_back_within_their_step(weights: list[float], capacity: float) -> None:
     ids = np.arange(len(weights))
-    told = decode(encode(compact.encode(), capacity, {"t": (ids, np.array(weights))}), {"t": len(weights)})
+    told = decode(encode(compact.encode(), Own(capacity, 2, 300), {"t": (ids, np.array(weights))}), {"t": len(weights)})
 
     assert told.said.garbage == ""
-    assert told.capacity == capacity
+    assert told.own == Own(capacity, 2, 300 % 256)
     floor = max(weights) * 2 ** (-254 / 16)
     assert np.allclose(told.weights["t"][1], np.maximum(weights, floor), rtol=0.0222)
 
@@ -41,13 +41,13 @@ def test_any_bytes_are_read(data: bytes) -> None:
 
 @given(st.integers(0, 60), st.integers(0, 255))
 def test_damaged_and_newer_bytes_say_nothing(at: int, byte: int) -> None:
-    data = bytearray(encode(compact.encode([("t", 0)], 3), 2.0, {"t": (np.arange(3), np.array([1.0, 2, 3]))}))
+    data = bytearray(encode(compact.encode([("t", 0)], 3), Own(2.0), {"t": (np.arange(3), np.array([1.0, 2, 3]))}))
     if at >= len(data) or data[at] == byte:
         return
     data[at] = byte
     told = decode(bytes(data), {"t": 3})
     assert told.said.garbage
-    assert (told.capacity, dict(told.weights)) == (1.0, {})
+    assert (told.own, dict(told.weights)) == (Own(), {})
 
 
 def test_a_byte_for_each_partition_in_contiguous_ranges() -> None:

@@ -37,6 +37,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "metaq-consistent-hash": [{}, {"broker_id": 4}],
     "machine-room-nearby": [{}, {"inner": "average-by-circle"}],
     "weighted": [{}, {"epsilon": 0.2}, {"move_budget": 2}, {"hysteresis": True}],
+    "lag": [{}, {"epsilon": 0.2}, {"parity": "grantneale"}],
     "config": [{}, {"uncovered": "average"}, {"table": {"i0": {"t": [1, 2]}}}],
 }
 TOO_LARGE = {"rack_costs": {f"rack-{i}": {f"rack-{j}": abs(i - j) for j in range(12)} for i in range(12)}}

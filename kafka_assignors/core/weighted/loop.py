@@ -1,0 +1,130 @@
+"""When a member asks its group to rebalance. Pure: times are passed in.
+
+A leader learns other members' weights as they join, and nothing in between. So each member watches its own work: it
+knows the group's bound from its assignment (`core.wire.balance`), and asks if its work / capacity stands out from it by
+the rule of `hysteresis.verdict`. The leader also asks if too few partitions were measured when it assigned: members
+that start have measured nothing.
+
+Only the leader's join always rebalances the group. Another member's does if its user data have changed: they contain
+`Loop.asked`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...errors import ConfigError
+from .hysteresis import CHECKS, GROUP_S, IN_A_ROW, OF_CAPACITY, Verdict, verdict
+from .model import EPSILON
+
+COVERED = 0.9
+"""Part of the partitions below which the leader asks for weights."""
+SPREAD = 0.25
+"""Jitter: the interval between two checks differs by up to this part from member to member."""
+
+
+class Loop:
+    """The checks of one member.
+
+    Args:
+        every_s: Seconds between checks; None: it never asks.
+        rest_s: Seconds after a rebalance in which it doesn't ask.
+        epsilon: See `model.EPSILON`.
+        jitter: 0 to 1, another one for each member, so that they don't ask together.
+        of_capacity: See `hysteresis.verdict`; 0 if weights aren't seconds per second.
+
+    Attributes:
+        asked: How often it has asked.
+        checks: Number of consecutive checks, up to the last one, that found it above `IN_A_ROW`.
+
+    Raises:
+        ConfigError: `every_s` or `rest_s` is no number above 0, or not finite.
+    """
+
+    def __init__(
+        self,
+        every_s: float | None = None,
+        rest_s: float = GROUP_S,
+        epsilon: float = EPSILON,
+        jitter: float = 0.5,
+        of_capacity: float = OF_CAPACITY,
+    ) -> None:
+        for name, value in (("check_every_s", 1.0 if every_s is None else every_s), ("rest_s", rest_s)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ConfigError(f"{name} must be a number of seconds above 0, not {value!r}")
+        self._every_s = None if every_s is None else every_s * (1 - SPREAD + 2 * SPREAD * jitter)
+        self._rest_s, self._epsilon, self._of_capacity = rest_s, epsilon, of_capacity
+        self.asked = self.checks = 0
+        self._reference: float | None = None
+        self._coverage = 1.0
+        self._leads = False
+        self._since: float | None = None
+        self._next = -math.inf
+        self._patience = 1.0  # multiple of the rest, after which the leader asks for weights again
+
+    @property
+    def on(self) -> bool:
+        """Whether it ever asks."""
+        return self._every_s is not None
+
+    def due(self, now: float) -> bool:
+        """Whether a check is due: it costs a look at all weights."""
+        return self._every_s is not None and self._since is not None and now >= self._next
+
+    def rebalanced(self, now: float, reference: float | None, coverage: float, *, leads: bool) -> None:
+        """An assignment came.
+
+        Args:
+            now: Seconds on a clock that doesn't go back.
+            reference: The work / capacity to stay near, from `reference`; None if no weight was known.
+            coverage: Part of the partitions whose weight was known.
+            leads: Whether this member assigned.
+        """
+        if coverage > self._coverage or not leads:
+            self._patience = 1.0
+        self._reference, self._coverage, self._leads = reference, coverage, leads
+        self._since, self.checks = now, 0
+
+    def check(self, now: float, work: float | None, capacity: float) -> Verdict | None:
+        """Check this member's work; None if no check is due.
+
+        Args:
+            now: Seconds, of the same clock.
+            work: Work of its partitions; None if it has measured nothing.
+            capacity: Its capacity.
+        """
+        if self._every_s is None or self._since is None or not self.due(now):
+            return None
+        self._next = now + self._every_s
+        rested_s = (now - self._since) * GROUP_S / self._rest_s  # in units of the rule's own rest
+        if work is None:
+            return Verdict(False, "nothing is measured yet")
+        if self._leads and self._coverage < COVERED:
+            if rested_s < GROUP_S * self._patience:
+                return Verdict(False, f"{self._coverage:.0%} of the partitions measured; the group rests")
+            self._patience *= 2
+            return self._told(Verdict(True, f"{self._coverage:.0%} of the partitions measured when it assigned"))
+        if self._reference is None or capacity <= 0:
+            return Verdict(False, "the group's bound is unknown")
+        now_at, target = work / capacity, self._reference * (1 + self._epsilon)
+        found = verdict(
+            now_at, target, self._reference, checks=self.checks, since_s=rested_s, of_capacity=self._of_capacity
+        )
+        self.checks = min(self.checks + 1, CHECKS) if now_at > IN_A_ROW * self._reference else 0
+        return self._told(found)
+
+    def _told(self, found: Verdict) -> Verdict:
+        self.asked += found.act
+        return found
+
+
+def reference(bound: float, greatest: float, epsilon: float) -> float:
+    """The work / capacity that members should stay near.
+
+    Args:
+        bound: Lower bound of the greatest work / capacity.
+        greatest: What the leader reached. If it is above the limit, nothing better was found or allowed, and asking
+            again would not help.
+        epsilon: See `model.EPSILON`.
+    """
+    return max(bound, greatest / (1 + epsilon))

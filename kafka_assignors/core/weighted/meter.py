@@ -1,0 +1,227 @@
+"""The work of a member's partitions, measured while it consumes. Pure: times and offsets are passed in.
+
+Three figures per partition (`model.work`):
+
+* seconds of processing per record: the time from handing records out until the next are asked for. The time of a batch
+  with records of several partitions is divided in proportion to what each was expected to take, and corrects these
+  expectations; batches of changing composition separate a slow partition from a fast one.
+* rate: records that arrive per second, from end offsets. Without a second end offset, records consumed per second.
+* lag: end offset - position.
+
+All averages are plain means at first and exponential later: a figure is usable after one batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from ...errors import ConfigError
+from .model import DRAIN_S, Floats, work
+
+KINDS = ("work", "records", "lag")
+"""What is measured: seconds per second; records per second, where processing takes equally long; records behind."""
+RECORDS = 150
+"""Records that the average of seconds per record reaches back."""
+RATE_S = 45.0
+"""Seconds that the average of the rate reaches back."""
+MATURE_S = 5.0
+"""Seconds of arrivals below which a rate says nothing."""
+STALE_S = 30.0
+"""Seconds without a second end offset after which the records consumed per second stand for arrivals."""
+BATCH_S = 300.0
+"""A batch that took longer isn't counted: the member was suspended, or the clock jumped."""
+_LEAST_S = 1e-9
+
+
+@dataclass
+class _Flow:
+    """Arrivals of one partition.
+
+    Args:
+        position: The next record.
+        end: The end offset; None if it is unknown.
+        at: When `end` was seen to change, or to be reached, in seconds.
+        since: When the partition was first seen, and its position then.
+        rate: Records per second, if known.
+        seconds: The time that `rate` is a mean of.
+    """
+
+    position: int
+    end: int | None
+    at: float
+    since: tuple[float, int]
+    rate: float | None = None
+    seconds: float = 0.0
+
+    def arrivals(self, now: float) -> float | None:
+        """Records per second; those consumed per second if arrivals stay unknown; None if it is too early."""
+        if self.rate is not None and self.seconds >= MATURE_S:
+            return self.rate
+        spent = now - self.since[0]
+        return max(self.position - self.since[1], 0) / spent if spent >= STALE_S else None
+
+
+class Meter:
+    """What one member measures, and what others told it of partitions that it doesn't own.
+
+    Args:
+        kind: One of `KINDS`.
+        drain_s: Seconds in which a backlog should be consumed.
+
+    Raises:
+        ConfigError: `kind` is none of them.
+    """
+
+    def __init__(self, kind: str = "work", drain_s: float = DRAIN_S) -> None:
+        if kind not in KINDS:
+            raise ConfigError(f"meter must be {', '.join(map(repr, KINDS))} or None, not {kind!r}")
+        self.kind, self._drain_s = kind, drain_s
+        self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # per record, and the records it is a mean of
+        self._flows: dict[tuple[str, int], _Flow] = {}
+        self._known: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and the generation that knew it
+        self._told: dict[tuple[str, int], float] = {}  # by the leader, of partitions new to this member
+        self._batch: Mapping[tuple[str, int], int] = {}
+        self._handed = 0.0
+
+    def handed(self, counts: Mapping[tuple[str, int], int], now: float) -> None:
+        """Records are handed out.
+
+        Args:
+            counts: Topic-partition -> number of records, 1 or more.
+            now: Seconds on a clock that doesn't go back.
+        """
+        self._batch, self._handed = counts, now
+
+    def asked(self, now: float) -> None:
+        """The next records are asked for: those handed out are processed. Cost: O(partitions of the batch)."""
+        batch = self._batch
+        if not batch:
+            return
+        self._batch = {}
+        spent = now - self._handed
+        if not 0 <= spent <= BATCH_S:
+            return
+        known = self._seconds
+        typical = max(spent / sum(batch.values()), _LEAST_S)
+        unknown = (typical, 0.0)
+        factor = 1.0
+        if len(batch) > 1:
+            factor = typical * sum(batch.values()) / sum(n * known.get(each, unknown)[0] for each, n in batch.items())
+        for each, n in batch.items():
+            old, seen = known.get(each, unknown)
+            new = old * factor if len(batch) > 1 else typical
+            known[each] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
+
+    def saw(self, partition: tuple[str, int], position: int, end: int | None, now: float) -> None:
+        """Offsets of an owned partition.
+
+        Args:
+            partition: The topic-partition.
+            position: The next record to hand out.
+            end: The end offset as last fetched; None if nothing was fetched yet.
+            now: Seconds, of the same clock.
+        """
+        flow = self._flows.get(partition)
+        if flow is None or end is None or flow.end is None or end < flow.end or now < flow.at:
+            fresh = flow is None or now < flow.at
+            since = (now, position) if flow is None or fresh else flow.since
+            self._flows[partition] = _Flow(position, end, now, since)
+            return
+        flow.position = position
+        # An end offset that stays is old if records wait in memory: nothing is fetched then.
+        spent = now - flow.at
+        if spent > 0 and (end != flow.end or position >= end):
+            rate = (end - flow.end) / spent
+            old = rate if flow.rate is None else flow.rate
+            flow.rate = old + (rate - old) * spent / (flow.seconds + spent)
+            flow.seconds = min(flow.seconds + spent, RATE_S)
+            flow.end, flow.at = end, now
+
+    def weights(self, owned: Collection[tuple[str, int]], generation: int, now: float) -> dict[str, Floats]:
+        """The weights that this member knows.
+
+        Args:
+            owned: The topic-partitions that it owns.
+            generation: The group's generation.
+            now: Seconds, of the same clock.
+
+        Returns:
+            topic -> weight per partition, NaN if unknown. Of partitions that it owns what it measures now, at first
+            mixed with what the leader told; of others what it knew in this generation or the one before.
+        """
+        seconds = dict(self._seconds)  # a join may run on another thread than the consumer's
+        for partition in owned:
+            weight = self._weight(partition, seconds, now)
+            if weight is None:
+                if partition in self._known:  # what it was told is still the best that anybody knows
+                    self._known[partition] = self._known[partition][0], generation
+            else:
+                if (told := self._told.get(partition)) is not None:
+                    share = min((now - self._flows[partition].since[0]) / RATE_S, 1.0)
+                    weight = told + (weight - told) * share
+                self._known[partition] = weight, generation
+        return _by_topic((partition, weight) for partition, (weight, _) in self._known.items())
+
+    def _weight(
+        self, partition: tuple[str, int], seconds: Mapping[tuple[str, int], tuple[float, float]], now: float
+    ) -> float | None:
+        flow = self._flows.get(partition)
+        if flow is None:
+            return None
+        lag = max((flow.end or 0) - flow.position, 0)
+        if self.kind == "lag":
+            return None if flow.end is None else float(lag)
+        if (rate := flow.arrivals(now)) is None:
+            return None
+        if self.kind == "records":
+            return work(rate, lag, 1.0, self._drain_s)
+        if partition in seconds:
+            return work(rate, lag, seconds[partition][0], self._drain_s)
+        alike = [each for (topic, _), (each, _) in seconds.items() if topic == partition[0]]
+        alike = alike or [each for each, _ in seconds.values()]
+        return work(rate, lag, median(alike), self._drain_s) if alike else None
+
+    def learn(
+        self,
+        told: Mapping[str, tuple[Iterable[int], Iterable[float]]],
+        owned: Collection[tuple[str, int]],
+        generation: int,
+    ) -> None:
+        """An assignment came: take what the leader told, and forget figures of partitions that are others' now.
+
+        A weight of a partition that this member lost is kept for one more generation: its next owner is told of it in
+        the rebalance that follows a hand-over.
+
+        Args:
+            told: topic -> partition ids and their weights.
+            owned: The topic-partitions that this member owns now.
+            generation: The generation of the assignment.
+        """
+        kept = {each: known for each, known in self._known.items() if known[1] >= generation - 1}
+        for topic, (ids, weights) in told.items():
+            for partition, weight in zip(ids, weights, strict=True):
+                if not math.isnan(weight):  # NaN is unknown
+                    kept[topic, int(partition)] = float(weight), generation
+        mine = set(owned)
+        new = {each: known for each, (known, _) in kept.items() if each in mine and each not in self._flows}
+        self._told = {**{each: known for each, known in self._told.items() if each in mine}, **new}
+        self._known = kept
+        self._seconds = {each: known for each, known in self._seconds.items() if each in mine}
+        self._flows = {each: flow for each, flow in self._flows.items() if each in mine}
+
+
+def _by_topic(weights: Iterable[tuple[tuple[str, int], float]]) -> dict[str, Floats]:
+    topics: dict[str, dict[int, float]] = {}
+    for (topic, partition), weight in weights:
+        topics.setdefault(topic, {})[partition] = weight
+    found = {}
+    for topic, known in topics.items():
+        values = np.full(max(known) + 1, np.nan)
+        values[list(known)] = list(known.values())
+        found[topic] = values
+    return found

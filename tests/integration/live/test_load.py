@@ -1,0 +1,208 @@
+"""Placement by work in real groups: the meter, the loop, a leader that dies, and members that tell nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker.verdict import Verdict
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.group import MemberGroup, Stable
+from kafka_assignors.integration.records import Sender
+from tests.support.integration.load import NS, Planted, consumed_per_s, known, told, unevenness
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+PARTITIONS = 45
+"""15 for each of three members: more than the exact solver takes, and few enough for one poll's fetches."""
+METERED = 'weighted{"meter":"work","check_every_s":1,"rest_s":5}'
+SESSION_MS = 6000
+
+
+def judged(folder: Path) -> tuple[History, Verdict]:
+    history = History.load(folder)
+    verdict = check(history)
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    assert verdict.checked["A1"] > 0
+    return history, verdict
+
+
+def started(group: MemberGroup, topic: str, assignors: dict[str, list[str]], **settings: Any) -> Stable:
+    group.step("members join")
+    for member, names in assignors.items():
+        group.start(member, [topic], names, **settings)
+    return group.wait_stable(timeout_s=60)
+
+
+def asked(history: History, topic: str, since_ns: int) -> int:
+    """How often members asked for a rebalance since then, as they told."""
+    seen: dict[str, int] = {}
+    before: dict[str, int] = {}
+    for at_ns, said in told(history, {topic: PARTITIONS}):
+        for member, each in said.items():
+            (before if at_ns < since_ns else seen)[member] = each.own.asked
+    return sum(count - before.get(member, 0) for member, count in seen.items())
+
+
+def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """The partitions of one member become slow and get most records. Then the leader is killed."""
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
+    planted = Planted(tmp_path, topic, PARTITIONS)
+    first = started(group, topic, {m: [METERED] for m in ("m1", "m2", "m3")}, **planted.settings())
+    loaded = next(m for m in sorted(first.owned) if m != first.leader)
+    slow = first.owned[loaded][topic]
+    planted.plant(slow, 0.012, 0.0005)
+    last: list[Stable] = []
+
+    def even() -> bool:
+        last[:] = [group.wait_stable(timeout_s=60)]
+        return unevenness(planted.work_of(last[0].owned)) < 1.15
+
+    with planted.sent(kafka_broker.bootstrap, tmp_path, 250, slow, 0.8):
+        begun_ns = time.monotonic_ns()
+        assert unevenness(planted.work_of(first.owned)) > 2
+        group.step("a key range is slow")
+        until(even, "the work is even", within_s=90)
+        even_ns = time.monotonic_ns()
+        until(lambda: time.monotonic_ns() > even_ns + 8 * NS, "eight seconds of even work", within_s=20)
+        even_end_ns = time.monotonic_ns()
+        leader = group.wait_stable(timeout_s=60).leader
+        group.step("the leader is killed")
+        group.kill(leader)
+        after = group.wait_stable(timeout_s=60)
+        group.step("it comes back")
+        group.start(leader, [topic], [METERED], **planted.settings())
+        group.wait_stable(timeout_s=60)
+        planted.plant([], 0.0, 0.0)
+    group.drain(timeout_s=120)
+    group.close()
+
+    history, _ = judged(tmp_path)
+    generations = told(history, {topic: PARTITIONS})
+    assert asked(history, topic, begun_ns) - asked(history, topic, even_ns) <= 2
+    killed_ns = next(e.mono_ns for e in history.events if e.kind == "fault_begin")
+    said = next(said for at_ns, said in generations if at_ns > killed_ns and len(said) == len(after.owned))
+    assert known(said, topic) == set(range(PARTITIONS)), "what the dead leader knew is told by others"
+    moved_ns = next(at_ns for at_ns, _ in generations if at_ns > begun_ns + 3 * NS)
+    before = consumed_per_s(history, begun_ns + NS, moved_ns)
+    then = consumed_per_s(history, even_ns, even_end_ns)
+    print(f"records per second: {before:.0f} before, {then:.0f} after; {before and then / before:.2f} times")
+    assert then >= 1.5 * before
+
+
+SHORT, OTHERS = ("torn", "half"), ("missing", "expired", "differ", "newer", "stops")
+
+
+@pytest.mark.parametrize("case", [*SHORT, *(pytest.param(case, marks=pytest.mark.long) for case in OTHERS)])
+def test_members_that_tell_nothing_and_leaders_that_differ_leave_a_sound_group(
+    case: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
+    lists = dict(zip(("m1", "m2", "m3"), ([name] for name in offers(case, tmp_path)), strict=True))
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 60):
+        began = started(group, topic, lists)
+        assert sorted(sum(map(len, ts.values())) for ts in began.owned.values()) == [15, 15, 15]
+        group.step("the leader leaves")
+        group.stop(began.leader)
+        group.wait_stable(timeout_s=60)
+        group.step("it comes back")
+        group.start(began.leader, [topic], lists[began.leader])
+        group.wait_stable(timeout_s=60)
+    group.drain()
+    group.close()
+    judged(tmp_path)
+    logs = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.log"))
+    expected = {
+        "torn": "no whole JSON", "missing": "there is no weights file", "expired": "expired", "newer": "newer than 1",
+        "differ": "members have different options", "stops": "the load meter stops",
+    }  # fmt: skip
+    assert expected.get(case, "") in logs
+
+
+def offers(case: str, folder: Path) -> list[str]:
+    """The assignors of three members."""
+    file = folder / "weights.json"
+    whole = {"format": 1, "version": 1, "unit": "records_per_s", "expires_ms": 1, "weights": {"t": [1.0]}}
+    if case == "torn":
+        file.write_text(json.dumps(whole)[:30], "utf-8")
+    elif case == "expired":
+        file.write_text(json.dumps(whole), "utf-8")
+    by_file = "weighted" + json.dumps({"weights_file": str(file)})
+    other = "tests.support.integration.load_assignors:"
+    return {
+        "torn": [by_file] * 3,
+        "missing": [by_file] * 3,
+        "expired": [by_file] * 3,
+        "half": [METERED, "weighted", "weighted"],
+        "differ": ['weighted{"epsilon":0.3}', 'weighted{"epsilon":0.3}', 'weighted{"move_budget":1}'],
+        "newer": [METERED, METERED, f"{other}Newer"],
+        "stops": [METERED, METERED, f"{other}Stopping"],
+    }[case]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("assignor", ["weighted", "lag"])
+def test_growth_and_a_roll_from_an_eager_list_to_a_cooperative_one(
+    assignor: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
+    members = ("m1", "m2", "m3")
+    seen = []
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 60):
+        started(group, topic, {m: ["range"] for m in members}, metadata_max_age_ms=2000)
+        for names in ([assignor, "range"], [assignor]):
+            for member in members:
+                group.step(f"{member} restarts with {' '.join(names)}")
+                group.stop(member)
+                group.start(member, [topic], names, metadata_max_age_ms=2000)
+                seen.append(group.wait_stable(timeout_s=60).protocol)
+        group.step("the topic grows")
+        group.add_partitions(topic, PARTITIONS + 6)
+        grown = group.wait_stable(timeout_s=60)
+    group.drain()
+    group.close()
+    judged(tmp_path)
+    assert seen == ["range"] * 2 + [assignor] * 4
+    assert sum(len(p) for topics in grown.owned.values() for p in topics.values()) == PARTITIONS + 6
+
+
+@pytest.mark.long
+def test_members_of_three_clients_share_a_group_by_work(
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """A bridged member measures its work; aiokafka's are given weights, and are eager."""
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
+    given = "weighted" + json.dumps({"weights": {topic: [0.02 if p < 9 else 0.005 for p in range(PARTITIONS)]}})
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 90):
+        for name, client, assignor in (
+            ("k1", "kafka-python", "weighted"),
+            ("b1", "bridge", METERED),
+            ("a1", "aiokafka", given),
+        ):
+            group.step(f"{name} joins")
+            group.start(name, [topic], [assignor], client=client, **({"app_work_ms": 2} if client == "bridge" else {}))
+            group.wait_stable(timeout_s=60)
+        begun_ns = time.monotonic_ns()
+        until(lambda: time.monotonic_ns() > begun_ns + 12 * NS, "twelve seconds of measuring", within_s=30)
+        group.step("k2 joins")
+        group.start("k2", [topic], ["weighted"])
+        group.wait_stable(timeout_s=60)
+    group.drain()
+    group.close()
+    history, _ = judged(tmp_path)
+    _, last = told(history, {topic: PARTITIONS})[-1]
+    assert known(last, topic) == set(range(PARTITIONS))
+    bridged = next(each for member, each in last.items() if member.startswith("b1"))
+    measured = dict(zip(*(column.tolist() for column in bridged.weights[topic]), strict=True))
+    assert any(abs(weight - 0.02) > 0.001 and abs(weight - 0.005) > 0.001 for weight in measured.values())
