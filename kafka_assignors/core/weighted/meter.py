@@ -107,15 +107,18 @@ class Meter:
         if not 0 <= spent <= BATCH_S:
             return
         known = self._seconds
+        if len(batch) == 1:
+            ((only, n),) = batch.items()
+            new = max(spent / n, _LEAST_S)
+            old, seen = known.get(only, (new, 0.0))
+            known[only] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
+            return
         typical = max(spent / sum(batch.values()), _LEAST_S)
         unknown = (typical, 0.0)
-        factor = 1.0
-        if len(batch) > 1:
-            factor = typical * sum(batch.values()) / sum(n * known.get(each, unknown)[0] for each, n in batch.items())
+        factor = typical * sum(batch.values()) / sum(n * known.get(each, unknown)[0] for each, n in batch.items())
         for each, n in batch.items():
             old, seen = known.get(each, unknown)
-            new = old * factor if len(batch) > 1 else typical
-            known[each] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
+            known[each] = old + old * (factor - 1) * n / (seen + n), min(seen + n, RECORDS)
 
     def saw(self, partition: tuple[str, int], position: int, end: int | None, now: float) -> None:
         """Offsets of an owned partition.
