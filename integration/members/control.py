@@ -87,7 +87,7 @@ class Control:
         elif what == "go":
             self.go()
         else:
-            raise ValueError(f"{what!r} is none of stall, stall-assign, go, subscribe")
+            raise ValueError(f"{what!r} is not one of stall, stall-assign, go, subscribe")
 
 
 def _subscription(text: str) -> Mapping[str, Any]:

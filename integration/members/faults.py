@@ -51,7 +51,7 @@ class MemberFaults:
         """
         process = self._members.get(name)
         if process.paused:
-            raise ConfigError(f"{self._members.named(name)} is paused already")
+            raise ConfigError(f"{self._members.named(name)} is already paused")
         self._members.count_from_here()
         self._members.write("fault_begin", **process.named("pause"))
         process.pause()
@@ -83,7 +83,7 @@ class MemberFaults:
 
         self._members.wait_until(
             caught,
-            lambda: f"{self._members.named(name)} wasn't met at work within {timeout_s:g} s; send records",
+            lambda: f"{self._members.named(name)} processed no record within {timeout_s:g} s; send records",
             timeout_s,
         )
 
@@ -101,7 +101,7 @@ class MemberFaults:
         process = self._members.get(name)
         self._members.wait_until(
             lambda: process.at_work,
-            lambda: f"{self._members.named(name)} wasn't met at work within {timeout_s:g} s; send records",
+            lambda: f"{self._members.named(name)} processed no record within {timeout_s:g} s; send records",
             timeout_s,
         )
         self._members.count_from_here()
@@ -158,7 +158,7 @@ class MemberFaults:
         process = self._members.get(name)
         self._members.wait_until(
             lambda: process.stalled,
-            lambda: f"{self._members.named(name)} wasn't asked to assign within {timeout_s:g} s",
+            lambda: f"{self._members.named(name)} was not asked to assign within {timeout_s:g} s",
             timeout_s,
         )
 
@@ -170,7 +170,7 @@ class MemberFaults:
         """
         process = self._members.get(name)
         if not (process.paused or process.stalled):
-            raise ConfigError(f"{self._members.named(name)} isn't paused")
+            raise ConfigError(f"{self._members.named(name)} is not paused")
         self._members.count_from_here()
         paused = process.paused
         process.resume()

@@ -190,12 +190,14 @@ class MemberGroup:
             MachineError: Java or jars are missing and cannot be fetched.
         """
         if name in self._members.by_name:
-            raise ConfigError(f"{self._members.named(name)} is running; stop or kill it, or take another name")
+            raise ConfigError(
+                f"{self._members.named(name)} is already running; stop or kill it, or choose another name"
+            )
         if isinstance(topics, str) or isinstance(assignors, str) or not assignors or not (topics or pattern):
             raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
         if pattern is not None and (topics or client != KAFKA_PYTHON):
             raise ConfigError(
-                f"member {name!r} has the pattern {pattern!r}: give it no topics, and client {KAFKA_PYTHON!r}"
+                f"member {name!r} has the pattern {pattern!r}: it needs client {KAFKA_PYTHON!r} and takes no topics"
             )
         if client not in CLIENTS:
             raise UnknownName("client", client, CLIENTS)
@@ -238,7 +240,7 @@ class MemberGroup:
         """
         process = self._members.get(name)
         if process.paused or process.cut_off:
-            what = "paused; resume" if process.paused else "cut off; heal that"
+            what = "paused; resume" if process.paused else "cut off; heal the fault"
             raise ConfigError(f"{self._members.named(name)} is {what} or kill it")
         self._members.count_from_here()
         runs = process.returncode is None
@@ -279,7 +281,7 @@ class MemberGroup:
             try:
                 left = due(committed, self._members.by_name, wanted, self.topics.subscribed, complete)
             except KafkaError as error:  # a broker is gone; another will answer
-                left = [f"the brokers don't tell what topics there are: {type(error).__name__}: {error}"]
+                left = [f"the brokers do not list their topics: {type(error).__name__}: {error}"]
             if not left and committed is not None:
                 return self._stable(committed, read_ns)
             if time.monotonic() > deadline:
@@ -339,7 +341,7 @@ class MemberGroup:
         """
         self._members.wait_until(
             lambda: all(self._log.offsets.get(tp, 0) >= end for tp, end in ends.items()),
-            lambda: f"group {self.group!r} hasn't committed all it was sent after {timeout_s:g} s",
+            lambda: f"group {self.group!r} has not committed all sent records after {timeout_s:g} s",
             timeout_s,
         )
 
@@ -433,6 +435,6 @@ class MemberGroup:
 
     def _unstable(self, left: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
         said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
-        lines = [f"group {self.group!r} isn't stable after {timeout_s:g} s; last committed generation: {said}"]
+        lines = [f"group {self.group!r} is not stable after {timeout_s:g} s; last committed generation: {said}"]
         lines += [f"  due: {each}" for each in left]
         return "\n".join([*lines, *(f"  {line}" for line in seen(self._members.by_name))])

@@ -141,7 +141,7 @@ class GroupTopics:
         if fallen:
             self._members.write("truncated", offsets=fallen)
         if after[tp] >= before[tp]:
-            raise NotStable(f"{tp.topic}-{tp.partition} lost nothing: it ends at {after[tp]}, as before")
+            raise NotStable(f"{tp.topic}-{tp.partition} lost no records: it ends at {after[tp]}, as before")
 
     def _change(self, change: str, topic: str, partitions: int) -> None:
         self._members.count_from_here()

@@ -72,7 +72,7 @@ def due(
         elif process.held != assignment:
             found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
         elif process.revoked_in == committed.generation:
-            found.append(f"{name} gave up partitions in generation {committed.generation} and will rejoin")
+            found.append(f"{name} revoked partitions in generation {committed.generation} and will rejoin")
     if found:
         return found
     topics = partitions()
@@ -81,9 +81,9 @@ def due(
     owned = {tp for member in committed.members for tp in assigned_to(member)}
     there = {TopicPartition(t, p) for t, n in topics.items() for p in range(n)}
     if gone := owned - there:
-        found.append(f"{brief(gone)} is owned, and doesn't exist any more")
+        found.append(f"{brief(gone)} is owned but does not exist any more")
     if complete and (missing := there - owned):
-        found.append(f"nobody owns {brief(missing)}")
+        found.append(f"no member owns {brief(missing)}")
     return found
 
 
@@ -141,6 +141,6 @@ def _blind_leader(
     if leader is None or leader.view is None or leader.view[0] < committed.generation:
         return []
     if leader.view[0] > committed.generation:
-        return [f"{leader.config.member} has assigned generation {leader.view[0]} already"]
+        return [f"{leader.config.member} has already assigned generation {leader.view[0]}"]
     unseen = [t for t, n in partitions.items() if leader.view[1].get(t, 0) != n]
-    return [f"{leader.config.member} assigned without having seen {', '.join(unseen)} as now"] if unseen else []
+    return [f"{leader.config.member} assigned with outdated metadata of {', '.join(unseen)}"] if unseen else []

@@ -292,13 +292,13 @@ class VerifiableProcess(MemberProcess):
     def stall(self) -> None:
         """Raise NotSupported."""
         raise NotSupported(
-            f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer polls without a stop"
+            f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer never stops polling"
         )
 
     def command(self, what: str) -> None:
         """Raise NotSupported."""
         raise NotSupported(
-            f"member {self.config.member!r} runs {self.config.client}, which can't be told to {what.partition(' ')[0]}"
+            f"member {self.config.member!r} runs {self.config.client}, which does not support {what.partition(' ')[0]}"
         )
 
     def resume(self) -> None:

@@ -64,24 +64,24 @@ def read_scenario(path: Path) -> Scenario:
 def problems(scenario: Scenario) -> Iterator[str]:
     """Yield everything that can't happen in a scenario as written, each with its place. Nothing is started."""
     if not scenario.topics:
-        yield "topics: there are none; give at least one, such as {'orders': 6}"
+        yield "topics: none given; give at least one, such as {'orders': 6}"
     for topic, count in scenario.topics.items():
         if count < 1:
             yield f"topics: {topic!r} can't have {count} partitions; at least 1"
     if scenario.output in scenario.topics:
-        yield f"output: {scenario.output!r} is among the topics, whose records need outputs; give it a name of its own"
+        yield f"output: {scenario.output!r} is also an input topic; give it another name"
     for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS), ("nodes", 1)):
         if getattr(scenario, name) < least:
             yield f"{name}: {getattr(scenario, name)} is below {least}"
     for topic in scenario.lossy:
         if topic not in scenario.topics:
-            yield f"lossy: no topic {topic!r}; there are: {', '.join(sorted(scenario.topics))}"
+            yield f"lossy: no topic {topic!r}; topics: {', '.join(sorted(scenario.topics))}"
     yield from _unknown_assignors("assignors", scenario.assignors)
     yield from (
-        f"require: no law is {law!r}; there are {', '.join(LAWS)}" for law in scenario.require if law not in LAWS
+        f"require: unknown law {law!r}; known: {', '.join(LAWS)}" for law in scenario.require if law not in LAWS
     )
     if not scenario.steps:
-        yield "steps: there are none"
+        yield "steps: none given"
     stage = _Stage(scenario, dict(scenario.topics))
     members: frozenset[str] = frozenset()
     for number, step in enumerate(scenario.steps):
@@ -92,7 +92,7 @@ def problems(scenario: Scenario) -> Iterator[str]:
             yield f"steps[{number}] {step.name!r}: no actions"
         members = step.members_after(members)
         if not members:
-            yield f"steps[{number}] {step.name!r}: leaves no member in the group, which then never comes to rest"
+            yield f"steps[{number}] {step.name!r}: leaves no member in the group, which then never becomes stable"
 
 
 @dataclass
@@ -110,16 +110,16 @@ class _Stage:
     def problems(self, action: do.Action) -> Iterator[str]:
         """Yield an action's problems in the current state, then apply the action."""
         if isinstance(action, do.NEED_RECORDS) and self.scenario.rate_per_s <= 0:
-            yield "needs records to be seen; let rate_per_s be above 0"
+            yield "needs records to have an effect; set rate_per_s above 0"
         if isinstance(action, do.Join):
             yield from self._join(action)
         elif isinstance(action, do.NetworkFault):
             if not any(action.of(member) for member in self.running):
-                yield f"no member that runs then is {action.member!r}; running: {self._running}"
+                yield f"no running member {action.member!r} at that point; running: {self._running}"
             self.hit.add(action.member)
         elif isinstance(action, do.Heal):
             if action.member not in self.hit:
-                yield f"{action.member!r} has no network fault; there are some of: {', '.join(sorted(self.hit))}"
+                yield f"{action.member!r} has no network fault; members with one: {', '.join(sorted(self.hit))}"
         elif isinstance(action, do.CreateTopic | do.AddPartitions | do.DeleteTopic):
             yield from self._topic(action)
         elif isinstance(action, do.OF_NODES):
@@ -133,11 +133,11 @@ class _Stage:
 
     def _join(self, action: do.Join) -> Iterator[str]:
         if action.member in self.running:
-            yield f"member {action.member!r} runs already"
+            yield f"member {action.member!r} is already running"
         if action.client not in CLIENTS:
             yield f"client {action.client!r} is unknown; known: {', '.join(CLIENTS)}"
         elif self.scenario.output is not None and action.client not in TRANSFORMING:
-            yield f"client {action.client!r} fills no output topic; these do: {', '.join(TRANSFORMING)}"
+            yield f"client {action.client!r} cannot fill an output topic; these can: {', '.join(TRANSFORMING)}"
         if action.client == KAFKA_PYTHON:
             yield from _unknown_assignors("assignors", action.assignors)
         yield from self._subscription(action.topics, action.pattern, needed=False)
@@ -150,17 +150,17 @@ class _Stage:
             yield "needs topics or a pattern"
         for topic in topics:
             if topic not in self.topics:
-                yield f"no topic {topic!r} then; there are: {', '.join(sorted(self.topics))}"
+                yield f"no topic {topic!r} at that point; topics: {', '.join(sorted(self.topics))}"
         if pattern is not None:
             try:
                 re.compile(pattern)
             except re.error as error:
-                yield f"pattern {pattern!r} is no regular expression: {error}"
+                yield f"pattern {pattern!r} is not a regular expression: {error}"
 
     def _member(self, action: Any) -> Iterator[str]:
         name = action.member
         if name not in self.running:
-            yield f"no member {name!r} runs then; running: {self._running}"
+            yield f"no running member {name!r} at that point; running: {self._running}"
             return
         if isinstance(action, do.Resume):
             if name not in self.still:
@@ -168,32 +168,32 @@ class _Stage:
             self.still.discard(name)
         elif isinstance(action, do.Pause | do.PauseAtWork | do.Stall):
             if name in self.still:
-                yield f"member {name!r} stands still already"
+                yield f"member {name!r} is already paused or stalled"
             self.still.add(name)
         elif isinstance(action, do.Overwork):
             if name in self.still:
-                yield f"member {name!r} stands still already"
+                yield f"member {name!r} is already paused or stalled"
         elif isinstance(action, do.StallAssign):
             self.armed.add(name)
         elif isinstance(action, do.WaitStalled):
             if name not in self.armed:
-                yield f"member {name!r} wasn't told to: {{'stall_assign': {name!r}}} comes first"
+                yield f"member {name!r} is not stalled: put {{'stall_assign': {name!r}}} first"
             self.armed.discard(name)
             self.still.add(name)
         elif isinstance(action, do.Subscribe):
             yield from self._subscription(action.topics, action.pattern, needed=True)
         else:
             if isinstance(action, do.Leave) and name in self.still:
-                yield f"member {name!r} stands still and can't leave; resume or kill it"
+                yield f"member {name!r} is paused or stalled and can't leave; resume or kill it"
             self.running.discard(name)
             self.still.discard(name)
 
     def _topic(self, action: do.CreateTopic | do.AddPartitions | do.DeleteTopic) -> Iterator[str]:
         now = self.topics.get(action.topic)
         if isinstance(action, do.CreateTopic) and now is not None:
-            yield f"topic {action.topic!r} is there already"
+            yield f"topic {action.topic!r} already exists"
         elif not isinstance(action, do.CreateTopic) and now is None:
-            yield f"no topic {action.topic!r} then; there are: {', '.join(sorted(self.topics))}"
+            yield f"no topic {action.topic!r} at that point; topics: {', '.join(sorted(self.topics))}"
         if isinstance(action, do.DeleteTopic):
             self.topics.pop(action.topic, None)
             return
@@ -203,12 +203,12 @@ class _Stage:
 
     def _node(self, action: Any) -> Iterator[str]:
         if self.scenario.nodes < 2:
-            yield "needs a cluster; let nodes be 3"
+            yield "needs a cluster; set nodes to 3"
         if isinstance(action, do.RestoreNodes):
             self.away.clear()
         elif isinstance(action, do.RestartNodes):
             if self.away:
-                yield "a node is away; restore_nodes comes first"
+                yield "a node is down; put restore_nodes first"
         elif isinstance(action, do.UncleanElection):
             yield from self._unclean(action)
         else:
@@ -216,19 +216,19 @@ class _Stage:
             if action.node != do.COORDINATOR and action.node not in valid:
                 yield f"no node {action.node!r}; a node is one of {', '.join(map(str, valid))}, or {do.COORDINATOR!r}"
             if self.away:
-                yield "a node is away already, and two of three are the majority; restore_nodes comes first"
+                yield "a node is already down, and a majority needs two of three; put restore_nodes first"
             self.away.add(action.node)
 
     def _unclean(self, action: do.UncleanElection) -> Iterator[str]:
         if action.topic not in self.scenario.lossy:
             lossy = ", ".join(self.scenario.lossy) or "none"
-            yield f"topic {action.topic!r} may not lose what was acknowledged; lossy topics: {lossy}"
+            yield f"topic {action.topic!r} may not lose acknowledged records; lossy topics: {lossy}"
         elif not 0 <= action.partition < self.topics.get(action.topic, 0):
-            yield f"no partition {action.partition} of topic {action.topic!r} then"
+            yield f"topic {action.topic!r} has no partition {action.partition} at that point"
         if self.scenario.nodes != 3:
-            yield "needs three nodes: one that dies, one that is behind, one that makes a majority with it"
+            yield "needs three nodes: the leader, a follower that is behind, and a third for the majority"
         if self.away:
-            yield "a node is away; restore_nodes comes first"
+            yield "a node is down; put restore_nodes first"
         self.away.add("the leader")
 
 
@@ -267,13 +267,13 @@ def _action(given: Any, _: Any) -> Any:
         raise TypeError(f"takes an object, not {given!r}")
     names = [name for name in given if name in do.ACTIONS]
     if len(names) != 1:
-        said = f"is {' and '.join(names)} at once" if names else f"is no action ({', '.join(given) or 'empty'})"
+        said = f"has {' and '.join(names)} together" if names else f"is not an action ({', '.join(given) or 'empty'})"
         raise ValueError(f"{said}; known: {', '.join(do.ACTIONS)}")
     (name,) = names
     cls, first = do.ACTIONS[name], {}
     if own := fields(cls):
         if own[0].name in given:
-            raise ValueError(f"{own[0].name!r} is what {name!r} itself says")
+            raise ValueError(f"{own[0].name!r} is the value of {name!r} itself")
         first = {own[0].name: given[name]}
     elif given[name] is not True:
         raise ValueError(f"{name} takes true, not {given[name]!r}")

@@ -121,7 +121,7 @@ class Outages:
         if which == COORDINATOR:
             coordinator = self._members.coordinator()
             if coordinator is None:
-                raise NotStable(f"nobody coordinates group {self._members.group!r} now")
+                raise NotStable(f"no node coordinates group {self._members.group!r} now")
             node = self._cluster.node(coordinator)
         elif isinstance(which, int):
             node = self._cluster.node(which)
@@ -129,7 +129,7 @@ class Outages:
             raise ConfigError(f"a node is its number or {COORDINATOR!r}, not {which!r}")
         if node.node_id in self._away:
             raise ConfigError(
-                f"node {node.node_id} is away already ({self._away[node.node_id]}); restore the nodes first"
+                f"node {node.node_id} is already down ({self._away[node.node_id]}); restore the nodes first"
             )
         coordinates = self._members.coordinator() == node.node_id
         self._away[node.node_id] = fault

@@ -34,5 +34,5 @@ def test_a_bad_command_is_told_and_the_next_ones_count() -> None:
     lines = told.decode().splitlines()
     assert len(lines) == len(BAD)
     assert all(line.startswith("not a command: ") for line in lines)
-    assert "'dance' is none of stall, stall-assign, go, subscribe" in lines[0]
+    assert "'dance' is not one of stall, stall-assign, go, subscribe" in lines[0]
     assert 'subscribe takes {"topics": […]} or {"pattern": "…"}' in lines[2]

@@ -158,8 +158,8 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
         group.wait_stable(["m1", "m2"], timeout_s=0.2)
 
     message = str(caught.value)
-    assert f"nobody owns {topic}[0]" in message
-    assert "isn't stable after 0.5 s" in message
+    assert f"no member owns {topic}[0]" in message
+    assert "is not stable after 0.5 s" in message
     assert f"m1: generation 2, holds {topic}[1]" in message or f"m1: generation 1, holds {topic}[1]" in message
     group.close()
     history = History.load(tmp_path)
@@ -168,7 +168,7 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
         (0.5, ["m1"], {topic: 2}),
         (0.2, ["m1", "m2"], {topic: 2}),
     ]
-    assert waited[0]["due"] == [f"nobody owns {topic}[0]"]
+    assert waited[0]["due"] == [f"no member owns {topic}[0]"]
     assert {event.data["generation"] for event in history.events if event.kind == "generation"} >= {
         each["generation"] for each in waited
     }
@@ -176,7 +176,7 @@ def test_a_group_that_cannot_become_stable_tells_what_was_last_seen(
     assert begins.data["topics"] == {topic: 2}
     after = [e.kind for e in history.events if e.src == "harness" and e.kind in ("closing", "exit")]
     assert after == ["closing", "exit"]
-    assert f"was not stable after 0.5 s; due: nobody owns {topic}[0]" in " ".join(check(history).unknown)
+    assert f"was not stable after 0.5 s; due: no member owns {topic}[0]" in " ".join(check(history).unknown)
 
 
 @needs_broker

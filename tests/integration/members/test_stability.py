@@ -84,5 +84,5 @@ def test_a_leader_that_has_assigned_the_next_generation_is_not_at_rest() -> None
         return due(committed, {"a": leader}, ["a"], lambda: TOPICS, False)
 
     left("assign_begin", generation=1, topics={})
-    assert left("generation", generation=1, partitions=[]) == ["a assigned without having seen t as now"]
-    assert left("assign_begin", generation=2, topics=TOPICS) == ["a has assigned generation 2 already"]
+    assert left("generation", generation=1, partitions=[]) == ["a assigned with outdated metadata of t"]
+    assert left("assign_begin", generation=2, topics=TOPICS) == ["a has already assigned generation 2"]

@@ -200,7 +200,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert "verdict FALSE" in judged.stdout
 
     report = report_of("test_never_rests", shown)
-    assert "isn't stable after 8 s" in report
+    assert "is not stable after 8 s" in report
     assert "verdict FALSE" in report
     assert re.search(r"O3: generation \d+ stayed: topic-\S+-0 ", report), report
     assert re.search(

@@ -114,7 +114,7 @@ def test_all_connections_of_a_member_pass_the_proxy_also_to_leaders_and_coordina
         assert set() < peers_of(tmp_path, "m2") <= direct
         assert peers_of(tmp_path, "m1") <= advertised
 
-        with proxy.apply(Cut("*")), pytest.raises(ConfigError, match=r"'m1' .* is cut off; heal that or kill it"):
+        with proxy.apply(Cut("*")), pytest.raises(ConfigError, match=r"'m1' .* is cut off; heal the fault or kill it"):
             group.stop("m1")
         assert faults_of(tmp_path) == [("fault_begin", "cut", "m1", 0), ("fault_end", "cut", "m1", 0)]
         group.wait_stable()

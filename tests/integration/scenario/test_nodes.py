@@ -133,7 +133,7 @@ def test_nodes_that_can_not_be_hit(cluster: Cluster, kafka_cluster_topic: Callab
             outages.pause("leader")
         node = outages.pause("coordinator")
         assert node.node_id in (1, 2, 3)
-        with pytest.raises(ConfigError, match=rf"node {node.node_id} is away already \(broker_pause\); restore"):
+        with pytest.raises(ConfigError, match=rf"node {node.node_id} is already down \(broker_pause\); restore"):
             outages.kill(node.node_id)
         outages.restore()
         group.wait_stable()

@@ -134,8 +134,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a step that is no object": (changed(("steps", 1), "wait"), r"steps\[1\]: takes an object, not 'wait'"),
     "an action that is no object": (action(1, 0, "wait"), r"steps\[1\]\.actions\[0\]: takes an object, not 'wait'"),
     "unknown action": (
-        action(1, 0, {"explode": "m1"}), r"steps\[1\]\.actions\[0\]: is no action \(explode\); known: join"),
-    "two actions at once": (action(1, 0, {"kill": "m1", "pause": "m1"}), r"actions\[0\]: is kill and pause at once"),
+        action(1, 0, {"explode": "m1"}), r"steps\[1\]\.actions\[0\]: is not an action \(explode\); known: join"),
+    "two actions at once": (action(1, 0, {"kill": "m1", "pause": "m1"}), r"actions\[0\]: has kill and pause together"),
     "unknown field of an action": (action(1, 0, {"pause": "m1", "for": 3}), r"pause: no field 'for'; known: member"),
     "a field is missing": (action(3, 0, {"create_topic": "x"}), r"create_topic: partitions: is missing"),
     "a field of another type": (
@@ -146,54 +146,54 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a list of numbers": (changed(("assignors",), [1]), r"assignors\[0\]: takes str, not 1"),
     "a member without a name": (action(1, 0, {"pause": None}), r"pause: member: takes str, not None"),
     "unknown member": (
-        action(1, 0, {"pause": "m9"}), r"steps\[1\] 'stand still', actions\[0\] pause: no member 'm9' runs"),
-    "a member that ended": (action(1, 0, {"pause": "m2"}), r"no member 'm2' runs then; running: m1, m3, twin"),
-    "a member twice": (action(0, 1, {"join": "m1"}), r"member 'm1' runs already"),
+        action(1, 0, {"pause": "m9"}), r"'stand still', actions\[0\] pause: no running member 'm9' at"),
+    "a member that ended": (action(1, 0, {"pause": "m2"}), r"no running member 'm2' at that point; running: m1, m3, twin"),
+    "a member twice": (action(0, 1, {"join": "m1"}), r"member 'm1' is already running"),
     "unknown client": (
         action(0, 0, {"join": "m1", "client": "perl"}), r"client 'perl' is unknown; known: kafka-python"),
     "unknown assignor": (changed(("assignors",), ["rang"]), r"assignors: unknown assignor 'rang'"),
     "a member's unknown assignor": (action(0, 0, {"join": "m1", "assignors": ["x"]}), r"join: assignors: .*'x'"),
     "unknown topic": (
-        action(0, 0, {"join": "m1", "topics": ["ordres"]}), r"no topic 'ordres' then; there are: audit, orders"),
-    "a bad pattern": (action(0, 2, {"join": "m3", "pattern": "("}), r"pattern '\(' is no regular expression"),
+        action(0, 0, {"join": "m1", "topics": ["ordres"]}), r"no topic 'ordres' at that point; topics: audit, orders"),
+    "a bad pattern": (action(0, 2, {"join": "m3", "pattern": "("}), r"pattern '\(' is not a regular expression"),
     "topics and a pattern": (
         action(3, 3, {"subscribe": "m3", "pattern": "a", "topics": ["orders"]}), r"exclude each other"),
     "a subscription to nothing": (action(3, 3, {"subscribe": "m3"}), r"subscribe: needs topics or a pattern"),
     "fewer partitions": (
         action(3, 1, {"add_partitions": "orders", "partitions": 6}), r"can't have 6 partitions; more than 6"),
-    "a topic twice": (action(3, 0, {"create_topic": "orders", "partitions": 9}), r"topic 'orders' is there already"),
-    "a topic that is gone": (action(3, 3, {"delete_topic": "audit"}), r"delete_topic: no topic 'audit' then"),
+    "a topic twice": (action(3, 0, {"create_topic": "orders", "partitions": 9}), r"topic 'orders' already exists"),
+    "a topic that is gone": (action(3, 3, {"delete_topic": "audit"}), r"delete_topic: no topic 'audit' at that point"),
     "a member that doesn't stand still": (action(1, 0, {"resume": "m1"}), r"'m1' is neither paused nor stalled"),
-    "a paused member works": (action(1, 1, {"overwork": "m1"}), r"overwork: member 'm1' stands still already"),
-    "waits for what wasn't told": (action(2, 0, {"pause": "m1"}), r"{'stall_assign': 'm1'} comes first"),
-    "a paused member leaves": (action(1, 1, {"leave": "m1"}), r"'m1' stands still and can't leave"),
+    "a paused member works": (action(1, 1, {"overwork": "m1"}), r"overwork: member 'm1' is already paused or stalled"),
+    "waits for what wasn't told": (action(2, 0, {"pause": "m1"}), r"put {'stall_assign': 'm1'} first"),
+    "a paused member leaves": (action(1, 1, {"leave": "m1"}), r"'m1' is paused or stalled and can't leave"),
     "unknown node": (action(4, 0, {"kill_node": 4}), r"no node 4; a node is one of 1, 2, 3, or 'coordinator'"),
     "a node by another word": (action(4, 0, {"kill_node": "leader"}), r"no node 'leader'"),
-    "two nodes of three": (action(4, 1, {"kill_node": 2}), r"a node is away already"),
-    "nodes without a cluster": (changed(("nodes",), 1), r"kill_node: needs a cluster; let nodes be 3"),
+    "two nodes of three": (action(4, 1, {"kill_node": 2}), r"a node is already down"),
+    "nodes without a cluster": (changed(("nodes",), 1), r"kill_node: needs a cluster; set nodes to 3"),
     "an action about nothing": (action(4, 6, {"restart_nodes": 2}), r"restart_nodes takes true, not 2"),
-    "an unknown lossy topic": (changed(("lossy",), ["ordres"]), r"lossy: no topic 'ordres'; there are: audit, orders"),
+    "an unknown lossy topic": (changed(("lossy",), ["ordres"]), r"lossy: no topic 'ordres'; topics: audit, orders"),
     "an unclean election of a safe topic": (
         action(4, 7, {"unclean_election": "audit"}),
-        r"topic 'audit' may not lose what was acknowledged; lossy topics: orders"),
+        r"topic 'audit' may not lose acknowledged records; lossy topics: orders"),
     "an unclean election of a partition that isn't there": (
-        action(4, 7, {"unclean_election": "orders", "partition": 9}), r"no partition 9 of topic 'orders' then"),
+        action(4, 7, {"unclean_election": "orders", "partition": 9}), r"topic 'orders' has no partition 9 at that point"),
     "an unclean election with a node away": (
-        action(4, 6, {"kill_node": 1}), r"unclean_election: a node is away; restore_nodes comes first"),
+        action(4, 6, {"kill_node": 1}), r"unclean_election: a node is down; put restore_nodes first"),
     "an unclean election leaves a node away": (
-        action(4, 8, {"kill_node": 1}), r"actions\[8\] kill_node: a node is away already"),
+        action(4, 8, {"kill_node": 1}), r"actions\[8\] kill_node: a node is already down"),
     "an unclean election of more nodes": (changed(("nodes",), 4), r"unclean_election: needs three nodes"),
-    "no records to see it by": (changed(("rate_per_s",), 0), r"stall: needs records to be seen"),
+    "no records to see it by": (changed(("rate_per_s",), 0), r"stall: needs records to have an effect"),
     "an impossible time": (changed(("session_timeout_ms",), 20), r"session_timeout_ms: 20 is below 500"),
     "a negative time": (changed(("gap_ms",), -1), r"gap_ms: -1 is below 1"),
     "a negative delay": (action(5, 2, {"delay": "m3", "ms": -5}), r"actions\[2\]: delay: .*ms"),
     "unknown API": (action(5, 3, {"drop": "m3", "api": "SyncGruop"}), r"actions\[3\]: drop: .*SyncGruop"),
-    "a network fault of nobody": (action(5, 0, {"cut": "m9"}), r"no member that runs then is 'm9'"),
+    "a network fault of nobody": (action(5, 0, {"cut": "m9"}), r"no running member 'm9' at that point"),
     "healed without a fault": (action(5, 1, {"heal": "twin"}), r"'twin' has no network fault"),
-    "outputs among the inputs": (changed(("output",), "orders"), r"output: 'orders' is among the topics"),
+    "outputs among the inputs": (changed(("output",), "orders"), r"output: 'orders' is also an input topic"),
     "a client without transactions": (
         {**changed(("steps", 0, "actions", 0), {"join": "m1", "client": "bridge"}), "output": "done"},
-        r"client 'bridge' fills no output topic; these do: kafka-python",
+        r"client 'bridge' cannot fill an output topic; these can: kafka-python",
     ),
     "no partitions": (changed(("topics", "orders"), 0), r"'orders' can't have 0 partitions"),
     "nobody left": (
@@ -215,7 +215,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
 
     first = "steps[1].actions[0]: pause: member: takes str, not 7; no field 'for'; known: member"
     assert first in str(refused.value)
-    assert "steps[1].actions[1]: is no action (explode)" in str(refused.value)
+    assert "steps[1].actions[1]: is not an action (explode)" in str(refused.value)
     assert "nodes: takes int, not '3'" in str(refused.value)
 
 
@@ -235,7 +235,7 @@ def test_the_command_refuses_before_anything_starts(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out")])
 
     assert done.exit_code == COULD_NOT_RUN
-    assert "actions[0]: is no action (explode)" in done.output
+    assert "actions[0]: is not an action (explode)" in done.output
     assert not (tmp_path / "out").exists()
 
 
@@ -250,4 +250,4 @@ def test_a_cluster_of_ones_own_is_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_named_scenarios_can_be_played(name: str) -> None:
     assert list(problems(SCENARIOS[name])) == []
-    assert list(problems(replace(SCENARIOS[name], steps=()))) == ["steps: there are none"]
+    assert list(problems(replace(SCENARIOS[name], steps=()))) == ["steps: none given"]

@@ -104,10 +104,10 @@ def test_pausing_and_resuming_what_cannot_be(
     group = unjudged_group()
     group.start("m1", [kafka_topic()], ["range"])
     group.wait_stable()
-    with pytest.raises(ConfigError, match=r"'m1' .* isn't paused"):
+    with pytest.raises(ConfigError, match=r"'m1' .* is not paused"):
         group.resume("m1")
     group.pause("m1")
-    with pytest.raises(ConfigError, match=r"'m1' .* is paused already"):
+    with pytest.raises(ConfigError, match=r"'m1' .* is already paused"):
         group.pause("m1")
     with pytest.raises(ConfigError, match=r"'m1' .* is paused; resume or kill it"):
         group.stop("m1")
