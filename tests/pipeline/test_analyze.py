@@ -80,8 +80,8 @@ def test_the_example_in_the_docs_says_what_the_topic_holds(kafka_broker, kafka_t
     ("options", "message"),
     [
         ({"window": "soon"}, "not a duration"),
-        ({"reference": "nobody"}, "is no rule"),
-        ({"hot_key_share": 2}, "is no share"),
+        ({"reference": "nobody"}, "is not a rule"),
+        ({"hot_key_share": 2}, "is not a share"),
         ({"weights_unit": "apples"}, "is not known"),
     ],
 )

@@ -62,7 +62,7 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
         found.not_judged("R4", f"the leader ran {ran}, which does not minimise moves")
         return
     if any(_spread_first(transition.record.strategy_of(m, transition.protocol)) for m in transition.after.assigned):
-        found.not_judged("R4", "a member asks for spread, which goes before moves")
+        found.not_judged("R4", "a member's goals put spread before moves")
         return
     if not _alike(transition.before, transition.after, found):
         found.not_judged("R4", "members' subscriptions differ, or members have racks, which outweigh moves")

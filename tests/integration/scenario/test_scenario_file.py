@@ -146,8 +146,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a list of numbers": (changed(("assignors",), [1]), r"assignors\[0\]: takes str, not 1"),
     "a member without a name": (action(1, 0, {"pause": None}), r"pause: member: takes str, not None"),
     "unknown member": (
-        action(1, 0, {"pause": "m9"}), r"'stand still', actions\[0\] pause: no running member 'm9' at"),
-    "a member that ended": (action(1, 0, {"pause": "m2"}), r"no running member 'm2' at that point; running: m1, m3, twin"),
+        action(1, 0, {"pause": "m9"}), r"'stand still', actions\[0\] pause: no running member 'm9'"),
+    "a member that ended": (action(1, 0, {"pause": "m2"}), r"no running member 'm2' at that point; running: m1, m3"),
     "a member twice": (action(0, 1, {"join": "m1"}), r"member 'm1' is already running"),
     "unknown client": (
         action(0, 0, {"join": "m1", "client": "perl"}), r"client 'perl' is unknown; known: kafka-python"),
@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         action(4, 7, {"unclean_election": "audit"}),
         r"topic 'audit' may not lose acknowledged records; lossy topics: orders"),
     "an unclean election of a partition that isn't there": (
-        action(4, 7, {"unclean_election": "orders", "partition": 9}), r"topic 'orders' has no partition 9 at that point"),
+        action(4, 7, {"unclean_election": "orders", "partition": 9}), r"topic 'orders' has no partition 9"),
     "an unclean election with a node away": (
         action(4, 6, {"kill_node": 1}), r"unclean_election: a node is down; put restore_nodes first"),
     "an unclean election leaves a node away": (

@@ -176,7 +176,7 @@ def test_what_is_chosen_lies_within_its_bounds_and_is_the_share_asked_for(
         ({"since": "yesterday"}, r"--since 'yesterday' is not a time; write 2026-01-31"),
         ({"since": "1 hour", "until": "2 hours"}, r"--since '1 hour' is not before --until '2 hours'"),
         ({"offsets": "orders=5"}, r"'orders=5' is not a range; write TOPIC:PARTITION=FIRST-LAST"),
-        ({"sample": 0.0}, r"--sample 0.0 is no share"),
+        ({"sample": 0.0}, r"--sample 0.0 is not a share"),
         ({"isolation": "dirty"}, r"--isolation 'dirty' is not known; known: read_committed, read_uncommitted"),
     ],
 )

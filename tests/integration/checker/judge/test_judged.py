@@ -211,6 +211,9 @@ SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story]]] = {
         {"R4": 1}, lambda: told.foreign(Story("sticky").start("a", "b").round().start("c").round(),
                                         "kafka-python:sticky")),
     "members' subscriptions differ, or members have racks, which outweigh moves": ({"R4": 1}, in_racks),
+    "a member's goals put spread before moves": (
+        {"R4": 1}, lambda: told.foreign(Story("sticky").start("a", "b").round().start("c").round(),
+                                        'sticky{"goals": ["spread", "balance", "racks", "moves"]}')),
     "the assignor changed": ({"R5": 1}, another_assignor),
     "a proxy disturbed single requests of a member, so the time of its next join is unknown": (
         {"R5": 2, "T1": 1}, lambda: hit("drop")),
