@@ -25,6 +25,7 @@ NAMES = (
     "distinct",
     "weighted",
     "meter",
+    "residence",
 )
 
 app = typer.Typer(add_completion=False)

@@ -41,20 +41,20 @@ def run(quick: bool) -> Iterator[Result]:
         metadata = cluster({"t": partitions})
         # The peer sorts all partitions for each record: at 1,000 partitions, a tenth of the keys is enough.
         fewer = len(keys) if partitions == 12 else count // 10
-        theirs = _choosing(KafkaPythonDefault, metadata, keys[:fewer])
+        theirs = choosing(KafkaPythonDefault, metadata, keys[:fewer])
         for suffix, make in _HASHES:
-            new, seen = _choosing(make, metadata, keys), _choosing(_warm(make, metadata, keys), metadata, keys)
+            new, seen = choosing(make, metadata, keys), choosing(_warm(make, metadata, keys), metadata, keys)
             yield _result(f"new-key-{partitions}{suffix}", new, theirs, rounds)
             yield _result(f"seen-key-{partitions}{suffix}", seen, theirs, rounds)
-        theirs = _choosing(KafkaPythonDefault, metadata, none[:fewer])
-        yield _result(f"uniform-{partitions}", _choosing(UniformPartitioner, metadata, none), theirs, rounds)
-        yield _result(f"roundrobin-{partitions}", _choosing(RoundRobinPartitioner, metadata, none), theirs, rounds)
+        theirs = choosing(KafkaPythonDefault, metadata, none[:fewer])
+        yield _result(f"uniform-{partitions}", choosing(UniformPartitioner, metadata, none), theirs, rounds)
+        yield _result(f"roundrobin-{partitions}", choosing(RoundRobinPartitioner, metadata, none), theirs, rounds)
     few, many = cluster({"t": 6}), cluster({"t": 10_000})
     for suffix, make in _HASHES:
-        flat = _choosing(make, many, keys), _choosing(make, few, keys)
+        flat = choosing(make, many, keys), choosing(make, few, keys)
         yield _result(f"flat-new-key{suffix}", *flat, rounds, "6 partitions")
     for name, rule in (("uniform", UniformPartitioner), ("roundrobin", RoundRobinPartitioner)):
-        flat = _choosing(rule, many, none), _choosing(rule, few, none)
+        flat = choosing(rule, many, none), choosing(rule, few, none)
         yield _result(f"flat-{name}", *flat, rounds, "6 partitions")
     yield _send_rate(quick)
 
@@ -112,11 +112,11 @@ _HASHES = [("", DefaultPartitioner), ("/pure", _without_c)] if HAS_C_HASH else [
 def _warm(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], Any]:
     """Always return the same partitioner, which has already placed these keys."""
     chooser = make()
-    _choosing(lambda: chooser, metadata, keys)()
+    choosing(lambda: chooser, metadata, keys)()
     return lambda: chooser
 
 
-def _choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:
+def choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:
     """A measurement with a new partitioner each time. It reads the topic, once per metadata update, before."""
 
     def measure() -> float:

@@ -48,8 +48,8 @@ def weights_of(drain_s: Mapping[int, float], view: TopicView) -> dict[int, float
 
     Cost: O(n log n).
 
-    >>> weights_of({0: 0, 1: 1, 2: float("inf")}, TopicView("t", range(3), range(3)))
-    {0: 1.0, 1: 0.5, 2: 0.0375}
+    >>> weights_of({0: 1, 1: 3, 2: 1}, TopicView("t", range(4), range(4)))
+    {0: 0.5, 1: 0.25, 2: 0.5, 3: 0.5}
     """
     known = {p: 1 / (1 + drain_s[p]) for p in view.candidates if p in drain_s}
     if not known:

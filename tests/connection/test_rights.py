@@ -31,6 +31,7 @@ from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.integration.commands.watch import GroupWatcher
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.__main__ import app as producers
+from kafka_assignors.producers.group_lag import GroupLag
 from tests.support.connection.least import (
     GROW,
     MAKE_EVENTS,
@@ -177,6 +178,15 @@ async def aio_producer(connection: Connection) -> None:
             await sending.stop()
 
 
+def lag_of_a_group(connection: Connection) -> None:
+    with warnings() as look, GroupLag("owned", interval_s=0.1, **connection.kafka_python()) as lag:
+        deadline = time.monotonic() + ENDS_S
+        while lag("orders") is None:
+            look()
+            assert time.monotonic() < deadline, f"no lag within {ENDS_S} s"
+            time.sleep(0.02)
+
+
 def plan_of_a_live_group(connection: Connection) -> None:
     with GroupWatcher(connection, "owned") as watcher:
         group = watcher.joined()
@@ -197,6 +207,7 @@ COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
     "producer with a partitioner, kafka-python": lambda c, _: python_producer(c),
     "producer with a partitioner, confluent-kafka": lambda c, _: confluent_producer(c),
     "producer with a partitioner, aiokafka": lambda c, _: asyncio.run(aio_producer(c)),
+    "lag of a group, for a producer": lambda c, _: lag_of_a_group(c),
     "plan of a live group": lambda c, _: plan_of_a_live_group(c),
     "watch": lambda c, _: command(harness, c, "watch", "owned", "--once", "--json"),
     "producers audit": lambda c, _: command(producers, c, "audit", "orders", "--strays", "0"),

@@ -30,6 +30,7 @@ NEEDED: dict[str, tuple[Right, ...]] = {
     "producer with a partitioner, kafka-python": (WRITE_TOPIC,),
     "producer with a partitioner, confluent-kafka": (WRITE_TOPIC,),
     "producer with a partitioner, aiokafka": (WRITE_TOPIC,),
+    "lag of a group, for a producer": (SEE_GROUP, SEE_TOPIC),
     "plan of a live group": (SEE_GROUP, SEE_TOPIC),
     "watch": (SEE_GROUP, SEE_TOPIC),
     "producers audit": (READ_TOPIC,),
