@@ -138,7 +138,7 @@ def test_a_matrix_pays_for_the_cheapest_replica_and_for_unknown_pairs_the_most()
         ({"rack_costs": {"r1": {"r2": float("nan")}}}, "not nan"),
         ({"rack_costs": {"r1": {"r2": float("inf")}}}, "not inf"),
         ({"rack_costs": {"r1": {2: 1}}}, "strings"),
-        ({"rack_costs": {"r1": {"r2": 0.0000001, "r3": 1}}}, "too finely"),
+        ({"rack_costs": {"r1": {"r2": 0.0000001, "r3": 1}}}, "too fine-grained"),
         ({"goals": "balance"}, "goals must be"),
         ({"goals": ("racks", "balance", "moves")}, "goals must be"),
         ({"goals": 5}, "goals must be"),

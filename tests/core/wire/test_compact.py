@@ -95,7 +95,7 @@ def told(names, numbers):
         (b"\x03" + compact.encode([("t", 0)], 1)[1:], "version 3, newer than 2"),
         (packed(b""), "cannot be read"),
         (packed(bytes((3 << 20) + 1)), "cut off, or more than 3,145,728 bytes"),
-        (told([None], [0]), "no list of names"),
+        (told([None], [0]), "not a list of names"),
         (told([5, None], [0]), "the rack or the instance id is not a string"),
         (told([None, None, "t"], [0]), "cannot be read"),  # no count of runs
         (told([None, None, "t"], [0, 2, 0, 0]), "runs are missing"),

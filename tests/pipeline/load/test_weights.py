@@ -127,7 +127,7 @@ def test_what_stands_in_the_way_of_new_weights(tmp_path: Path) -> None:
     )
     assert isinstance(read(path), Weights)
     path.write_text("127.0.0.1 localhost")
-    with pytest.raises(ConfigError, match=r"is a file, but not of weights"):
+    with pytest.raises(ConfigError, match=r"is not a weights file"):
         weights.update(measured(1), target)
     assert path.read_text() == "127.0.0.1 localhost"
     with pytest.raises(MachineError, match="weights cannot be written to"):

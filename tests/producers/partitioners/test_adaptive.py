@@ -310,7 +310,7 @@ def test_attaching_twice_counts_once():
         each.attach(producer)
     producer.send("t", b"v" * 92)
     assert sum(first.pending_bytes("t", p) for p in range(4)) == 100
-    with pytest.raises(ConfigError, match="attach needs the KafkaProducer that has this partitioner"):
+    with pytest.raises(ConfigError, match="attach needs the KafkaProducer that uses this partitioner"):
         second.attach(producer)
 
 

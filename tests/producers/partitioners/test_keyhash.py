@@ -221,7 +221,7 @@ def test_arguments_are_checked(options, says):
         (lambda: UniformPartitioner(ignore_keys=1), "ignore_keys must be True or False, not 1"),
         (
             lambda: UniformPartitioner().attach(None),
-            "attach needs the KafkaProducer that has this partitioner, not None",
+            "attach needs the KafkaProducer that uses this partitioner, not None",
         ),
         (lambda: StickyPartitioner(batch_bytes=None), "batch_bytes must be an int of at least 1, not None"),
         (lambda: KeyHashPartitioner(hot_ways=3), "give hot_share too"),
