@@ -38,6 +38,8 @@ NEAR = 1e-9
 NO_CAP = 1 << 62
 COSTS = 1 << 16
 """The heaviest state is this many units: sums are exact, and HiGHS can tell them apart."""
+LIGHTEST, HEAVIEST = 2.0**-1000, 1e200
+"""Limits of the unit and of a weight, so that sums and quotients of any finite weights stay finite."""
 BITS = 40
 """Bits of the heaviest work as an integer; fewer above a million partitions."""
 
@@ -345,12 +347,12 @@ def model(
     used = allowed.any(axis=0) if rows else np.zeros(len(indexed.members), bool)
     cap = np.where(used, np.where(standby, 1.0, cap), 0.0)
     of = of_topic[indexed.topic_of()]
-    raw = _given(indexed, weights, told)
+    raw = np.minimum(_given(indexed, weights, told), HEAVIEST)
     raw[of == UNASSIGNED] = np.nan
     filled, floor = _filled(indexed, raw, of != UNASSIGNED)
     most = float(filled.max(initial=0.0))
     bits = min(BITS, 61 - max(len(of), 1).bit_length())
-    unit = 2.0 ** (math.frexp(most)[1] - bits) if most else 1.0
+    unit = max(2.0 ** (math.frexp(most)[1] - bits), LIGHTEST) if most else 1.0
     whole = np.where(of == UNASSIGNED, 0, np.maximum(np.rint(filled / unit), 1)).astype(np.int64)
     cost, cost_unit = _costs(indexed, also.state, told)
     caps = _caps(indexed, also.max_work, unit, told)

@@ -101,7 +101,7 @@ class Load:
             yield f"  work read from other racks: {_n(far)}; {_n(least)} at least"
         if len(self.frontier) > 1:
             points = ", ".join(f"{moves:,}: {ratio:.3g}" for moves, ratio in _some(self.frontier))
-            yield f"  moves: greatest / mean = {points}"
+            yield f"  frontier (moves: greatest / mean): {points}"
         if self.caps != 1:
             how = "ignored" if self.caps is None else f"raised to {self.caps:.0%}"
             yield f"  the hard caps had to be {how}: all work does not fit below them"
@@ -187,7 +187,7 @@ def _advice(found: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]
     if not bounds or bounds[0].value <= mean * 1.001:
         return
     best, unit, indexed = bounds[0], found.unit, found.indexed
-    above = f"{best.value / mean:.2f} of the mean is the lower bound"
+    above = f"{best.value / mean:.2f} of the mean is the least possible"
     if best.kind == "heaviest":
         (partition,) = indexed.names(np.array([best.position]))
         name, work = f"{partition.topic}-{partition.partition}", _n(float(found.work[best.position]) * unit)

@@ -197,7 +197,7 @@ def test_nothing_is_written_to_stdout() -> None:
 def test_a_partition_heavier_than_any_share_is_named_with_a_remedy() -> None:
     made = plan(group_of({"a": [], "b": [], "c": [], "d": []}, 5), "weighted", weights={"t": [80.0, 2, 3, 3, 2]})
     assert made.load is not None
-    text = "3.56 of the mean is the least possible: t-0 alone is 80 of work; split its keys or add partitions to t"
+    text = "3.56 of the mean is the least possible: t-0 alone has work 80; split its keys or add partitions to t"
     assert made.load.advice == (text,)
     assert text in str(made)
     assert len(repr(made)) < 120
@@ -226,6 +226,13 @@ def test_a_partition_heavier_than_any_share_is_named_with_a_remedy() -> None:
 def test_bad_input_is_refused_and_the_error_names_it(option: str, value: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         plan(group_of({"a": []}, 1), "weighted", **{option: value})
+
+
+@pytest.mark.parametrize("weights", [[5e-324] * 4, [1.7e308] * 4, [1.7e308, 5e-324, 1.0, 0.0], [0.0] * 4])
+def test_weights_at_the_ends_of_the_range_are_placed(weights: list[float]) -> None:
+    made = plan(group_of({"a": [], "b": []}, 4), "weighted", weights={"t": weights})
+    assert sum(made.loads.values()) == 4
+    assert Plan.from_json(made.to_json()) == made
 
 
 def test_bad_resting_partitions_are_refused() -> None:
