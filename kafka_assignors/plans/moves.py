@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -12,7 +13,8 @@ from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Ints
 from ..core.sticky.objective import RackCosts, position_costs
 from ..core.strategies import Weighted, strategy
-from ..core.weighted.report import Load, report
+from ..core.weighted.placing import modelled
+from ..core.weighted.report import Load
 from .certificate import positions
 from .values import Decision, Move, number
 
@@ -97,7 +99,11 @@ class _Reasons:
         self.load: Load | None = None
         self.work: Mapping[str, float] = {}
         if isinstance(made, Weighted):
-            self.load, self.work = decision.load, report(claims, claims.holder, made.placing).work
+            model = modelled(claims, made.placing)
+            self.load = decision.load
+            self.work = dict(zip(self.ids, (model.loads(claims.holder) * model.unit).tolist(), strict=True))
+            self.may_keep = model.kept != UNASSIGNED
+            self.caps = dict(made.placing.also.max_work)
         self.rule = "" if made.uses_claims else f"{made.name} ignores which member holds the partition"
         if made.options.get("parity") == "java":
             self.rule = "Java's algorithm places it there"
@@ -107,7 +113,7 @@ class _Reasons:
         if self.rule:
             return "rule", self.rule
         if self.load is not None:
-            return self._by_work(self.load, old, new)
+            return self._by_work(self.load, at, old, new)
         row = self.prices.rows[self.prices.of[at]]
         here, there = int(row[self.prices.rack[old]]), int(row[self.prices.rack[new]])
         if there < here:
@@ -123,11 +129,15 @@ class _Reasons:
             "its owner gets other partitions instead, which fewer members may have or which cost less there",
         )
 
-    def _by_work(self, load: Load, old: int, new: int) -> tuple[str, str]:
+    def _by_work(self, load: Load, at: int, old: int, new: int) -> tuple[str, str]:
         """Kind and text of a move in a plan by work."""
         before, after = (self.ids[m] for m in (old, new))
         if not load.capacity[before]:
             return "standby", f"{before} is a standby that is not needed now"
+        if not self.may_keep[at]:
+            return "standby", f"members of a higher priority than {before} subscribe to its topic"
+        if self.work[before] > self.caps.get(before, math.inf) * (load.caps or math.inf) * (1 + 1e-9):
+            return "balance", f"its owner has {self.work[before]:,.4g} of work, above its hard cap; {after} has room"
         now = self.work[before] / load.capacity[before]
         change = f"its owner goes from {now:,.4g} to {load.work[before] / load.capacity[before]:,.4g} work / capacity"
         if now > load.limit * (1 + 1e-9):

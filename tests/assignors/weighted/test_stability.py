@@ -144,6 +144,19 @@ def test_a_hard_cap_holds_or_the_plan_says_that_it_cannot() -> None:
     assert "the hard caps had to be raised to 125%" in str(tight)
 
 
+def test_moves_for_a_priority_or_a_cap_say_so() -> None:
+    owned = {"a": [TopicPartition("t", p) for p in range(4)], "b": []}
+    higher = plan(group_of(owned, 4), "weighted", priority={"b": 1})
+    assert {(move.kind, move.why) for move in higher.moves} == {("standby", "a is a standby that is not needed now")}
+    capped = plan(group_of(owned, 4), "weighted", weights={"t": [1.0] * 4}, max_work={"a": 1.0})
+    assert {move.why for move in capped.moves} == {"its owner has 4 of work, above its hard cap; b has room"}
+    members = [Member("a", {"t", "u"}, owned=owned["a"], generation=1), Member("b", {"t"})]
+    both = plan(Group(members, {"t": 4, "u": 1}), "weighted", priority={"b": 1})
+    assert {move.why for move in both.moves if move.old} == {
+        "members of a higher priority than a subscribe to its topic"
+    }
+
+
 def test_cheap_state_moves_rather_than_few_partitions() -> None:
     owned = {"a": [TopicPartition("t", p) for p in range(5)], "b": []}
     weights = {"t": [4.0, 1.0, 1.0, 1.0, 1.0]}
