@@ -7,6 +7,7 @@ KafkaAssignorsError
 ├── ClientMissing        a feature needs a Kafka client that isn't installed; the message says what to install
 ├── AssignmentError      a group that cannot be assigned (never because of another member's claims)
 ├── WireError            bytes that are not the consumer protocol (newer versions are accepted)
+├── ClusterError         a live cluster doesn't answer, or doesn't have the group
 ├── ElectionError        members without a common assignor (INCONSISTENT_GROUP_PROTOCOL)
 └── MachineError         the machine: Java, jars, disk, network
     ├── JavaNotFound     no usable Java
@@ -55,6 +56,10 @@ class AssignmentError(KafkaAssignorsError):
 
 class WireError(KafkaAssignorsError, ValueError):
     """Bytes that do not follow the consumer protocol; the message says what was expected and at which offset."""
+
+
+class ClusterError(KafkaAssignorsError):
+    """A live cluster doesn't answer, or doesn't have what was asked for; the message says what was tried."""
 
 
 class ElectionError(KafkaAssignorsError):

@@ -12,8 +12,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as sf
 
+from kafka_assignors.history.departures import UNPROVEN
+
 from . import schema
-from .groups.departures import UNPROVEN
 from .load.keys import sample
 from .load.timestamps import impossible
 

@@ -24,9 +24,10 @@ from kafka_assignors.core.reading import decode
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.core.wire.protocol import Subscription, decode_subscription
 from kafka_assignors.errors import WireError
+from kafka_assignors.history import departures, ownership
 
 from .. import schema
-from . import committed, departures
+from . import committed
 
 Owners = Mapping[TopicPartition, str]
 """topic-partition -> holder: the instance id of a static member, which survives restarts, else the member id."""
@@ -153,7 +154,7 @@ def collect(events: DataFrame) -> Decided:
         generations = [_generation(row, views, took, counts[run]) for row in records]
         mine = _whole(list(zip(generations, told, strict=True)), ends[run, group])
         decided.rebalances.extend(mine)
-        decided.intervals.extend(_rows(run, group, committed.intervals(told, _causes(mine)), triggers(mine)))
+        decided.intervals.extend(_rows(run, group, ownership.intervals(told, _causes(mine)), triggers(mine)))
     return decided
 
 
@@ -188,7 +189,7 @@ def _causes(found: Iterable[Rebalance]) -> dict[tuple[int, str], str]:
 
 
 def _rows(
-    run: str, group: str, intervals: Iterable[committed.Interval], triggers: Iterable[tuple[str, str, int, str]]
+    run: str, group: str, intervals: Iterable[ownership.Interval], triggers: Iterable[tuple[str, str, int, str]]
 ) -> Iterator[tuple[Any, ...]]:
     began = {generation: trigger for _, _, generation, trigger in triggers}
     for iv in intervals:
@@ -232,11 +233,11 @@ def _generation(
 
 
 def _whole(
-    log: Sequence[tuple[Rebalance, committed.Committed]], ends: Iterable[tuple[int, str, str]]
+    log: Sequence[tuple[Rebalance, ownership.Committed]], ends: Iterable[tuple[int, str, str]]
 ) -> list[Rebalance]:
     """The rebalances of a group; `ends` are (ns, member, fault or stop)."""
     found: list[Rebalance] = []
-    last: list[committed.Committed] = []
+    last: list[ownership.Committed] = []
     for _, same in groupby(log, key=lambda g: (sorted(g[0].members, key=lambda m: m[0]), g[0].partitions)):
         rounds, told = map(list, zip(*same, strict=True))
         first, times = rounds[0], [g.assign_us for g in rounds if g.assign_us is not None]
@@ -259,8 +260,8 @@ def _whole(
 
 def _gone(
     before: Rebalance,
-    rounds: Sequence[committed.Committed],
-    after: committed.Committed,
+    rounds: Sequence[ownership.Committed],
+    after: ownership.Committed,
     ends: Iterable[tuple[int, str, str]],
 ) -> dict[str, str]:
     """Why each holder missing in `after` is gone; `rounds` are those of the rebalance before."""

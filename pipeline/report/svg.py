@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from ..groups.departures import UNPROVEN
+from kafka_assignors.history.departures import UNPROVEN
 
 WIDTH = 980
 LABEL = 190  # px for the names left of a timeline

@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.history import departures, ownership
 from kafka_assignors.history.events import Event
 from kafka_assignors.pipeline import findings, schema
-from kafka_assignors.pipeline.groups import committed, departures, rebalances
+from kafka_assignors.pipeline.groups import committed, rebalances
 from kafka_assignors.pipeline.sources import read
 
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
@@ -69,9 +70,9 @@ class Log:
             self._tell(ms, "offset_committed", topic="t", partition=partition, offset=ms)
         return self
 
-    def intervals(self) -> list[committed.Interval]:
+    def intervals(self) -> list[ownership.Interval]:
         """Computed without Spark, the causes by the timeouts alone."""
-        log: list[committed.Committed] = []
+        log: list[ownership.Committed] = []
         for event in self.events:
             if event.kind == "generation_committed":
                 row = {**event.data, "mono_ns": event.mono_ns, "ts_ns": event.ts_ns}
@@ -81,7 +82,7 @@ class Log:
                 made = log[-1].commits
                 tp, at = TopicPartition("t", event.data["partition"]), event.mono_ns
                 first = made[tp].first_ns if tp in made else at
-                log[-1] = replace(log[-1], commits={**made, tp: committed.Commits(first, at, at // 1_000_000)})
+                log[-1] = replace(log[-1], commits={**made, tp: ownership.Commits(first, at, at // 1_000_000)})
         causes = {
             (after.generation, holder): departures.cause(
                 before.last_seen_ms(holder), after.joined_ms, before.timeouts[holder]
@@ -89,7 +90,7 @@ class Log:
             for before, after in itertools.pairwise(log)
             for holder in before.members.keys() - after.members.keys()
         }
-        return committed.intervals(log, causes)
+        return ownership.intervals(log, causes)
 
 
 def crashed(group: str = "g") -> Log:

@@ -1,0 +1,19 @@
+"""``python -m kafka_assignors``, and the script ``kafka-assignors``."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        from .cli.app import main as run
+    except ModuleNotFoundError as error:
+        print(f"error: {error.name} is missing; install it by: pip install 'kafka-assignors[cli]'", file=sys.stderr)
+        return 3
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

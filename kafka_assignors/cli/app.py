@@ -1,0 +1,134 @@
+"""The commands of ``kafka-assignors``: their options and help. Each imports its work when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .common import NAME, USAGE, Common, command, grown, guarded, offers, separated
+
+app = typer.Typer(
+    name=NAME, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Kafka consumer groups: what an assignor would do, why a group rebalanced, and tests that prove it.",
+    epilog="Exit codes: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted.",
+)  # fmt: skip
+
+LIVE = "Live groups (read only)"
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.", show_default=False)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"{NAME} {version(NAME)}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 (its callback does the work)
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+@app.command(
+    rich_help_panel=LIVE, epilog=f"Example: {NAME} plan billing -b localhost:9092 --add 2 -A cooperative-sticky"
+)
+@command
+def plan(  # options of the command line
+    common: Common,
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Group id.", show_default=False)] = None,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--assignor",
+            "-A",
+            metavar="NAME",
+            show_default=False,
+            help="Plan with this one, as NAME or NAME:option=value; repeat for more. "
+            "Default: the elected one, range, sticky and cooperative-sticky.",
+        ),
+    ] = None,
+    add: Annotated[int, typer.Option("--add", min=0, max=100_000, help="So many members join.")] = 0,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--remove", metavar="MEMBER", help="These members leave: client ids, or a number.", show_default=False
+        ),
+    ] = None,
+    add_partitions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-partitions", metavar="TOPIC:COUNT", help="A topic grows to so many partitions.", show_default=False
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the plans.", show_default=False)
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Compute kept plans again, without a broker.", show_default=False
+        ),
+    ] = None,
+) -> int:
+    """Show what each assignor would do to a live group: what moves and why, with proven bounds. Changes nothing."""
+    from ..live.group import Change
+    from . import plan as work
+
+    change = Change(add, tuple(separated(remove)), grown(add_partitions))
+    return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay))
+
+
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} why billing -b localhost:9092 --last 20")
+@command
+def why(
+    common: Common,
+    group: GroupName,
+    last: Annotated[int, typer.Option("--last", "-n", min=1, help="Rebalances to show, the last ones.")] = 10,
+) -> int:
+    """Tell why a group rebalanced: who joined or left, what moved, what was needless, what to change."""
+    from . import why as work
+
+    return work.run(common, group, last)
+
+
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} vote billing -b localhost:9092 --adding sticky,range")
+@command
+def vote(
+    common: Common,
+    group: GroupName,
+    adding: Annotated[
+        str | None,
+        typer.Option("--adding", metavar="LIST", help="May a member with this list join?", show_default=False),
+    ] = None,
+    offer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--offer", metavar="MEMBER=LIST", show_default=False,
+            help="A member's list, which no broker tells; '*=LIST' for all others. Repeat for more.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="NAME", help="Tell the bounces that change to this one.", show_default=False),
+    ] = None,
+) -> int:  # fmt: skip
+    """Tell which assignor wins the next election, who may join, and the safe order of bounces."""
+    from . import vote as work
+
+    return work.run(common, group, separated([adding] if adding else None), offers(offer), to)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    return guarded(lambda: app(arguments, prog_name=NAME, standalone_mode=False) or 0)

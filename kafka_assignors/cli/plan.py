@@ -1,0 +1,371 @@
+"""``plan``: what assignors would do to a live group, as a diff against what its members own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..connection import Connection
+from ..core.group import TopicPartition
+from ..core.group.assignment import owners
+from ..core.strategies import STRATEGIES, strategy
+from ..errors import AccessRefused, ClusterError, ConfigError
+from ..live.cluster import LiveCluster, last_generation
+from ..live.group import Change, LiveGroup, LiveTopics, as_group, with_log
+from ..plans import Plan, plan
+from .common import NO, UNKNOWN, YES, Common
+from .words import many, safe, some
+
+FORMAT, VERSION = "kafka-assignors live plan", 1
+_USUAL = ("range", "sticky", "cooperative-sticky")
+_REST_S = 10
+_RECENT = 50_000
+"""Offsets of the coordinator's log that are read for the last generation's number and leader."""
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asked for.
+
+    Args:
+        assignors: ``NAME`` or ``NAME:option=value,…``; empty: the elected one and the usual ones.
+    """
+
+    group: str | None
+    assignors: tuple[str, ...] = ()
+    change: Change = field(default_factory=Change)
+    save: Path | None = None
+    replay: Path | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The plans of a group.
+
+    Args:
+        live: The group; its members' names are the plans' member ids.
+        plans: Assignor as asked for -> its plan.
+        topics: The topics now.
+    """
+
+    live: LiveGroup
+    change: Change
+    plans: Mapping[str, Plan]
+    topics: LiveTopics
+
+    @property
+    def owners(self) -> dict[TopicPartition, str]:
+        """Topic-partition -> name of the member that owns it now."""
+        called = self.live.names
+        return {tp: called[member.member_id] for member in self.live.members for tp in member.assigned}
+
+
+def run(common: Common, wanted: Wanted) -> int:
+    """Plan a live group, or plan a saved one again."""
+    if wanted.replay is not None:
+        return _replay(common, wanted.replay)
+    if wanted.group is None:
+        raise ConfigError("no GROUP is named, and no --replay FILE either; give one of them")
+    for given in wanted.assignors:
+        made(given)
+    live, topics = read(common, common.connection(), wanted.group)
+    if live.kind != "classic":
+        return _broker_assigns(common, live)
+    group = as_group(live, topics, wanted.change)
+    elected = [live.protocol] if live.protocol in STRATEGIES else []
+    names = wanted.assignors or tuple(dict.fromkeys([*elected, *_USUAL]))
+    with common.busy("planning"):
+        plans = {name: plan(group, made(name)[0], **made(name)[1]) for name in names}
+    answer = Answer(live, wanted.change, plans, topics)
+    said = as_json(answer)
+    if wanted.save is not None:
+        wanted.save.write_text(json.dumps(said), "utf-8")
+    if common.as_json:
+        common.print_json(said)
+        return YES
+    console = common.console()
+    for line in lines(answer):
+        console.print(line)
+    if wanted.save is not None:
+        console.print(f"Saved; show it again by: kafka-assignors plan --replay {safe(str(wanted.save))}")
+    return YES
+
+
+def read(common: Common, connection: Connection, group: str) -> tuple[LiveGroup, LiveTopics]:
+    """A group at rest, with its topics.
+
+    Raises:
+        ClusterError: There is no such group, it is empty, or it doesn't come to rest.
+    """
+    with LiveCluster(connection) as cluster:
+        deadline = time.monotonic() + _REST_S
+        while (live := cluster.group(group)).kind == "classic" and live.state not in ("Stable", "Empty"):
+            if time.monotonic() > deadline:
+                raise ClusterError(f"group {group!r} is in a rebalance ({live.state}) for {_REST_S} s; ask again later")
+            time.sleep(0.2)
+        if live.kind == "classic" and not live.members:
+            raise ClusterError(f"group {group!r} is empty: it has offsets and no members; start one")
+        try:
+            log = cluster.log(group, most=_RECENT)
+        except AccessRefused as refused:
+            common.note(f"generation and leader are not shown: {refused}")
+        else:
+            last = last_generation(log)
+            if live.kind != "classic":
+                live = cluster.broker_assigned(live, log)
+            elif last is not None and {m.member_id for m in last.members} == {m.member_id for m in live.members}:
+                live = with_log(live, last.generation, last.leader)
+        return live, cluster.topics({topic for member in live.members for topic in member.topics})
+
+
+def made(given: str) -> tuple[str, dict[str, Any]]:
+    """An assignor as the user writes it -> its name and options.
+
+    Raises:
+        UnknownName, ConfigError: There is no such assignor or option.
+
+    >>> made("sticky:parity=java")
+    ('sticky', {'parity': 'java'})
+    """
+    name, _, text = given.partition(":")
+    options: dict[str, Any] = {}
+    for each in filter(None, text.split(",")):
+        option, equals, value = each.partition("=")
+        if not equals:
+            raise ConfigError(f"--assignor {given}: {each!r} is not option=value, as in sticky:parity=java")
+        try:
+            options[option] = json.loads(value)
+        except ValueError:
+            options[option] = value
+    strategy(name, **options)
+    return name, options
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The answer as plain values, which `--replay` reads; `schemas/plan.json` describes it."""
+    called = answer.live.names
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "group": answer.live.group,
+        "kind": answer.live.kind,
+        "elected": answer.live.protocol,
+        "generation": answer.live.generation,
+        "leader": called.get(answer.live.leader or ""),
+        "change": {**asdict(answer.change), "remove": list(answer.change.remove)},
+        "topics": dict(answer.topics.counts),
+        "members": [
+            {
+                "name": called[member.member_id],
+                "member_id": member.member_id,
+                "instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "topics": sorted(member.topics),
+                "owned": [[*tp] for tp in member.assigned],
+            }
+            for member in answer.live.members
+        ],
+        "plans": [_plan_json(name, each) for name, each in answer.plans.items()],
+    }
+
+
+def _plan_json(name: str, each: Plan) -> dict[str, Any]:
+    cost = _cost(each)
+    return {
+        "assignor": name,
+        "stops": cost.stops,
+        "rebalances": 2 if each.withheld else 1,
+        "moves": cost.moves,
+        "unowned": cost.unowned,
+        "loads": [cost.least_load, cost.most_load],
+        "optimal": each.optimal if each.goals else None,
+        "plan": json.loads(each.to_json()),
+    }
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """moves: from living members; unowned: partitions without a living owner; stops: who stops consuming."""
+
+    moves: int
+    unowned: int
+    stops: str
+    least_load: int
+    most_load: int
+
+
+def _cost(each: Plan) -> _Cost:
+    moves = sum(move.old is not None for move in each.moves)
+    members = len(each.loads)
+    stops = "only what moves" if strategy(each.strategy).withholds else f"all {many(members, 'member')}"
+    loads = each.loads.values()
+    return _Cost(moves, len(each.moves) - moves, stops, min(loads, default=0), max(loads, default=0))
+
+
+def lines(answer: Answer) -> Iterator[str]:
+    """The answer as lines of rich's markup, at most 80 columns wide where names allow it."""
+    live = answer.live
+    at = "" if live.generation is None else f", generation {live.generation}"
+    leader = live.names.get(live.leader or "")
+    led = "" if leader is None else f", led by {safe(leader)}"
+    yield (
+        f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, "
+        f"{many(len(answer.owners), 'partition')}, {safe(live.protocol)}{at}{led}"
+    )
+    if answer.change:
+        yield f"Planned with: {safe(changed(answer.change))}"
+    else:
+        yield "Planned: a rebalance as the group is now"
+    yield ""
+    yield from _table(answer)
+    for name, each in list(answer.plans.items())[:1]:
+        yield ""
+        yield from _diff(answer, name, each)
+
+
+def changed(change: Change) -> str:
+    """A change in words."""
+    told = [f"{many(change.add, 'more member')}"] if change.add else []
+    told += [f"without {some(change.remove)}"] if change.remove else []
+    told += [f"{topic} grown to {count} partitions" for topic, count in change.partitions.items()]
+    return ", ".join(told)
+
+
+def _table(answer: Answer) -> Iterator[str]:
+    wide = max(len(name) for name in (*answer.plans, "assignor"))
+    yield f"[dim]{'assignor':<{wide}}  {'each gets':>9}  {'moves':>6}  {'unowned':>7}  {'stops':<16} best?[/]"
+    for name, each in answer.plans.items():
+        cost = _cost(each)
+        loads = f"{cost.least_load}" if cost.least_load == cost.most_load else f"{cost.least_load}-{cost.most_load}"
+        best = "[green]yes[/]" if each.optimal else _not_best(each) if each.goals else "?"
+        yield f"{safe(name):<{wide}}  {loads:>9}  {cost.moves:>6,}  {cost.unowned:>7,}  {cost.stops:<16} {best}"
+
+
+def _not_best(each: Plan) -> str:
+    goal = next(goal for goal in each.goals if not goal.reached)
+    return f"[yellow]no: {goal.name} {goal.value:g}, {goal.least:g} is possible[/]"
+
+
+def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
+    before = answer.owners
+    after = owners(each.target)
+    now: dict[str, int] = dict.fromkeys(answer.live.names.values(), 0)
+    for owner in before.values():
+        now[owner] += 1
+    yield f"[bold]{safe(name)}[/] would change" + ("" if each.moves or answer.change else " nothing")
+    names = list(dict.fromkeys([*now, *each.target]))
+    for member in names[:_SHOWN]:
+        gets = [tp for tp, owner in after.items() if owner == member and before.get(tp) != member]
+        gives = [tp for tp, owner in before.items() if owner == member and after.get(tp) != member]
+        yield from _member(member, now.get(member), each.loads.get(member), gets, gives)
+    if len(names) > _SHOWN:
+        yield f"  and {many(len(names) - _SHOWN, 'more member')}"
+    if each.moves:
+        yield ""
+        yield f"[bold]Why[/] ({many(len(each.moves), 'new owner')})"
+        for move in each.moves[:_SHOWN]:
+            old = move.old or before.get(move.partition) or "nobody"
+            yield f"  {safe(str(move.partition))}: {safe(old)} -> {safe(move.new)}  [dim]{safe(move.why)}[/]"
+        if len(each.moves) > _SHOWN:
+            yield f"  and {many(len(each.moves) - _SHOWN, 'more move')}; --json has all"
+    if each.withheld:
+        yield (
+            f"It takes 2 rebalances: {many(len(each.withheld), 'partition')} must be revoked before the new owners get "
+            "them."
+        )
+    yield from _bounds(each)
+    for fact in each.facts[:_SHOWN]:
+        yield f"[yellow]note:[/] {safe(str(fact))}"
+
+
+def _member(
+    member: str, had: int | None, has: int | None, gets: Sequence[TopicPartition], gives: Sequence[TopicPartition]
+) -> Iterator[str]:
+    if had is not None and has is None:
+        yield f"  [red]- {safe(member)}[/]  {had} -> leaves"
+        return
+    sign, style = ("+", "green") if had is None else ("~", "yellow") if gets or gives else (" ", "dim")
+    yield f"  [{style}]{sign} {safe(member)}[/]  {had or 0} -> {has or 0}"
+    if gets:
+        yield f"      [green]+ {safe(some(map(str, gets)))}[/]"
+    if gives:
+        yield f"      [red]- {safe(some(map(str, gives)))}[/]"
+
+
+def _bounds(each: Plan) -> Iterator[str]:
+    if not each.goals:
+        return
+    told = "; ".join(
+        f"{goal.name} {goal.value:g}" + (" (the least)" if goal.reached else f" (at least {goal.least:g})")
+        for goal in each.goals
+    )
+    yield f"[dim]Proven bounds: {told}[/]"
+
+
+def _broker_assigns(common: Common, live: LiveGroup) -> int:
+    """A KIP-848 group: the broker computes its assignment; say what is known and what isn't."""
+    called = live.names
+    said = {
+        "format": FORMAT, "version": VERSION, "group": live.group, "kind": live.kind, "elected": live.protocol,
+        "generation": live.generation, "leader": None, "change": None, "topics": {}, "plans": [],
+        "members": [
+            {
+                "name": called[m.member_id], "member_id": m.member_id, "instance_id": m.instance_id,
+                "client_id": m.client_id, "host": m.host, "topics": sorted(m.topics),
+                "owned": [[*tp] for tp in m.assigned],
+            }
+            for m in live.members
+        ],
+    }  # fmt: skip
+    if common.as_json:
+        common.print_json(said)
+        return UNKNOWN
+    console = common.console()
+    epoch = "" if live.generation is None else f", epoch {live.generation}"
+    console.print(
+        f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, consumer protocol (KIP-848){epoch}"
+    )
+    for member in live.members:
+        console.print(
+            f"  {safe(called[member.member_id])} ({safe(member.host)}): {many(len(member.assigned), 'partition')} of "
+            f"{safe(some(sorted(member.topics)))}"
+        )
+    console.print(
+        "Unknown: the broker's own assignor decides here (uniform unless a member asks for another), and it is not "
+        "computed by this tool. The list above is what the coordinator's log has."
+    )
+    return UNKNOWN
+
+
+def _replay(common: Common, file: Path) -> int:
+    """Show a saved answer and compute its plans again: exit code 1 if one differs."""
+    try:
+        said = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"--replay {file} is not a saved plan: {error}") from error
+    if not isinstance(said, dict) or (said.get("format"), said.get("version")) != (FORMAT, VERSION):
+        raise ConfigError(f"--replay {file} is not a saved plan; write one by: kafka-assignors plan GROUP --save FILE")
+    try:
+        kept = {each["assignor"]: Plan.from_json(json.dumps(each["plan"])) for each in said["plans"]}
+    except (LookupError, TypeError) as error:
+        raise ConfigError(f"--replay {file} is damaged: {type(error).__name__}: {error}") from error
+    differ = [name for name, each in kept.items() if each.replay() != each]
+    if common.as_json:
+        common.print_json({**said, "differ": differ})
+        return NO if differ else YES
+    console = common.console()
+    console.print(f"[bold]{safe(str(said['group']))}[/], saved plans of {many(len(kept), 'assignor')}")
+    for name, each in kept.items():
+        console.print(f"\n[bold]{safe(name)}[/]")
+        console.print(safe(str(each)))
+    word = (
+        f"[red]computed anew, these differ: {safe(', '.join(differ))}[/]" if differ else "computed anew, all are equal"
+    )
+    console.print(f"\n{word}")
+    return NO if differ else YES

@@ -1,0 +1,131 @@
+"""``why``: each rebalance of a group, what caused it, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..errors import ClusterError
+from ..live.cluster import LiveCluster
+from ..live.rebalances import Cause, Rebalance, advice, rebalances
+from .common import YES, Common
+from .words import clock, duration, iso, many, safe
+
+_GONE = "[red]-[/]"
+_SIGNS = {"joined": "[green]+[/]", "left": _GONE, "left or expired": _GONE, "restarted": "[yellow]~[/]"}
+
+
+def run(common: Common, group: str, last: int) -> int:
+    """Read the coordinator's log and print the last rebalances of a group."""
+    with LiveCluster(common.connection()) as cluster:
+        with common.busy("reading the coordinator's log") as progress:
+            log = cluster.log(group, progress=progress)
+        found = rebalances(log, last)
+        if not found:
+            cluster.group(group)  # raises if there is none of that name
+            raise ClusterError(
+                f"the coordinator's log has no generation of group {group!r}: it never completed a rebalance of the "
+                "classic protocol, or its records are compacted away"
+            )
+    if common.as_json:
+        common.print_json(as_json(group, log.whole, found))
+        return YES
+    console = common.console()
+    for line in lines(group, log.whole, found):
+        console.print(line)
+    return YES
+
+
+def as_json(group: str, whole: bool, found: Sequence[Rebalance]) -> dict[str, Any]:
+    """The answer as plain values; `schemas/why.json` describes it."""
+    return {
+        "group": group,
+        "log_whole": whole,
+        "rebalances": [
+            {**asdict(each), "eager": each.eager, "needless": each.needless, "at": iso(each.ts_ms)} for each in found
+        ],
+        "totals": _totals(found),
+        "advice": advice(found),
+    }
+
+
+def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
+    """The answer as lines of rich's markup."""
+    since, until = found[0].ts_ms, found[-1].ts_ms
+    last = found[-1]
+    state = f"{many(last.members, 'member')}, {last.protocol}" if last.members else "empty"
+    spread = f" in {duration(until - since)}" if len(found) > 1 else ""
+    yield f"[bold]{safe(group)}[/]: {many(len(found), 'rebalance')}{spread}; now generation " + (
+        f"{last.generations[-1]}, {state}"
+    )
+    if not whole:
+        yield "[dim]The log was read from its last million records on; older ones are left out.[/]"
+    for each in found:
+        yield ""
+        yield from _rebalance(each)
+    yield ""
+    yield from _summary(found)
+
+
+def _rebalance(each: Rebalance) -> Iterator[str]:
+    if each.missing is not None:
+        first, last = each.missing
+        numbers = f"generation {first} is" if first == last else f"generations {first} to {last} are"
+        yield f"[dim]{numbers} not in the log: never completed, or compacted away[/]"
+    numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
+    took = f", done in {duration(each.took_ms)}" if each.took_ms else ""
+    who = f"{safe(each.protocol or '')}, {many(each.members, 'member')}, led by {safe(each.leader or '?')}{took}"
+    yield f"[bold]generation {numbers}[/]  {clock(each.ts_ms)}  {who if each.members else 'nobody is left'}"
+    for cause in each.causes:
+        yield f"  {_cause(cause)}"
+    if each.members and each.causes[0].kind != "first":
+        yield f"    {_cost(each)}"
+
+
+def _cause(cause: Cause) -> str:
+    sign = _SIGNS.get(cause.kind, "[cyan]*[/]")
+    who = f" {safe(cause.who)}" if cause.who else ""
+    host = f" ({safe(cause.host)})" if cause.host else ""
+    detail = f": {safe(cause.detail)}" if cause.detail else ""
+    return f"{sign} {cause.kind}{who}{host}{detail}"
+
+
+def _cost(each: Rebalance) -> str:
+    told = [f"moved {each.moved}"]
+    if each.living:
+        told[0] += f", {each.living} of them from living members"
+    if each.least is not None and (each.living or each.least):
+        told.append(f"needed {each.least}")
+    if each.needless:
+        told.append(f"[red]needless {each.needless}[/]")
+    if each.eager:
+        told.append("[yellow]every member stopped[/]")
+    if each.ownerless:
+        most = "" if each.at_most_ms is None else f", at most {duration(each.at_most_ms)}"
+        told.append(
+            f"{many(each.ownerless, 'partition')} without owner for at least {duration(each.at_least_ms)}{most}"
+        )
+    return "; ".join(told)
+
+
+def _summary(found: Sequence[Rebalance]) -> Iterator[str]:
+    totals = _totals(found)
+    kinds = ", ".join(f"{kind} {count}" for kind, count in totals["causes"].items())
+    yield f"[bold]Together[/]: {kinds}; moved {totals['moved']}, needless {totals['needless']}"
+    if told := advice(found):
+        yield "[bold]What to change[/]"
+        for line in told:
+            yield f"  {safe(line)}"
+
+
+def _totals(found: Sequence[Rebalance]) -> dict[str, Any]:
+    causes: dict[str, int] = {}
+    for cause in (cause for each in found for cause in each.causes):
+        causes[cause.kind] = causes.get(cause.kind, 0) + 1
+    return {
+        "rebalances": len(found),
+        "causes": causes,
+        "moved": sum(each.moved for each in found),
+        "needless": sum(each.needless or 0 for each in found),
+    }

@@ -1,0 +1,261 @@
+"""What a live cluster tells about a group: admin requests and the coordinator's log.
+
+It joins no group, commits nothing and creates nothing. kafka-python's errors pass through. Rights: Describe on the
+group and on its topics; Read on ``__consumer_offsets`` for the log.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError, TopicAuthorizationFailedError
+
+from ..connection import Connection, Right, brokers, denied, needing
+from ..core.group import TopicPartition
+from ..errors import AccessRefused, ClusterError, ConfigError
+from ..history.coordinator_log import COORDINATOR_TOPIC, Decoded, GroupCommitted, decode, partition_of
+from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log
+
+_SILENT_S = 15
+"""Seconds without a record after which reading gives up."""
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A record of a group in the coordinator's log, with the broker's timestamp (wall clock, ms)."""
+
+    ts_ms: int
+    value: Decoded
+
+
+@dataclass(frozen=True)
+class Log:
+    """A group's records in the coordinator's log, in order.
+
+    Args:
+        whole: Whether the log was read from its beginning. It may be compacted even then.
+    """
+
+    records: tuple[Logged, ...]
+    whole: bool
+
+
+class LiveCluster:
+    """Reads groups of one cluster; a context manager.
+
+    Args:
+        where: ``host:port``, several with commas; or a connection.
+
+    Raises:
+        ClusterError: No broker answers within `timeout_s` seconds.
+        AccessRefused: The cluster refuses the user.
+    """
+
+    def __init__(self, where: str | Connection, timeout_s: float = 5) -> None:
+        self.connection = Connection.of(where)
+        require_cluster(self.connection, timeout_s)
+        self._admin = KafkaAdminClient(**self.connection.kafka_python(), client_id="kafka-assignors")
+
+    def __enter__(self) -> LiveCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._admin.close()
+
+    def groups(self) -> dict[str, str]:
+        """Group -> its type: ``classic``, ``consumer``, …; only groups that the user may see."""
+        return {each["group_id"]: each.get("group_type") or "classic" for each in self._admin.list_groups()}
+
+    def group(self, name: str) -> LiveGroup:
+        """A group as its coordinator describes it.
+
+        Raises:
+            ClusterError: The cluster has no such group.
+            AccessRefused: The user may not see it.
+        """
+        try:
+            described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
+        except KafkaError as error:
+            if (refused := denied(self.connection, error, Right("Describe", "Group", name))) is not None:
+                raise refused from error
+            return self._other(name, str(error))
+        if described["error"] or described["group_state"] == "Dead":
+            if "authorization" in str(described["error"]).lower():
+                right = Right("Describe", "Group", name)
+                user = self.connection.username or "ANONYMOUS"
+                raise AccessRefused(
+                    f"{self.connection}: user {user!r} lacks the right {right}; an administrator gives it by: "
+                    f"{right.command(user, self.connection.bootstrap)}"
+                )
+            return self._other(name, described["error"] or "it has no members and no offsets")
+        members = tuple(sorted((_member(each) for each in described["members"]), key=lambda m: m.member_id))
+        return LiveGroup(name, described["group_state"], "classic", described["protocol_data"], members)
+
+    def topics(self, wanted: Collection[str]) -> LiveTopics:
+        """Partition counts and racks of topics; absent topics are left out.
+
+        Raises:
+            AccessRefused: The user may not see one of them.
+        """
+        if not wanted:
+            return LiveTopics({})
+        racks = {node.node_id: node.rack for node in brokers(self.connection)}
+        with needing(self.connection, *(Right("Describe", "Topic", topic) for topic in wanted)):
+            described = self._admin.describe_topics(sorted(wanted))
+            for topic in described:
+                if topic["error_code"] == TopicAuthorizationFailedError.errno:
+                    raise TopicAuthorizationFailedError(topic["name"])
+        there = {
+            topic["name"]: sorted(topic["partitions"], key=lambda p: p["partition_index"])
+            for topic in described
+            if topic["error_code"] == 0
+        }
+        counts = {name: len(partitions) for name, partitions in there.items()}
+        if not any(racks.values()):
+            return LiveTopics(counts)
+        return LiveTopics(
+            counts,
+            {
+                name: [{rack for node in p["replica_nodes"] if (rack := racks.get(node))} for p in partitions]
+                for name, partitions in there.items()
+            },
+            {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()},
+        )
+
+    def log(self, group: str, most: int = 1_000_000, progress: Callable[[float], None] | None = None) -> Log:
+        """A group's records in the coordinator's log.
+
+        Args:
+            group: The group.
+            most: Offsets to read, the last ones.
+            progress: Is told the share that was read, 0 to 1.
+
+        Raises:
+            AccessRefused: The user may not read the log.
+            ClusterError: There is no log yet, or it stops answering.
+
+        Cost: reads the group's partition of ``__consumer_offsets``, other groups' records in it included.
+        """
+        with closing(self._reader()) as consumer, needing(self.connection, Right("Read", "Topic", COORDINATOR_TOPIC)):
+            partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
+            if not partitions:
+                self._require_visible()
+                raise ClusterError(f"{self.connection} has no {COORDINATOR_TOPIC}: no group ever joined or committed")
+            at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+            consumer.assign([at])
+            begin, end = consumer.beginning_offsets([at])[at], consumer.end_offsets([at])[at]
+            first = max(begin, end - most)
+            consumer.seek(at, first)
+            records = tuple(self._records(consumer, at, first, end, group, progress))
+        return Log(records, first == begin)
+
+    def broker_assigned(self, live: LiveGroup, log: Log) -> LiveGroup:
+        """A KIP-848 group with what its log tells: its members, their subscriptions and partitions, its epoch."""
+        described = self._admin.describe_topics()
+        names = {_printed(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
+        return from_broker_log(live, (each.value for each in log.records), names)
+
+    def _records(
+        self,
+        consumer: KafkaConsumer,
+        at: KafkaTopicPartition,
+        first: int,
+        end: int,
+        group: str,
+        progress: Callable[[float], None] | None,
+    ) -> Iterator[Logged]:
+        name = group.encode()
+        deadline = time.monotonic() + _SILENT_S
+        while (position := consumer.position(at)) < end:
+            if progress is not None:
+                progress((position - first) / max(1, end - first))
+            polled = consumer.poll(timeout_ms=500)
+            for record in polled.get(at, ()):
+                # A key is its version (2 bytes), the group (length, bytes) and more: skip other groups undecoded.
+                if record.offset < end and record.key and record.key[4 : 4 + len(name)] == name:
+                    decoded = decode(record.key, record.value)
+                    if decoded.group == group:
+                        yield Logged(record.timestamp, decoded)
+            if polled or consumer.position(at) > position:
+                deadline = time.monotonic() + _SILENT_S
+            elif time.monotonic() > deadline:
+                raise ClusterError(
+                    f"{COORDINATOR_TOPIC}-{at.partition} gave no record for {_SILENT_S} s at offset {position} of {end}"
+                    "; is its leader up?"
+                )
+
+    def _reader(self) -> KafkaConsumer:
+        # Without a group id it neither joins nor commits.
+        return KafkaConsumer(
+            **self.connection.kafka_python(), group_id=None, enable_auto_commit=False, exclude_internal_topics=False,
+            isolation_level="read_committed", allow_auto_create_topics=False, metrics_enabled=False,
+            fetch_max_wait_ms=100,
+        )  # fmt: skip
+
+    def _require_visible(self) -> None:
+        for topic in self._admin.describe_topics([COORDINATOR_TOPIC]):
+            if topic["error_code"] == TopicAuthorizationFailedError.errno:
+                raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
+
+    def _other(self, name: str, said: str) -> LiveGroup:
+        """A group that isn't classic; raises if there is none of that name."""
+        listed = self.groups()
+        kind = listed.get(name, "").lower()
+        if kind == "consumer":
+            return LiveGroup(name, "", "consumer", "", ())
+        if kind and kind != "classic":
+            raise ClusterError(f"group {name!r} is a {kind} group; consumer groups can be read")
+        near = difflib.get_close_matches(name, listed, 2, 0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else "list the groups by: kafka-assignors doctor --groups"
+        raise ClusterError(f"{self.connection} has no group {name!r} ({said}); {hint}")
+
+
+def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
+    """Raise if no broker answers in time: kafka-python's constructors would wait for half a minute.
+
+    Raises:
+        ClusterError, AccessRefused, ConfigError: As the cluster, or its silence, has it.
+    """
+    try:
+        brokers(connection, timeout_s)
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"no Kafka broker answers at {connection}: {error or type(error).__name__}") from error
+
+
+def last_generation(log: Log) -> GroupCommitted | None:
+    """The last committed generation in a log; None if it has none."""
+    return next((each.value for each in reversed(log.records) if isinstance(each.value, GroupCommitted)), None)
+
+
+def _printed(topic_id: Any) -> str:
+    """A topic's id as Kafka prints it."""
+    data = topic_id.bytes if isinstance(topic_id, uuid.UUID) else uuid.UUID(str(topic_id)).bytes
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _member(said: Mapping[str, Any]) -> LiveMember:
+    # Bytes stay where kafka-python couldn't decode them: a member of another protocol type, or in a rebalance.
+    joined = said["member_metadata"] if isinstance(said["member_metadata"], Mapping) else {}
+    given = said["member_assignment"] if isinstance(said["member_assignment"], Mapping) else {}
+    assigned = (TopicPartition(t["topic"], p) for t in given.get("assigned_partitions") or [] for p in t["partitions"])
+    return LiveMember(
+        said["member_id"],
+        said["client_id"],
+        said["client_host"].removeprefix("/"),
+        frozenset(joined.get("topics") or ()),
+        tuple(sorted(assigned)),
+        said.get("group_instance_id"),
+        joined.get("rack_id") or None,
+    )

@@ -1,0 +1,238 @@
+"""A live group as values, and the group that a plan is computed for. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..core.group import NO_GENERATION, Group, Member, TopicPartition
+from ..errors import ConfigError
+from ..history.coordinator_log import BrokerAssigned, Decoded
+
+
+@dataclass(frozen=True)
+class LiveMember:
+    """A member as its coordinator describes it.
+
+    Args:
+        assigned: The partitions that it was assigned last.
+        rack: ``client.rack``, if its subscription tells it (version 3).
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    topics: frozenset[str]
+    assigned: tuple[TopicPartition, ...] = ()
+    instance_id: str | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True)
+class LiveGroup:
+    """A group at one moment.
+
+    Args:
+        state: As Kafka names it: ``Stable``, ``Empty``, …
+        kind: ``classic``, or ``consumer`` (KIP-848: the broker assigns).
+        protocol: The elected assignor, or the broker's; "" if there is none.
+        generation: The generation, or the group's epoch; None if the log doesn't tell it.
+        leader: Member id of the leader; None if the log doesn't tell it.
+    """
+
+    group: str
+    state: str
+    kind: str
+    protocol: str
+    members: tuple[LiveMember, ...]
+    generation: int | None = None
+    leader: str | None = None
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Member id -> what people call it: its instance id, else its client id if no other member has it."""
+        return names(self.members)
+
+
+@dataclass(frozen=True)
+class LiveTopics:
+    """Topics as the cluster describes them.
+
+    Args:
+        counts: Topic -> partition count; absent topics are left out.
+        racks: Topic -> per partition its replicas' racks; empty if the brokers have no racks.
+        leaders: Topic -> per partition its leader's rack; empty likewise.
+    """
+
+    counts: Mapping[str, int]
+    racks: Mapping[str, Sequence[Collection[str]]] = field(default_factory=dict)
+    leaders: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What would be different from now.
+
+    Args:
+        add: Number of members that join.
+        remove: Members that leave: client ids, instance ids or member ids; or one number.
+        partitions: Topic -> its partition count then.
+    """
+
+    add: int = 0
+    remove: tuple[str, ...] = ()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.remove or self.partitions)
+
+
+def names(members: Iterable[LiveMember]) -> dict[str, str]:
+    """Member id -> its instance id; else its client id; else, if several share that, the member id, shortened."""
+    members = list(members)
+    shared = Counter(member.instance_id or member.client_id for member in members)
+    found = {}
+    for member in members:
+        name = member.instance_id or member.client_id
+        # The coordinator makes member ids of the client id and a UUID, whose first characters are enough here.
+        tail = member.member_id.removeprefix(f"{member.client_id}-")[:8]
+        found[member.member_id] = name if name and shared[name] == 1 else f"{name}-{tail}" if name else tail
+    return found
+
+
+def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) -> Group:
+    """The group that joins the next rebalance: its members claim what they were assigned.
+
+    Member ids are the members' names, because plans are read by people.
+
+    Args:
+        live: A group at rest.
+        topics: The topics that its members subscribe to.
+        change: What is different by then.
+
+    Raises:
+        ConfigError: The change doesn't fit the group; the message names what does.
+    """
+    change = change or Change()
+    called = live.names
+    gone = _removed(live, change.remove)
+    members = [
+        Member(
+            called[member.member_id],
+            member.topics,
+            member.instance_id,
+            member.rack,
+            owned=member.assigned,
+            generation=NO_GENERATION if live.generation is None else live.generation,
+        )
+        for member in live.members
+        if member.member_id not in gone
+    ]
+    taken = {member.member_id for member in members}
+    subscription = Counter(member.topics for member in live.members).most_common(1)
+    if change.add and not subscription:
+        raise ConfigError(f"--add {change.add}: group {live.group!r} has no member whose subscription a new one takes")
+    fresh = (name for n in range(1, change.add + len(taken) + 1) if (name := f"new-{n}") not in taken)
+    members += [Member(next(fresh), subscription[0][0]) for _ in range(change.add)]
+    if not members:
+        raise ConfigError(f"group {live.group!r} has no members then; a plan needs at least one")
+    counts = _grown(live, topics, change.partitions)
+    # Nobody knows where new partitions will be: racks count only where all of a topic's are known.
+    known = {topic for topic, count in counts.items() if topics.counts.get(topic) == count}
+    racks = {topic: racks for topic, racks in topics.racks.items() if topic in known}
+    leaders = {topic: racks for topic, racks in topics.leaders.items() if topic in known}
+    return Group(members, counts, racks, leaders)
+
+
+def _removed(live: LiveGroup, remove: Sequence[str]) -> set[str]:
+    called = live.names
+    gone: set[str] = set()
+    for wanted in remove:
+        found = {
+            m.member_id
+            for m in live.members
+            if wanted in (m.member_id, m.instance_id, m.client_id, called[m.member_id])
+        }
+        if not found and wanted.isdecimal():
+            many = int(wanted)
+            if many > len(live.members) - len(gone):
+                raise ConfigError(f"--remove {wanted}: the group has {len(live.members)} members")
+            left = sorted((m for m in live.members if m.member_id not in gone), key=lambda m: called[m.member_id])
+            found = {m.member_id for m in left[len(left) - many :]}
+        elif not found:
+            near = difflib.get_close_matches(wanted, called.values(), 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"its members: {', '.join(sorted(called.values())[:8])}"
+            raise ConfigError(f"--remove {wanted}: group {live.group!r} has no such member; {hint}")
+        gone |= found
+    return gone
+
+
+def _grown(live: LiveGroup, topics: LiveTopics, grown: Mapping[str, int]) -> dict[str, int]:
+    counts = dict(topics.counts)
+    for topic, count in grown.items():
+        now = counts.get(topic)
+        if now is None:
+            known = ", ".join(sorted(counts)) or "none"
+            raise ConfigError(
+                f"--add-partitions {topic}:{count}: group {live.group!r} doesn't read it; it reads {known}"
+            )
+        if count <= now:
+            raise ConfigError(
+                f"--add-partitions {topic}:{count}: the topic has {now} partitions already, and Kafka only adds; give "
+                f"the number after the change, above {now}"
+            )
+        counts[topic] = count
+    return counts
+
+
+def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
+    """The group with what the coordinator's log adds to its description."""
+    return replace(live, generation=generation, leader=leader)
+
+
+def from_broker_log(live: LiveGroup, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:
+    """A KIP-848 group as its records in the coordinator's log tell it.
+
+    Args:
+        live: The group, of kind ``consumer``.
+        records: The group's records, in order.
+        topic_names: Topic id as Kafka prints it -> name; partitions of unknown topics are left out.
+    """
+    epoch = live.generation
+    members: dict[str, Mapping[str, Any]] = {}
+    held: dict[str, list[TopicPartition]] = {}
+    for record in records:
+        if not isinstance(record, BrokerAssigned):
+            continue
+        fields, member = record.fields, record.member
+        if record.record == "ConsumerGroupMetadata" and fields is not None:
+            epoch = fields["epoch"]
+        elif record.record == "ConsumerGroupMemberMetadata" and member is not None:
+            if fields is None:
+                members.pop(member, None)
+            else:
+                members[member] = fields
+        elif record.record == "ConsumerGroupCurrentMemberAssignment" and member is not None:
+            held[member] = [
+                TopicPartition(topic_names[t["topicId"]], p)
+                for t in (fields or {}).get("assignedPartitions", ())
+                if t["topicId"] in topic_names
+                for p in t["partitions"]
+            ]
+    found = tuple(
+        LiveMember(
+            member_id,
+            fields["clientId"],
+            fields["clientHost"].removeprefix("/"),
+            frozenset(fields["subscribedTopicNames"]),
+            tuple(sorted(held.get(member_id, ()))),
+            fields["instanceId"],
+            fields["rackId"],
+        )
+        for member_id, fields in sorted(members.items())
+    )
+    asked = sorted({fields["serverAssignor"] for fields in members.values() if fields["serverAssignor"]})
+    return replace(live, members=found, generation=epoch, protocol=", ".join(asked))

@@ -1,0 +1,424 @@
+"""Why a group rebalanced: causes, moves and costs of each rebalance, from the coordinator's log. Pure.
+
+A rebalance is one generation, and the generations that only hand over what it withheld (cooperative assignors). The log
+shows who was in each generation with which subscription, what each member was assigned, and commits. It does not show
+why a member left, or when a member stopped consuming: such things are told as unknown or as bounds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from ..core.group import Group, Member, TopicPartition
+from ..core.wire.protocol import Subscription, decode_subscription
+from ..errors import KafkaAssignorsError, WireError
+from ..history import departures
+from ..history.coordinator_log import CommittedMember, GroupCommitted, OffsetCommitted, assigned
+from ..history.ownership import Commits, Committed, Interval, intervals
+from ..plans import plan
+from .cluster import Log
+from .group import LiveMember, names
+
+KINDS = (
+    "first", "joined", "left", "left or expired", "restarted", "returned", "subscription", "partitions", "unassigned",
+    "assignor", "unexplained",
+)  # fmt: skip
+"""Kinds of a `Cause`."""
+
+RESTART_MS = 60_000
+"""A client that is back on its host within this time has restarted."""
+
+_GONE = ("left", "left or expired")
+
+_MOST_PLANNED = 200_000
+"""Partitions above which the least number of moves is not computed: it would take seconds per rebalance."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One difference between two generations.
+
+    Args:
+        kind: One of `KINDS`.
+        who: Name of the member; "" if the cause is no member's.
+        client_id, host: The member's; "" likewise.
+        detail: What changed, for people; "" if the kind says it.
+    """
+
+    kind: str
+    who: str = ""
+    client_id: str = ""
+    host: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """One rebalance.
+
+    Args:
+        generations: Its generations, in order; several if a cooperative assignor withheld partitions.
+        missing: Generations directly before it that the log doesn't have: never completed, or compacted away.
+        ts_ms: Broker's wall clock at which its first generation was committed.
+        took_ms: From the completed join to the record of the last generation; None if a record lacks it. Waiting for
+            members to join comes before and is not in the log.
+        protocol: The elected assignor; None if the group was empty.
+        eager: Whether every member gave up all its partitions before it joined; None if nobody held any.
+        leader: Name of the leader; None if the group was empty.
+        members: Number of members.
+        causes: What changed since the rebalance before.
+        moved: Partitions that went from one holder to another.
+        living: Those of them whose old holder is still in the group.
+        least: The least number of `living` that an optimally balanced assignment needs; None if not computed.
+        returned: Partitions that were taken from a holder, left without an owner, and given back to it.
+        ownerless: Partitions whose owner changed or that were withheld.
+        at_least_ms, at_most_ms: Bounds on the longest time that a partition had no owner: the log's records prove the
+            lower one, commits on both sides the upper one (None: there are none).
+    """
+
+    generations: tuple[int, ...]
+    missing: tuple[int, int] | None
+    ts_ms: int
+    took_ms: float | None
+    protocol: str | None
+    eager: bool | None
+    leader: str | None
+    members: int
+    causes: tuple[Cause, ...]
+    moved: int = 0
+    living: int = 0
+    least: int | None = None
+    returned: int = 0
+    ownerless: int = 0
+    at_least_ms: float = 0.0
+    at_most_ms: float | None = None
+
+    @property
+    def needless(self) -> int | None:
+        """Moves beyond the least, plus what was taken and given back; None if the least was not computed."""
+        return None if self.least is None else max(0, self.living - self.least) + self.returned
+
+
+@dataclass(frozen=True)
+class _Generation:
+    """A generation as the log has it, in the terms of `history.ownership` and with what the causes need."""
+
+    value: GroupCommitted
+    committed: Committed
+    called: Mapping[str, str]  # holder -> name
+    members: Mapping[str, CommittedMember]  # holder -> member
+    said: Mapping[str, Subscription | None]  # holder -> subscription; None: not the consumer protocol's bytes
+    owners: Mapping[TopicPartition, str]  # topic-partition -> holder
+    held: Mapping[TopicPartition, str] = field(default_factory=dict)  # the same, and last holders of what has no owner
+
+    @property
+    def topics(self) -> dict[str, frozenset[str]]:
+        return {holder: frozenset(said.topics) for holder, said in self.said.items() if said is not None}
+
+
+def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
+    """The rebalances in a group's log, in order.
+
+    Args:
+        log: The group's records.
+        last: Only the last ones; the moves of the others are not computed.
+
+    Cost: O(generations x partitions), and a plan for each rebalance that is returned.
+    """
+    found = _generations(log)
+    whole = list(_grouped(found))
+    gone = _gone(found)
+    causes = {(g.committed.generation, holder): how for g, each in zip(found, gone, strict=True)
+              for holder, how in each.items()}  # fmt: skip
+    spans: dict[int, list[Interval]] = {}
+    for span in intervals([g.committed for g in found], causes):
+        spans.setdefault(span.generation_start, []).append(span)
+    told: list[Rebalance] = []
+    first = max(0, len(whole) - last) if last else 0
+    before: _Generation | None = None
+    at = 0
+    for number, rounds in enumerate(whole):
+        if number >= first:
+            told.append(_told(log, before, rounds, gone[at], spans))
+        # What a cooperative assignor withholds keeps its last holder until somebody gets it.
+        held = before.held if before is not None and rounds[-1].called else {}
+        before = replace(rounds[-1], held={**held, **rounds[-1].owners})
+        at += len(rounds)
+    return list(_with_restarts(told))
+
+
+def _generations(log: Log) -> list[_Generation]:
+    found: list[_Generation] = []
+    for ts_ms, value in ((each.ts_ms, each.value) for each in log.records):
+        if isinstance(value, OffsetCommitted) and found:
+            commits: dict[TopicPartition, Commits] = found[-1].committed.commits  # type: ignore[assignment]
+            tp = TopicPartition(value.topic, value.partition)
+            begin = commits[tp].first_ns if tp in commits else ts_ms * 1_000_000
+            commits[tp] = Commits(begin, ts_ms * 1_000_000, ts_ms)
+        elif isinstance(value, GroupCommitted) and value.protocol_type in ("consumer", ""):
+            if value.members and not any(member.assignment for member in value.members):
+                continue  # a join that no leader has answered yet
+            found.append(_generation(ts_ms, value))
+    return found
+
+
+def _generation(ts_ms: int, value: GroupCommitted) -> _Generation:
+    holders = {member.instance_id or member.member_id: member for member in value.members}
+    said: dict[str, Subscription | None] = {}
+    held: dict[str, frozenset[TopicPartition]] = {}
+    for holder, member in holders.items():
+        try:
+            said[holder] = decode_subscription(member.subscription)
+            held[holder] = frozenset(assigned(member))
+        except WireError:
+            said[holder], held[holder] = None, frozenset()
+    timeouts = {
+        holder: least
+        for holder, member in holders.items()
+        if (least := min(member.session_timeout_ms, member.rebalance_timeout_ms)) > 0
+    }
+    committed = Committed(
+        value.generation, ts_ms * 1_000_000, ts_ms * 1_000_000, value.ts_ms if value.ts_ms > 0 else None,
+        {holder: member.member_id for holder, member in holders.items()}, timeouts, held, {},
+    )  # fmt: skip
+    by_id = names(
+        LiveMember(m.member_id, m.client_id, m.client_host, frozenset(), (), m.instance_id) for m in value.members
+    )
+    called = {holder: by_id[member.member_id] for holder, member in holders.items()}
+    owners = {tp: holder for holder, tps in held.items() for tp in tps}
+    return _Generation(value, committed, called, holders, said, owners)
+
+
+def _grouped(found: Sequence[_Generation]) -> Iterator[list[_Generation]]:
+    """Generations that belong to one rebalance: a generation, and those that hand over what it withheld."""
+    rounds: list[_Generation] = []
+    base: Mapping[TopicPartition, str] = {}  # owners before the first of them
+    for now in found:
+        if rounds:
+            last = rounds[-1]
+            withheld = base.keys() - last.owners.keys()
+            same = last.called.keys() == now.called.keys() and last.topics == now.topics
+            claimed = any(said is not None and said.owned for said in last.said.values())
+            if same and claimed and withheld & now.owners.keys():
+                rounds.append(now)
+                continue
+            yield rounds
+            base = last.owners
+        rounds = [now]
+    if rounds:
+        yield rounds
+
+
+def _gone(found: Sequence[_Generation]) -> list[dict[str, str]]:
+    """Per generation: holders of the generation before that it lacks -> what the log proves of their departure."""
+    told: list[dict[str, str]] = [{} for _ in found[:1]]
+    joined: dict[str, list[Committed]] = {}  # holder -> the generations since its last absence
+    for before, now in pairwise(found):
+        for holder in before.called:
+            joined.setdefault(holder, []).append(before.committed)
+        gone = {}
+        for holder in before.called.keys() - now.called.keys():
+            seen = max((ms for g in joined.pop(holder) if (ms := g.last_seen_ms(holder)) is not None), default=None)
+            gone[holder] = departures.cause(seen, now.committed.joined_ms, before.committed.timeouts.get(holder))
+        told.append(gone)
+    return told
+
+
+def _told(
+    log: Log,
+    before: _Generation | None,
+    rounds: Sequence[_Generation],
+    gone: Mapping[str, str],
+    spans: Mapping[int, Sequence[Interval]],
+) -> Rebalance:
+    now, end = rounds[0], rounds[-1]
+    numbers = tuple(dict.fromkeys(g.value.generation for g in rounds))
+    mine = [span for number in numbers for span in spans.get(number, ()) if span.gap_at_least_ms is not None]
+    at_most = [span.gap_at_most_ms for span in mine if span.gap_at_most_ms is not None]
+    took = [g.committed.join_ms for g in rounds] if all(g.committed.joined_ms for g in rounds) else []
+    told = Rebalance(
+        numbers, _missing(before, now), now.committed.ts_ns // 1_000_000,
+        end.committed.ts_ns / 1e6 - (now.committed.joined_ms or 0) if took else None,
+        end.value.protocol, _eager(before, now), _leader(end), len(end.called),
+        tuple(_causes(log, before, now, end, gone)),
+        returned=sum(span.needless for span in mine), ownerless=len(mine),
+        at_least_ms=max((span.gap_at_least_ms or 0.0 for span in mine), default=0.0),
+        at_most_ms=max(at_most) if mine and len(at_most) == len(mine) else None,
+    )  # fmt: skip
+    if before is None:
+        return told
+    moved = [(tp, old) for tp, old in before.held.items() if tp in end.owners and end.owners[tp] != old]
+    living = sum(old in end.called for _, old in moved)
+    return replace(told, moved=len(moved), living=living, least=_least(before, end))
+
+
+def _missing(before: _Generation | None, now: _Generation) -> tuple[int, int] | None:
+    if before is None or now.value.generation <= before.value.generation + 1:
+        return None
+    return before.value.generation + 1, now.value.generation - 1
+
+
+def _eager(before: _Generation | None, now: _Generation) -> bool | None:
+    """Members of cooperative assignors claim partitions as they join; eager ones gave up all."""
+    held = {owner for owner in before.held.values() if owner in now.called} if before else set()
+    claims = [bool(said.owned) for holder, said in now.said.items() if said is not None and holder in held]
+    return not any(claims) if claims else None
+
+
+def _leader(generation: _Generation) -> str | None:
+    return next(
+        (generation.called[h] for h, m in generation.members.items() if m.member_id == generation.value.leader), None
+    )
+
+
+def _causes(
+    log: Log, before: _Generation | None, now: _Generation, end: _Generation, gone: Mapping[str, str]
+) -> Iterator[Cause]:
+    if before is None:
+        cut = "" if log.whole and now.value.generation == 1 else "what was before it is not in the log"
+        yield Cause("first", detail=cut)
+        return
+    for holder in sorted(gone, key=before.called.__getitem__):
+        kind = "left" if gone[holder] == departures.LEFT else "left or expired"
+        member = before.members[holder]
+        limit = before.committed.timeouts.get(holder)
+        detail = f"its timeout was {limit / 1000:g} s" if kind != "left" and limit else ""
+        yield Cause(kind, before.called[holder], member.client_id, _host(member), detail)
+    for holder in sorted(now.called.keys() - before.called.keys(), key=now.called.__getitem__):
+        yield _of_member("joined", now, holder)
+    for holder in sorted(now.called.keys() & before.called.keys(), key=now.called.__getitem__):
+        if now.members[holder].member_id != before.members[holder].member_id:
+            yield _of_member("returned", now, holder, "a static member, with a new member id")
+        was, said = before.topics.get(holder), now.topics.get(holder)
+        if was is not None and said is not None and was != said:
+            signs = [*(f"+{topic}" for topic in sorted(said - was)), *(f"-{topic}" for topic in sorted(was - said))]
+            yield _of_member("subscription", now, holder, " ".join(signs))
+    yield from _of_topics(before, end)
+    if before.value.protocol and now.value.protocol and before.value.protocol != now.value.protocol:
+        yield Cause("assignor", detail=f"{before.value.protocol} -> {now.value.protocol}")
+
+
+def _of_topics(before: _Generation, end: _Generation) -> Iterator[Cause]:
+    """Topics that grew or went, as far as assignments show it: the log has no partition counts."""
+    if not before.held:
+        return
+    was, held, has = (Counter(tp.topic for tp in each) for each in (before.owners, before.held, end.owners))
+    still = frozenset[str]().union(*before.topics.values()) & frozenset[str]().union(*end.topics.values())
+    for topic in sorted(still):
+        if has[topic] > held[topic]:
+            yield Cause("partitions", detail=f"{topic}: {held[topic]} -> {has[topic]} assigned")
+        elif has[topic] and not was[topic]:
+            yield Cause("partitions", detail=f"{topic}: its {has[topic]} partitions are assigned again")
+        elif was[topic] and not has[topic]:
+            why = "it was deleted, or the leader didn't see it"
+            yield Cause("unassigned", detail=f"{topic}: none of its {was[topic]} partitions is assigned; {why}")
+
+
+def _of_member(kind: str, generation: _Generation, holder: str, detail: str = "") -> Cause:
+    member = generation.members[holder]
+    return Cause(kind, generation.called[holder], member.client_id, _host(member), detail)
+
+
+def _host(member: CommittedMember) -> str:
+    return member.client_host.removeprefix("/")
+
+
+def _least(before: _Generation, end: _Generation) -> int | None:
+    """The least moves between living members by which an optimally balanced assignment is reached."""
+    if not end.called or len(end.owners) > _MOST_PLANNED or any(said is None for said in end.said.values()):
+        return None
+    held: dict[str, list[TopicPartition]] = {}
+    for tp, holder in before.held.items():
+        held.setdefault(holder, []).append(tp)
+    counts: Counter[str] = Counter()
+    for tp in end.owners:
+        counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
+    members = [
+        Member(holder, said.topics, None, None, held.get(holder, ()), 1 if holder in held else -1)
+        for holder, said in end.said.items()
+        if said is not None
+    ]
+    try:
+        goals = plan(Group(members, counts), "cooperative-sticky").goals
+    except KafkaAssignorsError:
+        return None
+    return next((int(goal.least) for goal in goals if goal.name == "moves"), None)
+
+
+def _with_restarts(found: Iterable[Rebalance]) -> Iterator[Rebalance]:
+    """Tell a client that left and came back on its host within `RESTART_MS` as restarted."""
+    left: dict[tuple[str, str], list[int]] = {}  # client id and host -> when it was found gone, each time
+    for rebalance in found:
+        causes = list(rebalance.causes)
+        for cause in rebalance.causes:
+            if cause.kind in _GONE:
+                left.setdefault((cause.client_id, cause.host), []).append(rebalance.ts_ms)
+        for cause in rebalance.causes:
+            since = left.get((cause.client_id, cause.host), []) if cause.kind == "joined" else []
+            since[:] = [ms for ms in since if rebalance.ts_ms - ms <= RESTART_MS]
+            if not since:
+                continue
+            away_ms = rebalance.ts_ms - since.pop(0)
+            causes.remove(cause)
+            if not away_ms:
+                same = (c for c in causes if c.kind in _GONE and (c.client_id, c.host) == (cause.client_id, cause.host))
+                causes.remove(next(same))
+            detail = f"back {away_ms / 1000:.1f} s after it was gone" if away_ms else "gone and back in one rebalance"
+            causes.append(replace(cause, kind="restarted", detail=detail))
+        if not causes:
+            causes = [Cause("unexplained", detail="same members, same subscriptions: one of them asked to rejoin")]
+        yield replace(rebalance, causes=tuple(causes))
+
+
+def advice(found: Sequence[Rebalance]) -> list[str]:
+    """What to change, one sentence each, with the numbers that support it; nothing that the log doesn't show."""
+    told = []
+    causes = [cause for each in found for cause in each.causes]
+    restarts = [cause for cause in causes if cause.kind == "restarted"]
+    if restarts:
+        clients = Counter(cause.who for cause in restarts)
+        named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in clients.most_common(3))
+        told.append(
+            f"{_many(len(restarts), 'restart')} of {named}: with group.instance.id set, a member that is back within "
+            "its session timeout causes no rebalance."
+        )
+    expired = Counter(cause.who for cause in causes if cause.kind == "left or expired")
+    if expired:
+        named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in expired.most_common(3))
+        told.append(
+            f"{named} left or expired, the log can't tell which: if nobody stopped it, compare its processing time per "
+            "poll with max.poll.interval.ms, and its pauses with session.timeout.ms."
+        )
+    needless: dict[str, int] = {}
+    for each in found:
+        if each.needless and each.protocol:
+            needless[each.protocol] = needless.get(each.protocol, 0) + each.needless
+    for protocol, many in needless.items():
+        if protocol != "cooperative-sticky":
+            told.append(
+                f"{protocol} moved {_many(many, 'partition')} needlessly: cooperative-sticky keeps them where they are "
+                "(plan shows it; vote tells the order of bounces)."
+            )
+        else:
+            told.append(
+                f"{protocol} moved {_many(many, 'partition')} more than an optimal plan: a leader with the assignors "
+                "of kafka-assignors moves the least."
+            )
+    if (stopped := sum(bool(each.eager) for each in found)) and len(found) > 1:
+        told.append(
+            f"{_many(stopped, 'rebalance')} stopped every member: no member claimed a partition when it joined (eager "
+            "protocol); a cooperative assignor stops only what moves."
+        )
+    if unexplained := sum(cause.kind == "unexplained" for cause in causes):
+        told.append(
+            f"{_many(unexplained, 'rebalance')} without a visible cause: the leader asked again (metadata changed, "
+            "enforceRebalance), or a member sent other user data."
+        )
+    return told
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,101 @@
+"""Wrong input to each command: its exit code, and one sentence that names what is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kafka_assignors.cli.app import main
+from tests.support.cli import cli
+
+NOWHERE = ("-b", "127.0.0.1:1")
+WRONG = {
+    "wyh": (2, "why"),
+    "why": (2, "GROUP"),
+    "why g": (2, "KAFKA_BOOTSTRAP"),
+    "why g h": (2, "h"),
+    "why g -b nowhere": (2, "host:port"),
+    "why g -b localhost:0": (2, "localhost:0"),
+    "why g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
+    "why g -b 127.0.0.1:1 --last 0": (2, "--last"),
+    "why g -b 127.0.0.1:1 --last many": (2, "--last"),
+    "why g -b 127.0.0.1:1 --lst 3": (2, "--last"),
+    "why g -b 127.0.0.1:1 --color blue": (2, "blue"),
+    "why g --config /no/such/file": (2, "/no/such/file"),
+    "why g -b 127.0.0.1:1 -X security.protokol=SSL": (2, "security.protocol"),
+    "why g -b 127.0.0.1:1 -X security.protocol": (2, "security.protocol"),
+    "plan": (2, "GROUP"),
+    "plan g": (2, "KAFKA_BOOTSTRAP"),
+    "plan g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
+    "plan g -b 127.0.0.1:1 -A stiky": (2, "stiky"),
+    "plan g -b 127.0.0.1:1 -A sticky:parity": (2, "option=value"),
+    "plan g -b 127.0.0.1:1 -A sticky:parity=scala": (2, "scala"),
+    "plan g -b 127.0.0.1:1 -A range:speed=9": (2, "speed"),
+    "plan g -b 127.0.0.1:1 --add -1": (2, "--add"),
+    "plan g -b 127.0.0.1:1 --add-partitions orders": (2, "TOPIC:COUNT"),
+    "plan g -b 127.0.0.1:1 --add-partitions orders:x": (2, "orders:x"),
+    "plan --replay /no/such/file": (3, "/no/such/file"),
+    "plan --replay README.md": (2, "README.md"),
+    "plan --replay pyproject.toml --json": (2, "pyproject.toml"),
+    "vote": (2, "GROUP"),
+    "vote g": (2, "KAFKA_BOOTSTRAP"),
+    "vote g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
+    "vote g -b 127.0.0.1:1 --offer m1": (2, "MEMBER=LIST"),
+    "vote g -b 127.0.0.1:1 --offer m1=": (2, "MEMBER=LIST"),
+    "vote g -b 127.0.0.1:1 --ading x": (2, "--adding"),
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_input_is_one_sentence(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    code, names = WRONG[line]
+
+    assert main(line.split()) == code
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1, said.err
+    assert names in said.err
+
+
+def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
+    """As a process of its own: also without a terminal, in ASCII, with a closed pipe, without its extras."""
+    without = "import sys; sys.modules['{}'] = None; from kafka_assignors.__main__ import main; sys.exit(main())"
+
+    def bare(module: str, *args: str) -> tuple[int, str]:
+        import subprocess
+
+        done = subprocess.run(
+            [sys.executable, "-c", without.format(module), *args], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    with ThreadPoolExecutor(4) as pool:
+        no_typer = pool.submit(bare, "typer", "why", "g")
+        no_kafka = pool.submit(bare, "kafka", "why", "g", *NOWHERE)
+        ascii_ = pool.submit(cli, "why", "gr\u00fcn", *NOWHERE, PYTHONIOENCODING="ascii", LC_ALL="C")
+        nothing = pool.submit(cli)
+    assert no_typer.result()[0] == 3
+    assert "pip install 'kafka-assignors[cli]'" in no_typer.result()[1]
+    assert no_kafka.result()[0] == 3
+    assert "pip install 'kafka-assignors[kafka-python]'" in no_kafka.result()[1]
+    assert (ascii_.result().returncode, ascii_.result().stderr.count("\n")) == (3, 1)
+    assert nothing.result().returncode == 2
+    assert "why" in nothing.result().stdout
+    for said in (no_typer.result()[1], no_kafka.result()[1], ascii_.result().stderr):
+        assert "Traceback" not in said
+
+
+def test_a_damaged_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({"format": "kafka-assignors live plan", "version": 1, "group": "g", "plans": [{}]}))
+    assert main(["plan", "--replay", str(file)]) == 2
+    assert str(file) in capsys.readouterr().err

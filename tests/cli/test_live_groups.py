@@ -1,0 +1,104 @@
+"""`why`, `plan` and `vote` on groups of a real broker: what they tell is what happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from kafka_assignors.cli.app import main
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.topics import Topics
+from tests.support.cli import answered, cli
+
+
+def kinds(rebalance: dict[str, object]) -> list[tuple[str, str]]:
+    return [(cause["kind"], cause["who"]) for cause in rebalance["causes"]]  # type: ignore[attr-defined]
+
+
+def test_a_life_is_told_and_the_next_change_is_planned(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], unjudged_group: Callable[..., MemberGroup], tmp_path: Path
+) -> None:
+    """Three members, a fourth, one killed, one stopped, a topic grown: each cause, once, by the log alone."""
+    group, topic = unjudged_group(), kafka_topic(partitions=6)
+    where = ("-b", kafka_broker.bootstrap)
+    for name in ("m1", "m2", "m3"):
+        group.start(name, [topic], ["cooperative-sticky"])
+    group.wait_stable()
+
+    plan = answered("plan", cli("plan", group.group, *where, "--add", "1", "--json", "--save", str(tmp_path / "p")))
+    predicted = next(each for each in plan["plans"] if each["assignor"] == "cooperative-sticky")
+    assert (predicted["moves"], predicted["loads"], predicted["optimal"]) == (1, [1, 2], True)
+    assert plan["elected"] == "cooperative-sticky"
+    before = group.wait_stable(timeout_s=5).generation
+    group.start("m4", [topic], ["cooperative-sticky"])
+    stable = group.wait_stable()
+    assert stable.generation > before, "planning disturbed nothing, the new member did"
+    assert len(stable.moves) == predicted["moves"]
+
+    group.kill("m2")
+    group.wait_stable()
+    group.stop("m1")
+    last = group.wait_stable()
+
+    told = answered("why", cli("why", group.group, *where, "--json"))
+    causes = [each for rebalance in told["rebalances"] for each in kinds(rebalance)]
+    assert ("joined", "m4") in causes
+    assert ("left or expired", "m2") in causes
+    assert [kind for kind, who in causes if who == "m1"][-1] in ("left", "left or expired")
+    numbers = [n for each in told["rebalances"] for n in each["generations"]]
+    lacking = [n for each in told["rebalances"] if (gap := each["missing"]) for n in range(gap[0], gap[1] + 1)]
+    assert sorted([*numbers, *lacking]) == list(range(numbers[0], last.generation + 1))
+
+    assert main(["plan", "--replay", str(tmp_path / "p")]) == 0
+    kept = json.loads((tmp_path / "p").read_text())
+    kept["plans"][0]["plan"]["assignment"] = {}
+    (tmp_path / "p").write_text(json.dumps(kept))
+    assert main(["plan", "--replay", str(tmp_path / "p")]) == 1
+
+
+def test_who_may_join_and_how_to_change(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], unjudged_group: Callable[..., MemberGroup]
+) -> None:
+    group, topic = unjudged_group(), kafka_topic(partitions=2)
+    where = ("-b", kafka_broker.bootstrap, "--json")
+    group.start("m1", [topic], ["sticky", "range"])
+    group.start("m2", [topic], ["sticky", "range"])
+    group.wait_stable()
+
+    assert answered("vote", cli("vote", group.group, *where), 4)["elected"] == "sticky"
+    assert answered("vote", cli("vote", group.group, *where, "--adding", "range,sticky"))["allowed"] is True
+    assert answered("vote", cli("vote", group.group, *where, "--adding", "range"), 4)["allowed"] is None
+    lists = ("--offer", "*=sticky,range")
+    known = answered("vote", cli("vote", group.group, *where, *lists, "--adding", "range"))
+    assert known["election"]["winner"] == "range"
+    assert answered("vote", cli("vote", group.group, *where, *lists, "--adding", "roundrobin"), 1)["allowed"] is False
+    bounces = answered("vote", cli("vote", group.group, *where, "--to", "cooperative-sticky"))["bounces"]
+    assert "cooperative-sticky,sticky" in bounces[0]
+
+
+def test_no_such_group_is_one_sentence(kafka_broker: Broker) -> None:
+    for command in ("why", "plan", "vote"):
+        done = cli(command, "no-such-group", "-b", kafka_broker.bootstrap)
+        assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+        assert "no-such-group" in done.stderr
+
+
+def test_every_screen_fits_80_columns(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], unjudged_group: Callable[..., MemberGroup]
+) -> None:
+    group, topic = unjudged_group(), kafka_topic(partitions=5)
+    for name in ("m1", "m2"):
+        group.start(name, [topic], ["range"])
+    group.wait_stable()
+    Topics(kafka_broker.bootstrap).grow(topic, 7)
+    for args in (
+        ["plan", group.group, "--add", "2", "--remove", "m1", "--add-partitions", f"{topic}:9"],
+        ["why", group.group],
+        ["vote", group.group, "--to", "cooperative-sticky"],
+    ):
+        done = cli(*args, "-b", kafka_broker.bootstrap)
+        assert done.returncode == 0, done.stderr
+        assert max(map(len, done.stdout.splitlines())) <= 80
+        assert "m1" in done.stdout

@@ -1,0 +1,34 @@
+"""The command `kafka-assignors`, run as a user runs it, and the schemas of its answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from tests.support.places import ROOT
+
+SCHEMAS = ROOT / "kafka_assignors" / "cli" / "schemas"
+LIMIT_S = 120
+
+
+def cli(*args: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a pipe, 80 columns wide, without a broker in its environment."""
+    outside = {name: value for name, value in os.environ.items() if name not in ("KAFKA_BOOTSTRAP", "COLUMNS")}
+    return subprocess.run(
+        [sys.executable, "-m", "kafka_assignors", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=LIMIT_S, cwd=cwd, env={**outside, **environment}, check=False,
+    )  # fmt: skip
+
+
+def answered(schema: str, done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
+    """The JSON of a command, checked against its schema."""
+    assert done.returncode == code, done.stdout + done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    jsonschema.validate(answer, json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8")))
+    return answer
