@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from . import fronts
 from .common import NAME, USAGE, Common, command, grown, guarded, offers, separated
 
 app = typer.Typer(
@@ -58,7 +59,7 @@ def plan(  # options of the command line
             "Default: the elected one, range, sticky and cooperative-sticky.",
         ),
     ] = None,
-    add: Annotated[int, typer.Option("--add", min=0, max=100_000, help="So many members join.")] = 0,
+    add: Annotated[int, typer.Option("--add", metavar="N", min=0, max=100_000, help="So many members join.")] = 0,
     remove: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,7 +95,9 @@ def plan(  # options of the command line
 def why(
     common: Common,
     group: GroupName,
-    last: Annotated[int, typer.Option("--last", "-n", min=1, help="Rebalances to show, the last ones.")] = 10,
+    last: Annotated[
+        int, typer.Option("--last", "-n", metavar="N", min=1, help="Rebalances to show, the last ones.")
+    ] = 10,
 ) -> int:
     """Tell why a group rebalanced: who joined or left, what moved, what was needless, what to change."""
     from . import why as work
@@ -127,6 +130,56 @@ def vote(
     from . import vote as work
 
     return work.run(common, group, separated([adding] if adding else None), offers(offer), to)
+
+
+TESTS = "Tests and brokers"
+RECORDS = "Records and keys"
+HELP = "Help"
+
+for _name, _front in fronts.HARNESS.items():
+    fronts.add(app, _name, _front, LIVE if _front.live else TESTS, _name)
+for _group, _about, _fronts in (
+    ("report", "Load, skew and ownership from topics, histories and the coordinator's log, by Spark.", fronts.REPORT),
+    ("keys", "Which hash placed a topic's keys, and what more partitions would move.", fronts.KEYS),
+):
+    _below = typer.Typer(help=_about)
+    for _name, _front in _fronts.items():
+        fronts.add(_below, _name, _front, None, f"{_group} {_name}")
+    app.add_typer(_below, name=_group, rich_help_panel=RECORDS)
+
+
+@app.command(rich_help_panel=HELP, epilog=f"Example: {NAME} explain R3")
+@command
+def explain(
+    common: Common,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A law (O1), a finding (hot-key) or a cause (restarted).",
+                       show_default=False),
+    ] = None,
+) -> int:  # fmt: skip
+    """Explain a law of the judge, a finding of the pipeline, or a cause told by why. Without NAME: list all."""
+    from . import explain as work
+
+    return work.run(common, name)
+
+
+@app.command(rich_help_panel=HELP, epilog=f"Example: {NAME} doctor -b localhost:9092 --group billing")
+@command
+def doctor(
+    common: Common,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="GROUP", help="May the user see it?", show_default=False)
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="TOPIC", help="May the user see it?", show_default=False)
+    ] = None,
+    groups: Annotated[bool, typer.Option("--groups", help="List the groups that the user may see.")] = False,
+) -> int:
+    """Check what the commands need: Python, packages, Java, jars; with -b the cluster, rights and clock."""
+    from . import doctor as work
+
+    return work.run(common, group, topic, groups)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -109,6 +109,15 @@ class Common:
             stderr=stderr, width=wide, force_terminal=force, no_color=self.color == "never", highlight=False,
             soft_wrap=False,
         )  # fmt: skip
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Print lines of rich's markup; what doesn't fit goes on below, as far indented."""
+        from rich.padding import Padding
+
+        console = self.console()
+        for line in lines:
+            text = line.lstrip(" ")
+            console.print(Padding(text, (0, 0, 0, len(line) - len(text)), expand=False) if text else "")
 
     def note(self, text: str) -> None:
         """Tell something beside the answer."""

@@ -88,11 +88,9 @@ def run(common: Common, wanted: Wanted) -> int:
     if common.as_json:
         common.print_json(said)
         return YES
-    console = common.console()
-    for line in lines(answer):
-        console.print(line)
+    common.show(lines(answer))
     if wanted.save is not None:
-        console.print(f"Saved; show it again by: kafka-assignors plan --replay {safe(str(wanted.save))}")
+        common.show([f"Saved; show it again by: kafka-assignors plan --replay {safe(str(wanted.save))}"])
     return YES
 
 
@@ -326,21 +324,21 @@ def _broker_assigns(common: Common, live: LiveGroup) -> int:
     if common.as_json:
         common.print_json(said)
         return UNKNOWN
-    console = common.console()
-    epoch = "" if live.generation is None else f", epoch {live.generation}"
-    console.print(
-        f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, consumer protocol (KIP-848){epoch}"
-    )
-    for member in live.members:
-        console.print(
-            f"  {safe(called[member.member_id])} ({safe(member.host)}): {many(len(member.assigned), 'partition')} of "
-            f"{safe(some(sorted(member.topics)))}"
-        )
-    console.print(
-        "Unknown: the broker's own assignor decides here (uniform unless a member asks for another), and it is not "
-        "computed by this tool. The list above is what the coordinator's log has."
-    )
+    common.show(_known(live))
     return UNKNOWN
+
+
+def _known(live: LiveGroup) -> Iterator[str]:
+    epoch = "" if live.generation is None else f", epoch {live.generation}"
+    yield f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, consumer protocol (KIP-848){epoch}"
+    called = live.names
+    for member in live.members:
+        holds = f"{many(len(member.assigned), 'partition')} of {safe(some(sorted(member.topics)))}"
+        yield f"  {safe(called[member.member_id])} ({safe(member.host)}): {holds}"
+    yield (
+        "[yellow]Unknown:[/] the broker's own assignor decides here (uniform, unless a member asks for another), and "
+        "no plan is computed for it. The list above is what the coordinator's log has."
+    )
 
 
 def _replay(common: Common, file: Path) -> int:
@@ -359,13 +357,17 @@ def _replay(common: Common, file: Path) -> int:
     if common.as_json:
         common.print_json({**said, "differ": differ})
         return NO if differ else YES
-    console = common.console()
-    console.print(f"[bold]{safe(str(said['group']))}[/], saved plans of {many(len(kept), 'assignor')}")
-    for name, each in kept.items():
-        console.print(f"\n[bold]{safe(name)}[/]")
-        console.print(safe(str(each)))
-    word = (
-        f"[red]computed anew, these differ: {safe(', '.join(differ))}[/]" if differ else "computed anew, all are equal"
-    )
-    console.print(f"\n{word}")
+    common.show(_again(str(said["group"]), kept, differ))
     return NO if differ else YES
+
+
+def _again(group: str, kept: Mapping[str, Plan], differ: Sequence[str]) -> Iterator[str]:
+    yield f"[bold]{safe(group)}[/]: saved plans of {many(len(kept), 'assignor')}"
+    for name, each in kept.items():
+        yield ""
+        yield f"[bold]{safe(name)}[/]"
+        yield from (safe(line) for line in str(each).splitlines())
+    yield ""
+    yield (
+        f"[red]Computed anew, these differ: {safe(', '.join(differ))}[/]" if differ else "Computed anew: all are equal."
+    )

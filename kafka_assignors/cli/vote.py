@@ -24,9 +24,7 @@ def run(common: Common, group: str, adding: Sequence[str], told: Mapping[str, Se
     if common.as_json:
         common.print_json(as_json(live, found))
     else:
-        console = common.console()
-        for line in lines(live, found, adding):
-            console.print(line)
+        common.show(lines(live, found, adding))
     if adding:
         return {True: YES, False: NO, None: UNKNOWN}[found.allowed]
     return YES if found.election is not None or to is not None else UNKNOWN

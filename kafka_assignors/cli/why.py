@@ -31,9 +31,7 @@ def run(common: Common, group: str, last: int) -> int:
     if common.as_json:
         common.print_json(as_json(group, log.whole, found))
         return YES
-    console = common.console()
-    for line in lines(group, log.whole, found):
-        console.print(line)
+    common.show(lines(group, log.whole, found))
     return YES
 
 

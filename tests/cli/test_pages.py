@@ -1,0 +1,101 @@
+"""What the command says of itself: help, examples, the page of docs, explanations, first output."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+import typer
+
+from kafka_assignors.cli import fronts
+from kafka_assignors.cli.app import app, main
+from kafka_assignors.cli.explain import explanations
+from kafka_assignors.integration.checker.laws import LAWS
+from kafka_assignors.live.rebalances import KINDS
+from tests.support.cli import SCHEMAS, answered, cli
+from tests.support.cli_page import FILE, page
+from tests.support.places import ROOT
+
+COMMANDS: Any = typer.main.get_command(app)
+PATHS = [*(name for name in COMMANDS.commands if name not in ("report", "keys")),
+         *(f"report {name}" for name in fronts.REPORT), *(f"keys {name}" for name in fronts.KEYS)]  # fmt: skip
+
+
+def test_the_page_is_the_commands_own_help() -> None:
+    assert FILE.read_text("utf-8") == page(), "write it anew: python -m tests.support.cli_page"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_command_has_help_with_an_example_of_itself(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its words and options are known to the command: the example is parsed, and not run."""
+    assert main([*path.split(), "--help"]) == 0
+    assert f"kafka-assignors {path}" in capsys.readouterr().out
+    front = {**fronts.HARNESS, **{f"report {n}": f for n, f in fronts.REPORT.items()},
+             **{f"keys {n}": f for n, f in fronts.KEYS.items()}}.get(path)  # fmt: skip
+    if front is None:
+        command = COMMANDS.commands[path]
+        words = shlex.split(command.epilog.partition(f"kafka-assignors {path}")[2])
+    else:
+        __import__(front.module)
+        there: Any = typer.main.get_command(sys.modules[front.module].app)
+        command, words = there.commands[front.command], shlex.split(front.epilog)[len(path.split()) :]
+    command.make_context(path, words)
+
+
+def test_help_comes_without_the_heavy_packages() -> None:
+    """First output within 0.3 s: nothing is imported that takes long (no NumPy, no client, no Spark)."""
+    code = (
+        "import sys; from kafka_assignors.cli.app import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert "typer" in loaded
+    assert not loaded & {"numpy", "scipy", "kafka", "pyspark", "psutil", "jinja2", "matplotlib", "pandas"}
+
+
+def test_every_law_finding_and_cause_is_explained() -> None:
+    known = explanations()
+    assert [name for name, said in known.items() if said["kind"] == "law"] == list(LAWS)
+    assert [name for name, said in known.items() if said["kind"] == "cause"] == list(KINDS)
+    source = (ROOT / "pipeline" / "findings.py").read_text("utf-8")
+    assert all(f'"{name}"' in source for name, said in known.items() if said["kind"] == "finding")
+    for name, said in known.items():
+        assert said["meaning"], name
+        assert said["example"], name
+        assert (ROOT / said["page"]).is_file()
+
+
+def test_the_laws_meanings_are_the_pages() -> None:
+    rows = dict(
+        re.findall(r"^\| ([A-Z]\d) \| (.*?) \| ", (ROOT / "docs" / "harness.md").read_text("utf-8"), re.MULTILINE)
+    )
+    told = {name: said["meaning"] for name, said in explanations().items() if said["kind"] == "law"}
+    assert {law: rows[law] for law in told} == told
+
+
+def test_explanations_have_a_schema() -> None:
+    assert answered("explain", cli("explain", "o1", "--json"))["name"] == "O1"
+    done = cli("explain", "--json")
+    jsonschema.validate(json.loads(done.stdout), json.loads((SCHEMAS / "explain.json").read_text("utf-8")))
+
+
+def test_the_doctor_names_what_lacks() -> None:
+    assert answered("doctor", cli("doctor", "--json"))["ok"] is True
+    sick = answered("doctor", cli("doctor", "--json", "-b", "127.0.0.1:1"), 1)
+    [cluster] = [check for check in sick["checks"] if check["name"] == "cluster"]
+    assert (cluster["ok"], "127.0.0.1:1" in cluster["found"]) == (False, True)
+
+
+def test_judge_and_keys_have_our_exit_codes(tmp_path: Any) -> None:
+    (tmp_path / "a.jsonl").write_text("")
+    assert cli("judge", str(tmp_path)).returncode == 4
+    assert cli("judge", str(tmp_path / "none")).returncode == 3
+    assert cli("keys", "growth", "--from", "6", "--to", "12").returncode == 0
+    assert cli("keys", "growth", "--from", "0", "--to", "12").returncode == 3
+    assert cli("keys", "audit").returncode == 2

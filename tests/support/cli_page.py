@@ -1,0 +1,97 @@
+"""The page of docs about the command, made from the command: ``python -m tests.support.cli_page`` writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from kafka_assignors.cli import fronts
+from kafka_assignors.cli.app import app
+from kafka_assignors.cli.explain import explanations
+from tests.support.places import ROOT
+
+FILE = ROOT / "docs" / "cli.md"
+HEAD = """# The command `kafka-assignors`
+
+`pip install 'kafka-assignors[kafka-python,cli]'` installs what live groups need; `kafka-assignors doctor` names what
+other commands lack. `python -m kafka_assignors` is the same command. `kafka-assignors --install-completion` completes
+its words in your shell. This page is made from the command's own help.
+
+Exit codes of all commands: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted. An error is one sentence
+on stderr. `--json` prints one JSON object; its schemas are in `kafka_assignors/cli/schemas/`.
+
+`plan`, `why` and `vote` join nothing and write nothing. They need the right Describe on the group and its topics, and
+Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was in each
+generation, with which subscription, assigned what. It does not show why a member left or when it stopped consuming; such
+things are told as *left or expired*, and as bounds. Compaction removes old generations; `why` says which ones are
+missing.
+"""
+
+
+def page() -> str:
+    """The page."""
+    commands: Any = typer.main.get_command(app)
+    shared = {param.name for param in commands.commands["why"].params} - {"group", "last"}
+    parts = [
+        HEAD,
+        "## Options of every live command, `explain` and `doctor`\n",
+        *_options(commands.commands["why"], shared),
+    ]
+    parts += _all(commands, shared)
+    parts += ["\n## Causes told by `why`\n", "| cause | meaning | example |", "|---|---|---|"]
+    parts += [f"| {name} | {said['meaning']} | {said['example']} |" for name, said in explanations().items()
+              if said["kind"] == "cause"]  # fmt: skip
+    return "\n".join(parts) + "\n"
+
+
+def _all(commands: Any, shared: set[str]) -> Iterator[str]:
+    for name, command in commands.commands.items():
+        if name in fronts.HARNESS:
+            yield from _one(name, _there(fronts.HARNESS[name]), set(), fronts.HARNESS[name].epilog)
+        elif name in ("report", "keys"):
+            for below, front in {"report": fronts.REPORT, "keys": fronts.KEYS}[name].items():
+                yield from _one(f"{name} {below}", _there(front), set(), front.epilog)
+        else:
+            yield from _one(name, command, shared, command.epilog.partition("kafka-assignors ")[2])
+
+
+def _there(front: fronts.Front) -> Any:
+    commands: Any = typer.main.get_command(import_module(front.module).app)
+    return commands.commands[front.command]
+
+
+def _one(name: str, command: Any, shared: set[str], example: str) -> Iterator[str]:
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    words = "".join(
+        f" {a.metavar or a.name.upper()}" if a.required else f" [{a.metavar or a.name.upper()}]" for a in arguments
+    )
+    yield f"\n## `{name}{words}`\n"
+    yield " ".join((command.help or "").split("\f")[0].split())
+    yield f"\n```sh\nkafka-assignors {example}\n```\n"
+    yield from _options(command, {param.name for param in command.params} - shared)
+
+
+def _options(command: Any, wanted: set[str]) -> Iterator[str]:
+    params = [p for p in command.params if p.name in wanted and p.name != "help" and getattr(p, "help", None)]
+    if not params:
+        return
+    yield "| option | meaning |"
+    yield "|---|---|"
+    for param in params:
+        if param.param_type_name == "argument":
+            names = f"`{param.metavar or param.name.upper()}`"
+        else:
+            value = "" if param.is_flag else f" {param.metavar or param.opts[0].strip('-').upper()}"
+            names = ", ".join(f"`{opt}{value}`" for opt in [*param.opts, *param.secondary_opts])
+        default = param.default
+        told = f" Default: {default}." if default not in (None, False, True, ()) and not callable(default) else ""
+        text = re.sub(r"\s+", " ", param.help).strip().replace("|", "\\|")
+        yield f"| {names} | {text}{told} |"
+
+
+if __name__ == "__main__":
+    FILE.write_text(page(), "utf-8")
