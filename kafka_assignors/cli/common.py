@@ -112,12 +112,15 @@ class Common:
 
     def show(self, lines: Iterable[str]) -> None:
         """Print lines of rich's markup; what doesn't fit goes on below, as far indented."""
-        from rich.padding import Padding
+        from rich.text import Text
 
         console = self.console()
         for line in lines:
-            text = line.lstrip(" ")
-            console.print(Padding(text, (0, 0, 0, len(line) - len(text)), expand=False) if text else "")
+            words = line.lstrip(" ")
+            indent = len(line) - len(words)
+            for row in Text.from_markup(words).wrap(console, max(20, console.width - indent)) or [Text()]:
+                row.rstrip()
+                console.print(Text(" " * indent) + row)
 
     def note(self, text: str) -> None:
         """Tell something beside the answer."""

@@ -246,8 +246,7 @@ def _table(answer: Answer) -> Iterator[str]:
 
 
 def _not_best(each: Plan) -> str:
-    goal = next(goal for goal in each.goals if not goal.reached)
-    return f"[yellow]no: {goal.name} {goal.value:g}, {goal.least:g} is possible[/]"
+    return f"[yellow]no: {next(goal.name for goal in each.goals if not goal.reached)}[/]"
 
 
 def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:

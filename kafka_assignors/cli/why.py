@@ -74,7 +74,7 @@ def _rebalance(each: Rebalance) -> Iterator[str]:
     numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
     took = f", done in {duration(each.took_ms)}" if each.took_ms else ""
     who = f"{safe(each.protocol or '')}, {many(each.members, 'member')}, led by {safe(each.leader or '?')}{took}"
-    yield f"[bold]generation {numbers}[/]  {clock(each.ts_ms)}  {who if each.members else 'nobody is left'}"
+    yield f"[bold]generation {numbers}[/]  {clock(each.ts_ms)}  {who if each.members else 'no members'}"
     for cause in each.causes:
         yield f"  {_cause(cause)}"
     if each.members and each.causes[0].kind != "first":
@@ -90,10 +90,8 @@ def _cause(cause: Cause) -> str:
 
 
 def _cost(each: Rebalance) -> str:
-    told = [f"moved {each.moved}"]
-    if each.living:
-        told[0] += f", {each.living} of them from living members"
-    if each.least is not None and (each.living or each.least):
+    told = [f"moved {each.moved}" + (f" ({each.living} from living members)" if each.living else "")]
+    if each.living and each.least is not None:
         told.append(f"needed {each.least}")
     if each.needless:
         told.append(f"[red]needless {each.needless}[/]")

@@ -17,8 +17,8 @@ from typing import Any
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, TopicAuthorizationFailedError
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError
 
 from ..connection import Connection, Right, brokers, denied, needing
 from ..core.group import TopicPartition
@@ -88,7 +88,9 @@ class LiveCluster:
         except KafkaError as error:
             if (refused := denied(self.connection, error, Right("Describe", "Group", name))) is not None:
                 raise refused from error
-            return self._other(name, str(error))
+            if isinstance(error, GroupIdNotFoundError):
+                return self._other(name)
+            raise
         if described["error"] or described["group_state"] == "Dead":
             if "authorization" in str(described["error"]).lower():
                 right = Right("Describe", "Group", name)
@@ -97,7 +99,7 @@ class LiveCluster:
                     f"{self.connection}: user {user!r} lacks the right {right}; an administrator gives it by: "
                     f"{right.command(user, self.connection.bootstrap)}"
                 )
-            return self._other(name, described["error"] or "it has no members and no offsets")
+            return self._other(name)
         members = tuple(sorted((_member(each) for each in described["members"]), key=lambda m: m.member_id))
         return LiveGroup(name, described["group_state"], "classic", described["protocol_data"], members)
 
@@ -132,6 +134,22 @@ class LiveCluster:
             {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()},
         )
 
+    def lag(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Records still to consume (end offset - committed offset), of topic-partitions with a committed offset.
+
+        Raises:
+            AccessRefused: The user may not see one of the topics.
+        """
+        if not owned:
+            return {}
+        wanted = [KafkaTopicPartition(*tp) for tp in owned]
+        rights = [Right("Describe", "Group", group), *(Right("Describe", "Topic", tp.topic) for tp in owned)]
+        with needing(self.connection, *rights):
+            committed = self._admin.list_group_offsets({group: wanted})[group]
+            known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
+            ends = self._admin.list_partition_offsets(dict.fromkeys(known, OffsetSpec.LATEST)) if known else {}
+        return {TopicPartition(*tp): max(0, ends[tp].offset - offset) for tp, offset in known.items()}
+
     def log(self, group: str, most: int = 1_000_000, progress: Callable[[float], None] | None = None) -> Log:
         """A group's records in the coordinator's log.
 
@@ -150,7 +168,9 @@ class LiveCluster:
             partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
             if not partitions:
                 self._require_visible()
-                raise ClusterError(f"{self.connection} has no {COORDINATOR_TOPIC}: no group ever joined or committed")
+                raise ClusterError(
+                    f"{self.connection} has no group {group!r}, and no {COORDINATOR_TOPIC}: no group ever joined there"
+                )
             at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
             consumer.assign([at])
             begin, end = consumer.beginning_offsets([at])[at], consumer.end_offsets([at])[at]
@@ -207,7 +227,7 @@ class LiveCluster:
             if topic["error_code"] == TopicAuthorizationFailedError.errno:
                 raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
 
-    def _other(self, name: str, said: str) -> LiveGroup:
+    def _other(self, name: str) -> LiveGroup:
         """A group that isn't classic; raises if there is none of that name."""
         listed = self.groups()
         kind = listed.get(name, "").lower()
@@ -217,7 +237,7 @@ class LiveCluster:
             raise ClusterError(f"group {name!r} is a {kind} group; consumer groups can be read")
         near = difflib.get_close_matches(name, listed, 2, 0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "list the groups by: kafka-assignors doctor --groups"
-        raise ClusterError(f"{self.connection} has no group {name!r} ({said}); {hint}")
+        raise ClusterError(f"{self.connection} has no group {name!r}; {hint}")
 
 
 def require_cluster(connection: Connection, timeout_s: float = 5) -> None:

@@ -124,7 +124,7 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
 
     Args:
         log: The group's records.
-        last: Only the last ones; the moves of the others are not computed.
+        last: Only the last ones.
 
     Cost: O(generations x partitions), and a plan for each rebalance that is returned.
     """
@@ -141,13 +141,15 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
     before: _Generation | None = None
     at = 0
     for number, rounds in enumerate(whole):
-        if number >= first:
-            told.append(_told(log, before, rounds, gone[at], spans))
+        each = _told(log, before, rounds, gone[at], spans)
+        if number >= first and before is not None:
+            each = replace(each, least=_least(before, rounds[-1]))
+        told.append(each)
         # What a cooperative assignor withholds keeps its last holder until somebody gets it.
         held = before.held if before is not None and rounds[-1].called else {}
         before = replace(rounds[-1], held={**held, **rounds[-1].owners})
         at += len(rounds)
-    return list(_with_restarts(told))
+    return list(_with_restarts(told))[first:]
 
 
 def _generations(log: Log) -> list[_Generation]:
@@ -252,7 +254,7 @@ def _told(
         return told
     moved = [(tp, old) for tp, old in before.held.items() if tp in end.owners and end.owners[tp] != old]
     living = sum(old in end.called for _, old in moved)
-    return replace(told, moved=len(moved), living=living, least=_least(before, end))
+    return replace(told, moved=len(moved), living=living)
 
 
 def _missing(before: _Generation | None, now: _Generation) -> tuple[int, int] | None:
@@ -278,7 +280,7 @@ def _causes(
     log: Log, before: _Generation | None, now: _Generation, end: _Generation, gone: Mapping[str, str]
 ) -> Iterator[Cause]:
     if before is None:
-        cut = "" if log.whole and now.value.generation == 1 else "what was before it is not in the log"
+        cut = "" if log.whole and now.value.generation <= 1 else "what was before it is not in the log"
         yield Cause("first", detail=cut)
         return
     for holder in sorted(gone, key=before.called.__getitem__):

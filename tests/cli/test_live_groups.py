@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from kafka_assignors.cli.app import main
 from kafka_assignors.integration.broker import Broker
@@ -13,15 +16,21 @@ from kafka_assignors.integration.topics import Topics
 from tests.support.cli import answered, cli
 
 
+@pytest.fixture
+def live_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[MemberGroup]:
+    with MemberGroup(kafka_broker.bootstrap, f"g-{uuid.uuid4().hex[:8]}", tmp_path / "history", "run") as group:
+        yield group
+
+
 def kinds(rebalance: dict[str, object]) -> list[tuple[str, str]]:
     return [(cause["kind"], cause["who"]) for cause in rebalance["causes"]]  # type: ignore[attr-defined]
 
 
 def test_a_life_is_told_and_the_next_change_is_planned(
-    kafka_broker: Broker, kafka_topic: Callable[..., str], unjudged_group: Callable[..., MemberGroup], tmp_path: Path
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup, tmp_path: Path
 ) -> None:
     """Three members, a fourth, one killed, one stopped, a topic grown: each cause, once, by the log alone."""
-    group, topic = unjudged_group(), kafka_topic(partitions=6)
+    group, topic = live_group, kafka_topic(partitions=6)
     where = ("-b", kafka_broker.bootstrap)
     for name in ("m1", "m2", "m3"):
         group.start(name, [topic], ["cooperative-sticky"])
@@ -59,9 +68,9 @@ def test_a_life_is_told_and_the_next_change_is_planned(
 
 
 def test_who_may_join_and_how_to_change(
-    kafka_broker: Broker, kafka_topic: Callable[..., str], unjudged_group: Callable[..., MemberGroup]
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
 ) -> None:
-    group, topic = unjudged_group(), kafka_topic(partitions=2)
+    group, topic = live_group, kafka_topic(partitions=2)
     where = ("-b", kafka_broker.bootstrap, "--json")
     group.start("m1", [topic], ["sticky", "range"])
     group.start("m2", [topic], ["sticky", "range"])
@@ -86,9 +95,9 @@ def test_no_such_group_is_one_sentence(kafka_broker: Broker) -> None:
 
 
 def test_every_screen_fits_80_columns(
-    kafka_broker: Broker, kafka_topic: Callable[..., str], unjudged_group: Callable[..., MemberGroup]
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
 ) -> None:
-    group, topic = unjudged_group(), kafka_topic(partitions=5)
+    group, topic = live_group, kafka_topic(partitions=5)
     for name in ("m1", "m2"):
         group.start(name, [topic], ["range"])
     group.wait_stable()

@@ -28,7 +28,8 @@ from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands import demo
 from kafka_assignors.integration.commands.cli import app as harness
-from kafka_assignors.integration.commands.watch import GroupWatcher
+from kafka_assignors.live.cluster import LiveCluster
+from kafka_assignors.live.group import as_group
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.__main__ import app as producers
 from kafka_assignors.producers.group_lag import GroupLag
@@ -188,8 +189,9 @@ def lag_of_a_group(connection: Connection) -> None:
 
 
 def plan_of_a_live_group(connection: Connection) -> None:
-    with GroupWatcher(connection, "owned") as watcher:
-        group = watcher.joined()
+    with LiveCluster(connection) as cluster:
+        live = cluster.group("owned")
+        group = as_group(live, cluster.topics({topic for member in live.members for topic in member.topics}))
     assert group.partitions == {"orders": 4}
     assert plan(group).assignment == {member.member_id: {"orders": [0, 1, 2, 3]} for member in group.members}
 

@@ -144,7 +144,8 @@ def test_an_empty_group_has_no_leader_and_its_return_no_moves() -> None:
 
 
 def test_the_last_ones_are_told_as_in_the_whole() -> None:
-    story = (
-        three().given({"a": [0], "b": [2, 3], "c": [4, 5], "d": [1]}).wait(9).given({"a": [0, 1], "b": [2, 3, 4, 5]})
-    )
+    """Also a restart whose departure is not among them."""
+    story = three().given({"a": [0, 1, 2], "c": [3, 4, 5]}).wait(9)
+    story.given({"a": [0, 1], "c": [4, 5], "b": [2, 3]}, hosts={"b": 2})
     assert rebalances(story.log, 1) == rebalances(story.log)[-1:]
+    assert told(story)[-1] == [("restarted", "b")]

@@ -38,15 +38,17 @@ class LogStory:
         *,
         topics: Mapping[str, Sequence[str]] | None = None,
         ids: Mapping[str, str] | None = None,
+        hosts: Mapping[str, int] | None = None,
         static: Sequence[str] = (),
         cooperative: bool = False,
         join_ms: int = 20,
     ) -> LogStory:
-        """A generation: client id -> partitions of topic ``t``; `ids`: client id -> another member id than usual."""
+        """A generation: client id -> partitions of topic ``t``; `ids`: client id -> another member id than usual;
+        `hosts`: client id -> the last part of its address, its place by default."""
         self.generation += 1
         members = tuple(
             CommittedMember(
-                (ids or {}).get(client, f"{client}-0"), client if client in static else None, client, f"/10.0.0.{n}",
+                (ids or {}).get(client, f"{client}-0"), client if client in static else None, client, f"/10.0.0.{(hosts or {}).get(client, n)}",
                 300_000, SESSION_MS,
                 encode_subscription(
                     Subscription(
