@@ -12,6 +12,9 @@ def main() -> int:
     except ModuleNotFoundError as error:
         print(f"error: {error.name} is missing; install it by: pip install 'kafka-assignors[cli]'", file=sys.stderr)
         return 3
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     return run()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import logging
 import os
@@ -157,7 +158,15 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
         if common.color not in ("auto", "always", "never"):
             raise typer.BadParameter(f"{common.color!r} is none of auto, always, never", param_hint="--color")
         logging.basicConfig(level=logging.INFO if common.verbose else logging.CRITICAL, stream=sys.stderr)
-        raise typer.Exit(function(common, **given))
+        try:
+            code = function(common, **given)
+            sys.stdout.flush()
+        except KeyboardInterrupt:  # typer would end without a word
+            interrupted()
+            code = INTERRUPTED
+        except (BrokenPipeError, SystemExit):  # the latter is how rich ends on a broken pipe
+            code = unread()
+        raise typer.Exit(code)
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     parameters = [*own, *shared]
@@ -173,17 +182,18 @@ def guarded(run: Callable[[], int]) -> int:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     before = signal.signal(signal.SIGTERM, stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal in ASCII must not end a command
     try:
         code = run()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        _say("interrupted")
+        interrupted()
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does. Python would complain again as it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return COULD_NOT_RUN
+        return unread()
     except Exception as error:
         if os.environ.get("KAFKA_ASSIGNORS_TRACEBACK"):
             raise
@@ -192,6 +202,17 @@ def guarded(run: Callable[[], int]) -> int:
         return code
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def interrupted() -> None:
+    """Say that the command was interrupted."""
+    _say("interrupted")
+
+
+def unread() -> int:
+    """The exit code if the reader of our output has gone, as `head` does. Python would complain again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return COULD_NOT_RUN
 
 
 def explained(error: Exception) -> tuple[int, str]:
@@ -265,7 +286,4 @@ def offers(values: Sequence[str] | None) -> dict[str, list[str]]:
 
 
 def _say(text: str) -> None:
-    try:
-        print(text, file=sys.stderr)
-    except UnicodeEncodeError:
-        print(text.encode("ascii", "replace").decode(), file=sys.stderr)
+    print(text, file=sys.stderr)

@@ -23,7 +23,12 @@ def run(common: Common, group: str, last: int) -> int:
             log = cluster.log(group, progress=progress)
         found = rebalances(log, last)
         if not found:
-            cluster.group(group)  # raises if there is none of that name
+            live = cluster.group(group)  # raises if there is none of that name
+            if live.kind != "classic":
+                raise ClusterError(
+                    f"group {group!r} uses the consumer protocol (KIP-848): the broker assigns, and its records in the "
+                    "log don't tell causes; plan shows its members"
+                )
             raise ClusterError(
                 f"the coordinator's log has no generation of group {group!r}: it never completed a rebalance of the "
                 "classic protocol, or its records are compacted away"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import socket
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,8 +74,6 @@ def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
     without = "import sys; sys.modules['{}'] = None; from kafka_assignors.__main__ import main; sys.exit(main())"
 
     def bare(module: str, *args: str) -> tuple[int, str]:
-        import subprocess
-
         done = subprocess.run(
             [sys.executable, "-c", without.format(module), *args], capture_output=True, text=True, check=False
         )
@@ -99,3 +100,41 @@ def test_a_damaged_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file.write_text(json.dumps({"format": "kafka-assignors live plan", "version": 1, "group": "g", "plans": [{}]}))
     assert main(["plan", "--replay", str(file)]) == 2
     assert str(file) in capsys.readouterr().err
+
+
+def test_help_and_answers_need_no_unicode() -> None:
+    for args in (["--help"], ["explain"], ["explain", "T1"], ["doctor"]):
+        done = cli(*args, PYTHONIOENCODING="ascii", LC_ALL="C")
+        assert (done.returncode, done.stderr) == (0, ""), args
+        assert done.stdout.isascii()
+
+
+def test_a_closed_pipe_is_no_defect() -> None:
+    """The reader goes before anything is written."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "kafka_assignors", "explain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
+    """The broker accepts and never answers; the command is interrupted once it has asked."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(60)
+        where = f"127.0.0.1:{silent.getsockname()[1]}"
+        with subprocess.Popen(
+            [sys.executable, "-m", "kafka_assignors", "why", "g", "-b", where], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            asked, _ = silent.accept()
+            with asked:
+                process.send_signal(how)
+                said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, ("", "interrupted\n"))

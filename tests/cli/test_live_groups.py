@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
 from kafka_assignors.cli.app import main
 from kafka_assignors.integration.broker import Broker
@@ -111,3 +113,49 @@ def test_every_screen_fits_80_columns(
         assert done.returncode == 0, done.stderr
         assert max(map(len, done.stdout.splitlines())) <= 80
         assert "m1" in done.stdout
+
+
+def test_members_of_any_client_are_told(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
+) -> None:
+    """Java's, librdkafka's and kafka-python's members in one group, and Java's range placement planned exactly."""
+    group, topic = live_group, kafka_topic(partitions=7)
+    where = ("-b", kafka_broker.bootstrap, "--json")
+    for name, client in (("p", "kafka-python"), ("r", "confluent"), ("j", "java")):
+        group.start(name, [topic], ["range"], client=client)
+    stable = group.wait_stable()
+
+    told = answered("why", cli("why", group.group, *where))
+    joined = {who for each in told["rebalances"] for kind, who in kinds(each) if kind in ("joined", "first")}
+    assert {"p", "r", "j"} <= joined | {told["rebalances"][-1]["leader"]}
+    plan = answered("plan", cli("plan", group.group, *where, "-A", "range"))
+    [planned] = plan["plans"]
+    owned = {member["name"]: [tuple(tp) for tp in member["owned"]] for member in plan["members"]}
+    assert owned == {
+        name: [(t, p) for t, ids in sorted(topics.items()) for p in ids] for name, topics in stable.owned.items()
+    }
+    assert (planned["moves"], planned["unowned"]) == (0, 0), "the same members again: nothing moves"
+
+
+def test_of_a_group_that_the_broker_assigns_the_known_is_told(
+    kafka_broker: Broker, kafka_topic: Callable[..., str]
+) -> None:
+    """KIP-848: members and partitions by the log, no plan, exit code 4; `why` and `vote` say who decides."""
+    topic, group = kafka_topic(partitions=4), f"g-{uuid.uuid4().hex[:8]}"
+    consumer = Consumer(
+        {"bootstrap.servers": kafka_broker.bootstrap, "group.id": group, "group.protocol": "consumer", "client.id": "c"}
+    )
+    consumer.subscribe([topic])
+    try:
+        deadline = time.monotonic() + 60
+        while len(consumer.assignment()) < 4:
+            assert time.monotonic() < deadline
+            consumer.poll(0.2)
+        answer = answered("plan", cli("plan", group, "-b", kafka_broker.bootstrap, "--json"), 4)
+        for command in ("why", "vote"):
+            done = cli(command, group, "-b", kafka_broker.bootstrap)
+            assert (done.returncode, "KIP-848" in done.stderr) == (3, True)
+    finally:
+        consumer.close()
+    assert (answer["kind"], answer["plans"]) == ("consumer", [])
+    assert [(m["client_id"], m["owned"]) for m in answer["members"]] == [("c", [[topic, p] for p in range(4)])]

@@ -48,8 +48,8 @@ class LogStory:
         self.generation += 1
         members = tuple(
             CommittedMember(
-                (ids or {}).get(client, f"{client}-0"), client if client in static else None, client, f"/10.0.0.{(hosts or {}).get(client, n)}",
-                300_000, SESSION_MS,
+                (ids or {}).get(client, f"{client}-0"), client if client in static else None, client,
+                f"/10.0.0.{(hosts or {}).get(client, n)}", 300_000, SESSION_MS,
                 encode_subscription(
                     Subscription(
                         tuple((topics or {}).get(client, ("t",))),
