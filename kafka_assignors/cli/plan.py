@@ -352,19 +352,20 @@ def _replay(common: Common, file: Path) -> int:
         kept = {each["assignor"]: Plan.from_json(json.dumps(each["plan"])) for each in said["plans"]}
     except (LookupError, TypeError) as error:
         raise ConfigError(f"--replay {file} is damaged: {type(error).__name__}: {error}") from error
-    differ = [name for name, each in kept.items() if each.replay() != each]
+    anew = {name: each.replay() for name, each in kept.items()}
+    differ = [name for name, each in kept.items() if anew[name] != each]
     if common.as_json:
         common.print_json({**said, "differ": differ})
         return NO if differ else YES
-    common.show(_again(str(said["group"]), kept, differ))
+    common.show(_again(str(said["group"]), anew, differ))
     return NO if differ else YES
 
 
-def _again(group: str, kept: Mapping[str, Plan], differ: Sequence[str]) -> Iterator[str]:
-    yield f"[bold]{safe(group)}[/]: saved plans of {many(len(kept), 'assignor')}"
-    for name, each in kept.items():
+def _again(group: str, anew: Mapping[str, Plan], differ: Sequence[str]) -> Iterator[str]:
+    yield f"[bold]{safe(group)}[/]: saved plans of {many(len(anew), 'assignor')}, computed anew"
+    for name, each in anew.items():
         yield ""
-        yield f"[bold]{safe(name)}[/]"
+        yield f"[bold]{safe(name)}[/]" + (": [red]the saved plan is another one[/]" if name in differ else "")
         yield from (safe(line) for line in str(each).splitlines())
     yield ""
     yield (
