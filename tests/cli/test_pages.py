@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from kafka_assignors.integration.checker.laws import LAWS
 from kafka_assignors.live.rebalances import KINDS
 from tests.support.cli import SCHEMAS, answered, cli
 from tests.support.cli_page import FILE, page
+from tests.support.explained import laws
+from tests.support.pages import anchors
 from tests.support.places import ROOT
 
 COMMANDS: Any = typer.main.get_command(app)
@@ -68,15 +69,15 @@ def test_every_law_finding_and_cause_is_explained() -> None:
     for name, said in known.items():
         assert said["meaning"], name
         assert said["example"], name
-        assert (ROOT / said["page"]).is_file()
+        page, _, anchor = said["page"].partition("#")
+        assert not anchor or anchor in anchors(page), name
+        assert (ROOT / page).is_file(), name
 
 
-def test_the_laws_meanings_are_the_pages() -> None:
-    rows = dict(
-        re.findall(r"^\| ([A-Z]\d) \| (.*?) \| ", (ROOT / "docs" / "harness.md").read_text("utf-8"), re.MULTILINE)
-    )
-    told = {name: said["meaning"] for name, said in explanations().items() if said["kind"] == "law"}
-    assert {law: rows[law] for law in told} == told
+def test_laws_are_explained_as_on_their_page() -> None:
+    known = explanations()
+    for law, said in laws().items():
+        assert {**known[law], **said} == known[law], "write them anew: python -m tests.support.explained"
 
 
 def test_explanations_have_a_schema() -> None:

@@ -68,7 +68,7 @@ def test_a_live_group_is_planned(
     kafka_broker: Broker, kafka_topic: MakeTopic, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = kafka_topic(partitions=4)
-    code = example("docs/planning.md", "GroupWatcher").replace('"orders"', repr(topic))
+    code = example("docs/planning.md", "LiveCluster")
     code = code.replace("localhost:9092", kafka_broker.bootstrap).replace('"billing"', repr(f"billing-{topic}"))
     with closing(
         KafkaConsumer(topic, bootstrap_servers=kafka_broker.bootstrap, group_id=f"billing-{topic}")

@@ -15,6 +15,8 @@ import click
 import pytest
 import typer
 
+from kafka_assignors.cli.app import app as command
+from kafka_assignors.cli.fronts import HARNESS, KEYS, REPORT
 from kafka_assignors.integration.commands.cli import app as integration
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.chaos import DRAWN
@@ -23,7 +25,7 @@ from kafka_assignors.producers.__main__ import app as producers
 from tests.support.pages import PAGES, Block, anchors, blocks
 from tests.support.places import ROOT
 
-PROGRAMS = {"integration": integration, "pipeline": pipeline, "producers": producers}
+PROGRAMS = {"integration": integration, "pipeline": pipeline, "producers": producers, "kafka-assignors": command}
 
 RUN_BY = {
     ("README.md", "60 seconds"): "packaging/test_readme.py",
@@ -114,6 +116,8 @@ def test_every_command_line_can_be_typed() -> None:
                 pass
             case [python, "-m", program, command, *options] if python.endswith("python"):
                 parse(place, program.removeprefix("kafka_assignors."), command, options)
+            case [command, *given] if command.endswith("kafka-assignors"):
+                parsed(place, given)
             case _:
                 pytest.fail(f"{place}: no test knows {shlex.join(words)}")
         seen += 1
@@ -131,6 +135,19 @@ def parse(place: str, program: str, command: str, options: list[str]) -> None:
         refused = error.format_message()
     # the reader's own file or folder is absent here
     assert not refused or re.search(r"(does not exist|No such file)", refused), f"{place}: {refused}"
+
+
+def parsed(place: str, given: list[str]) -> None:
+    """A line of `kafka-assignors`: its commands of other packages have that program's options."""
+    fronts = {**HARNESS, **{f"report {n}": f for n, f in REPORT.items()}, **{f"keys {n}": f for n, f in KEYS.items()}}
+    for words in (2, 1):
+        if (front := fronts.get(" ".join(given[:words]))) is not None:
+            program = next(name for name, app in PROGRAMS.items() if f".{name}." in f"{front.module}.")
+            options = ["--bootstrap" if option == "-b" else option for option in given[words:]]
+            parse(place, program, front.command, options)
+            return
+    if given[0] != "--install-completion":
+        parse(place, "kafka-assignors", given[0], given[1:])
 
 
 def test_every_scenario_that_a_page_names_is_there() -> None:
