@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .kafka_python import (
         CompactStickyAssignor,
         CooperativeStickyAssignor,
-        CoPartitionedAssignor,
         LagAssignor,
         RangeAssignor,
         RoundRobinAssignor,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AverageAssignor",
     "AverageByCircleAssignor",
-    "CoPartitionedAssignor",
     "CompactStickyAssignor",
     "ConfigAssignor",
     "ConsistentHashAssignor",

@@ -7,7 +7,6 @@ from .assignors import (
     PROTOCOLS,
     CompactStickyAssignor,
     CooperativeStickyAssignor,
-    CoPartitionedAssignor,
     LagAssignor,
     RangeAssignor,
     RoundRobinAssignor,
@@ -19,7 +18,6 @@ from .assignors import (
 __all__ = [
     "ASSIGNORS",
     "PROTOCOLS",
-    "CoPartitionedAssignor",
     "CompactStickyAssignor",
     "CooperativeStickyAssignor",
     "LagAssignor",

@@ -16,6 +16,8 @@ PAIRS = 100
 """Maximum pairs of partition and member of a small group."""
 NODES = 2_000
 """Branches before HiGHS gives up: a count and not a time, so that answers are the same on every machine."""
+NODES_HALVING = 500
+"""The same for one bisection: there may be several, and members wait for the answer."""
 BRANCHES = 30_000
 """Branches that `Exact.least_maximum` explores before it hands over to HiGHS."""
 HALVINGS = 40
@@ -176,8 +178,11 @@ class Exact:
                 break
             middle = (low + high) / 2
             each = self.fewest_moves(model.limits(middle), budget, any_will_do=True)
+            if each is None and not self.closed:  # what follows would take as long and prove nothing, and a join waits
+                proven = False
+                break
             if each is None:
-                low, proven = middle, proven and self.closed
+                low = middle
             else:
                 found, high = each.owner, min(high, ratio(each.owner))
         return None if found is None else Found(found, proven and high <= low * (1 + 2 * NEAR))
@@ -200,7 +205,7 @@ class Exact:
             most = limit / self.scale * (1 - slack)
             rows = [(loads, np.full(members, -np.inf), most), *self._budget(budget)]
             cost = self.moved * self.model.cost[self.position]
-            found = self._solved(0 * cost if any_will_do else cost, rows)
+            found = self._solved(0 * cost, rows, NODES_HALVING) if any_will_do else self._solved(cost, rows)
             if found is None or bool((self.model.loads(found.owner) <= limit).all()):
                 return found
         return None
@@ -224,7 +229,7 @@ class Exact:
     def _budget(self, budget: int | None) -> list[Any]:
         return [] if budget is None else [(self.moved[None], np.array([-np.inf]), np.array([budget + 0.5]))]
 
-    def _solved(self, cost: Any, rows: Sequence[Any]) -> Found | None:
+    def _solved(self, cost: Any, rows: Sequence[Any], nodes: int = NODES) -> Found | None:
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         n = len(self.position)
@@ -235,7 +240,7 @@ class Exact:
             integrality=np.ones(n),
             bounds=Bounds(0, 1),
             constraints=[LinearConstraint(once, 1, 1), *(LinearConstraint(*each) for each in rows)],
-            options={"mip_rel_gap": 0, "node_limit": NODES},
+            options={"mip_rel_gap": 0, "node_limit": nodes},
         )
         self.closed = answer.status in (0, 2)  # 2: infeasible
         if answer.x is None:
