@@ -47,11 +47,11 @@ from .errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
     "bootstrap": "HOST:PORT of the broker of --kafka-backend=external",
-    "config": "Kafka's client.properties: how to reach that broker, and where, unless --kafka-bootstrap says it",
+    "config": "Kafka's client.properties: how to reach that broker, and its address unless --kafka-bootstrap is given",
     "version": f"Kafka's version (default: {KAFKA_VERSION})",
-    "nodes": "how many brokers the cluster has (default: 3)",
-    "seed": "what `kafka_seed` gives, so that random schedules are the same again (default: a new one per run)",
-    "artifacts": "DIR that keeps the history of each test, in a new folder (default: the test's tmp_path)",
+    "nodes": "number of brokers in the cluster (default: 3)",
+    "seed": "value of `kafka_seed`, to repeat random schedules (default: a new one per run)",
+    "artifacts": "DIR for the history of each test, in a new folder (default: the test's tmp_path)",
 }
 _LINES = 60
 """Limit of a verdict's lines in a test's failure; the rerun line shows all."""
@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, text in _OPTIONS.items():
         group.addoption(f"--kafka-{name}", metavar=name.upper(), help=text)
         parser.addini(f"kafka_{name}", f"as --kafka-{name}: {text}")
-    required = "a machine that has no broker to offer is a failure instead of a skip"
+    required = "fail instead of skipping if the machine cannot provide a broker"
     group.addoption("--kafka-require", action="store_true", help=required)
     parser.addini("kafka_require", f"as --kafka-require: {required}", type="bool", default=False)
 
@@ -110,15 +110,17 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--kafka-backend={backend}: unknown; known: {', '.join(BACKENDS)}")
     if (backend == "external") != bool(_option(config, "bootstrap") or _option(config, "config")):
         raise pytest.UsageError(
-            "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together, and with no other backend; "
-            "--kafka-config=FILE may name the address too"
+            "--kafka-backend=external and --kafka-bootstrap=HOST:PORT belong together, and to no other backend; "
+            "--kafka-config=FILE may give the address instead"
         )
     try:
         _reached(config)
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
     if backend == "external" and _option(config, "version"):
-        raise pytest.UsageError("--kafka-version is for a broker that is started; an external one has its own")
+        raise pytest.UsageError(
+            "--kafka-version is for a broker that the tests start; an external one has its own version"
+        )
     nodes = _number(config, "nodes", 3)
     if nodes < 1:
         raise pytest.UsageError(f"--kafka-nodes={nodes}: a cluster has at least 1 broker")
@@ -424,5 +426,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.sections.append(("verdict over its groups", judged.told))
     if report.failed and "kafka_seed" in getattr(item, "fixturenames", ()):
         again = f"pytest {shlex.quote(item.nodeid)} --kafka-seed={item.config.stash[_SEED]}"
-        report.sections.append(("run it again with what it drew", again))
+        report.sections.append(("run it again with the same seed", again))
     return report

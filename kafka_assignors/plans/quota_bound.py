@@ -7,8 +7,8 @@ sum, over its partitions, of the owner's price and of what the partition costs t
 * If all partitions of a topic cost the same at each member, this is exact: every subscriber has its share, the cheapest
   ones one more.
 * Otherwise the certificate also prices the *cells* of the topic, one per subscriber. A partition pays the price of a
-  cell and what it costs there; the cell passes its partitions on at the member's price. Both sums have their own least
-  value, and the sum of these is a bound whatever the prices of cells are.
+  cell and its cost there; the cell passes its partitions on at the member's price. Both sums have their own least
+  value, and the sum of these is a bound for any prices of cells.
 
 Worked example: a and b read t (3 partitions), a holds all of them, prices are 2 and 2. Each has 1, which costs 2 + 2;
 with 1 it gives up 2. One more costs 2 at either, and saves a move at a: the bound is 6 and one move.
@@ -87,7 +87,7 @@ class Topics:
         share, extra = divmod(len(holder), len(readers))
         price = self._price[readers]
         if (surplus == surplus[0]).all():
-            # A constant per partition, whoever has it; the rest depends on the number alone.
+            # A constant per partition, for any owner; the rest depends only on the number.
             always = int((cost.min(axis=1) * np.bincount(row_of, minlength=len(rows))).sum())
             held = np.bincount(place[holder[holder != UNASSIGNED]], minlength=len(readers))
             unit = price + surplus[0][:, None] * self._in_rack
@@ -127,7 +127,7 @@ def _first(vectors: Ints) -> Ints:
 
 
 def _sum(parts: list[tuple[Ints | Vector, int]]) -> Vector:
-    """Vectors, each as often as its number says; exact, however large."""
+    """The sum of vector * number; exact at any size."""
     a = b = c = 0
     for vector, times in parts:
         if times:

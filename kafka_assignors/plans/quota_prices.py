@@ -83,7 +83,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
 
 
 class _Graph:
-    """What each topic, class and member has.
+    """The units of each topic, class and member.
 
     Attributes:
         topic: int[E], topic of each pair of a topic and a subscriber, numbered from 0; ascending.
@@ -136,9 +136,9 @@ class _Graph:
     def settle(self, scale: Scale, rounds: int) -> tuple[Any, Any] | None:
         """Prices of members and of cells: arrays of integers; None if they fall below their least.
 
-        A topic of one class: a subscriber without an extra unit asks for no less than one with it. A topic of several:
-        cells that may get or keep a unit of a class ask for no less than cells that have one, and a cell asks for no
-        less than its member if it has an extra unit, for no more if it has none.
+        Topic with one class: a subscriber without an extra unit has at least the price of one with it. With several
+        classes: cells that may get or keep a unit of a class have at least the price of cells that have one. A cell's
+        price is at least its member's if it has an extra unit, and at most its member's if it has none.
         """
         classes, load = self.classes, self.load
         exact = np.int64 if scale.square * (2 * int(load.max(initial=0)) + 5) < _FAR // 4 else object

@@ -1,4 +1,4 @@
-"""How many members does a group need? What a strategy would do with the group at each of several sizes."""
+"""How many members does a group need? The assignments of a strategy for several group sizes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Sizing:
     sizes: tuple[Size, ...]
 
     def fewest(self, most: float) -> int | None:
-        """The smallest number of members at which nobody has a load above `most`; None if no size here has that."""
+        """The smallest number of members at which no load exceeds `most`; None if no size here reaches that."""
         return next((size.members for size in self.sizes if size.greatest <= most), None)
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class Sizing:
         """The sizing that `to_json` wrote.
 
         Raises:
-            ConfigError: The text is not a sizing, or its version is not known.
+            ConfigError: The text is not a sizing, or its version is unknown.
         """
         try:
             value = json.loads(text)
@@ -204,7 +204,7 @@ class _Step:
             self.size = Size(len(members), int(loads.max()), float(loads.sum() / len(members)), int(least), idle, moves)
 
     def resized(self, count: int, current: Sequence[Member]) -> _Step:
-        """The group with so many members, which hold what this step gave them."""
+        """The group with this number of members, which hold the assignment of this step."""
         generation = 1 + max(NO_GENERATION, *(member.generation for member in self.members))
         holding = [
             replace(
@@ -226,7 +226,7 @@ class _Step:
 
 
 def _added(current: Sequence[Member], count: int) -> list[tuple[Member, str]]:
-    """The members that come to the current ones, up to a number in all; each with the member that it is like."""
+    """The additional members up to a total number, each with the current member that it copies."""
     taken = {member.member_id for member in current}
     names = (name for n in itertools.count(1) if (name := f"added-{n}") not in taken)
     like = itertools.islice(itertools.cycle(current), max(count - len(current), 0))

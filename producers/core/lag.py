@@ -12,7 +12,7 @@ from .topic import TopicView
 FLOOR = 0.05
 """The least weight, as a share of the median. Without records a partition would show no lag, however slow it is."""
 REFRESH_S = 1.0
-"""A source is asked at most this often for a topic."""
+"""Minimum seconds between two calls of a source for one topic."""
 _CLOCK_ERROR_S = 1.0  # a reading may be this much younger than now: another thread's clock was read later
 
 Key = TypeVar("Key", bound=Hashable)
@@ -24,7 +24,7 @@ class LagReading(NamedTuple):
     Args:
         drain_s: partition -> its drain time: seconds until a record that is sent now is consumed, that is records
             behind (end offset - committed offset) / records consumed per second. ``math.inf``: nothing is consumed.
-        at_s: The moment of the measurement, as ``time.monotonic()`` tells it.
+        at_s: The moment of the measurement, from ``time.monotonic()``.
     """
 
     drain_s: Mapping[int, float]
@@ -60,7 +60,7 @@ def weights_of(drain_s: Mapping[int, float], view: TopicView) -> dict[int, float
 
 
 def flaw(drain_s: object) -> str | None:
-    """What is wrong with drain times, or None."""
+    """The error in drain times, or None."""
     if not isinstance(drain_s, Mapping):
         return f"must be a mapping partition -> seconds, not {drain_s!r:.80}"
     for partition, seconds in drain_s.items():
@@ -89,7 +89,7 @@ class LagWeights:
         self, source: LagSource, clock: Callable[[], float], max_age_s: float, tell: Callable[[str, str, str], None]
     ) -> None:
         self._source, self._clock, self._max_age_s, self._tell = source, clock, max_age_s, tell
-        self._began_s: float | None = None  # when the source was asked first
+        self._began_s: float | None = None  # time of the first call of the source
         self._asked_s = 0.0
         self._reading: LagReading | None = None
         self._view: TopicView | None = None  # the view and the reading that the weights are of

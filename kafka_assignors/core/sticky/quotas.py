@@ -1,9 +1,9 @@
 """Number of partitions of each topic per member when spread comes first: the exact optimum.
 
 With spread as the first goal, every subscriber of a topic has its share of it, rounded down or up: ``q`` or ``q + 1``
-of its partitions. What is left to decide is who has one more of which topic. The optimum minimizes, in this order: the
-sum of squared loads, the cost of units on other racks, and the units that leave their owner; or with the last two
-swapped. Three steps find it:
+of its partitions. It remains to decide which subscribers have one more of which topic. The optimum minimizes, in this
+order: the sum of squared loads, the cost of units on other racks, and the units that leave their owner; or with the
+last two swapped. Three steps find it:
 
 1. `_dealt` deals the extra units and `_evened` moves them along chains of members until no chain lowers the sum.
 2. `_face` finds a price of a unit at each member that proves this, and from it the pairs of topic and member in which
@@ -166,7 +166,7 @@ def _levelled(pairs: _Pairs, more: Bools, load: Ints, some: Ints, members: Ints,
 
 
 def _face(pairs: _Pairs, more: Bools) -> tuple[Bools, Ints, Ints]:
-    """What all choices with the least sum of squared loads have in common.
+    """The common part of all choices with the least sum of squared loads.
 
     The price of a unit at a member with load L is between 2 L - 1, what its last unit added to the sum of squares, and
     2 L + 1, what another one would add. No subscriber without an extra unit of a topic asks for less than one with it.
@@ -280,7 +280,7 @@ class _Network:
         kept_cost = problem.cost[class_[self.kept], problem.kind[member[self.kept]]] * rack - move
         deal_cost = problem.cost[self.dealt[0], problem.kind[pairs.member[self.dealt[1]]]] * rack
 
-        # Where nobody has a reason, the units begin where they were dealt.
+        # Without a reason to do otherwise, the units start where they were dealt.
         wanted = np.bincount(of[extra_cost < 0], minlength=classes) > 0
         extra = np.where(extra_cost == 0, choice.more[self.open] & ~wanted[of], extra_cost < 0).astype(np.int64)
         kept = np.where(kept_cost < 0, held[self.kept], 0)

@@ -1,9 +1,9 @@
-"""When a member asks its group to rebalance. Pure: times are passed in.
+"""Decides when a member requests a rebalance. Pure: times are passed in.
 
 A leader learns other members' weights as they join, and nothing in between. So each member watches its own work: it
-knows the group's bound from its assignment (`core.wire.balance`), and asks if its work / capacity stands out from it by
-the rule of `hysteresis.verdict`. The leader also asks if too few partitions were measured when it assigned: members
-that start have measured nothing.
+knows the group's bound from its assignment (`core.wire.balance`), and requests a rebalance if its work / capacity
+exceeds the bound by the rule of `hysteresis.verdict`. The leader also requests one if too few partitions were measured
+when it assigned: members that start have no measurements.
 
 Only the leader's join always rebalances the group. Another member's does if its user data have changed: they contain
 `Loop.asked`.
@@ -18,27 +18,27 @@ from .hysteresis import CHECKS, GROUP_S, IN_A_ROW, OF_CAPACITY, Verdict, verdict
 from .model import EPSILON
 
 COVERED = 0.9
-"""Part of the partitions below which the leader asks for weights."""
+"""Share of measured partitions below which the leader requests another rebalance."""
 SPREAD = 0.25
-"""Jitter: the interval between two checks differs by up to this part from member to member."""
+"""Jitter: share by which the interval between two checks varies from member to member."""
 
 
 class Loop:
     """The checks of one member.
 
     Args:
-        every_s: Seconds between checks; None: it never asks.
-        rest_s: Seconds after a rebalance in which it doesn't ask.
+        every_s: Seconds between checks; None: no requests.
+        rest_s: Seconds after a rebalance without requests.
         epsilon: See `model.EPSILON`.
-        jitter: 0 to 1, another one for each member, so that they don't ask together.
-        of_capacity: See `hysteresis.verdict`; 0 if weights aren't seconds per second.
+        jitter: 0 to 1, different for each member, so that requests do not coincide.
+        of_capacity: See `hysteresis.verdict`; 0 if weights are not seconds per second.
 
     Attributes:
-        asked: How often it has asked.
+        asked: Number of requests so far.
         checks: Number of consecutive checks, up to the last one, that found it above `IN_A_ROW`.
 
     Raises:
-        ConfigError: `every_s` or `rest_s` is no number above 0, or not finite.
+        ConfigError: `every_s` or `rest_s` is not a finite number above 0.
     """
 
     def __init__(
@@ -60,24 +60,24 @@ class Loop:
         self._leads = False
         self._since: float | None = None
         self._next = -math.inf
-        self._patience = 1.0  # multiple of the rest, after which the leader asks for weights again
+        self._patience = 1.0  # multiple of the rest, after which the leader requests weights again
 
     @property
     def on(self) -> bool:
-        """Whether it ever asks."""
+        """Whether requests are enabled."""
         return self._every_s is not None
 
     def due(self, now: float) -> bool:
-        """Whether a check is due: it costs a look at all weights."""
+        """Whether a check is due. A check reads all weights."""
         return self._every_s is not None and self._since is not None and now >= self._next
 
     def rebalanced(self, now: float, reference: float | None, coverage: float, *, leads: bool) -> None:
-        """An assignment came.
+        """Adopt an assignment.
 
         Args:
-            now: Seconds on a clock that doesn't go back.
+            now: Monotonic seconds.
             reference: The work / capacity to stay near, from `reference`; None if no weight was known.
-            coverage: Part of the partitions whose weight was known.
+            coverage: Share of the partitions with a known weight.
             leads: Whether this member assigned.
         """
         if coverage > self._coverage or not leads:
@@ -90,13 +90,13 @@ class Loop:
 
         Args:
             now: Seconds, of the same clock.
-            work: Work of its partitions; None if it has measured nothing.
+            work: Work of its partitions; None without measurements.
             capacity: Its capacity.
         """
         if self._every_s is None or self._since is None or not self.due(now):
             return None
         self._next = now + self._every_s
-        rested_s = (now - self._since) * GROUP_S / self._rest_s  # in units of the rule's own rest
+        rested_s = (now - self._since) * GROUP_S / self._rest_s  # in units of the rule's rest period
         if work is None:
             return Verdict(False, "nothing is measured yet")
         if self._leads and self._coverage < COVERED:
@@ -123,8 +123,8 @@ def reference(bound: float, greatest: float, epsilon: float) -> float:
 
     Args:
         bound: Lower bound of the greatest work / capacity.
-        greatest: What the leader reached. If it is above the limit, nothing better was found or allowed, and asking
-            again would not help.
+        greatest: The leader's result. If it is above the limit, no better one was found or allowed, and another request
+            would not help.
         epsilon: See `model.EPSILON`.
     """
     return max(bound, greatest / (1 + epsilon))

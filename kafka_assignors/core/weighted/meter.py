@@ -2,8 +2,8 @@
 
 Three figures per partition (`model.work`):
 
-* seconds of processing per record: the time from handing records out until the next are asked for. The time of a batch
-  with records of several partitions is divided in proportion to what each was expected to take, and corrects these
+* seconds of processing per record: the time from handing out records until the next request. The time of a batch
+  with records of several partitions is divided in proportion to the expected times, and corrects these
   expectations; batches of changing composition separate a slow partition from a fast one.
 * rate: records that arrive per second, from end offsets. Without a second end offset, records consumed per second.
 * lag: end offset - position.
@@ -24,17 +24,17 @@ from ...errors import ConfigError
 from .model import DRAIN_S, Floats, work
 
 KINDS = ("work", "records", "lag")
-"""What is measured: seconds per second; records per second, where processing takes equally long; records behind."""
+"""Kinds of measured work: seconds per second; records per second, for equal processing times; records behind."""
 RECORDS = 150
-"""Records that the average of seconds per record reaches back."""
+"""Number of records over which seconds per record are averaged."""
 RATE_S = 45.0
-"""Seconds that the average of the rate reaches back."""
+"""Seconds over which the rate is averaged."""
 MATURE_S = 5.0
-"""Seconds of arrivals below which a rate says nothing."""
+"""Minimum seconds of arrivals for a usable rate."""
 STALE_S = 30.0
-"""Seconds without a second end offset after which the records consumed per second stand for arrivals."""
+"""Seconds without a second end offset after which records consumed per second replace arrivals."""
 BATCH_S = 300.0
-"""A batch that took longer isn't counted: the member was suspended, or the clock jumped."""
+"""Maximum seconds of a batch. A longer one is ignored: the member was suspended, or the clock jumped."""
 _LEAST_S = 1e-9
 
 
@@ -45,10 +45,10 @@ class _Flow:
     Args:
         position: The next record.
         end: The end offset; None if it is unknown.
-        at: When `end` was seen to change, or to be reached, in seconds.
-        since: When the partition was first seen, and its position then.
+        at: Time, in seconds, at which `end` last changed or was reached.
+        since: Time at which the partition was first seen, and its position at that time.
         rate: Records per second, if known.
-        seconds: The time that `rate` is a mean of.
+        seconds: The period over which `rate` is averaged.
     """
 
     position: int
@@ -59,7 +59,7 @@ class _Flow:
     seconds: float = 0.0
 
     def arrivals(self, now: float) -> float | None:
-        """Records per second; those consumed per second if arrivals stay unknown; None if it is too early."""
+        """Records that arrive per second; records consumed per second if arrivals stay unknown; None at the start."""
         if self.rate is not None and self.seconds >= MATURE_S:
             return self.rate
         spent = now - self.since[0]
@@ -67,38 +67,38 @@ class _Flow:
 
 
 class Meter:
-    """What one member measures, and what others told it of partitions that it doesn't own.
+    """One member's measurements, and the weights of other partitions that it learned from the leader.
 
     Args:
         kind: One of `KINDS`.
         drain_s: Seconds in which a backlog should be consumed.
 
     Raises:
-        ConfigError: `kind` is none of them.
+        ConfigError: `kind` is unknown.
     """
 
     def __init__(self, kind: str = "work", drain_s: float = DRAIN_S) -> None:
         if kind not in KINDS:
             raise ConfigError(f"meter must be {', '.join(map(repr, KINDS))} or None, not {kind!r}")
         self.kind, self._drain_s = kind, drain_s
-        self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # per record, and the records it is a mean of
+        self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # seconds, number of records
         self._flows: dict[tuple[str, int], _Flow] = {}
-        self._known: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and the generation that knew it
-        self._told: dict[tuple[str, int], float] = {}  # by the leader, of partitions new to this member
+        self._known: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and its generation
+        self._told: dict[tuple[str, int], float] = {}  # from the leader, for partitions new to this member
         self._batch: Mapping[tuple[str, int], int] = {}
         self._handed = 0.0
 
     def handed(self, counts: Mapping[tuple[str, int], int], now: float) -> None:
-        """Records are handed out.
+        """Note that records were handed out.
 
         Args:
             counts: Topic-partition -> number of records, 1 or more.
-            now: Seconds on a clock that doesn't go back.
+            now: Monotonic seconds.
         """
         self._batch, self._handed = counts, now
 
     def asked(self, now: float) -> None:
-        """The next records are asked for: those handed out are processed. Cost: O(partitions of the batch)."""
+        """Note that the next records were requested: the previous ones are processed. Cost: O(partitions of the batch)."""
         batch = self._batch
         if not batch:
             return
@@ -121,7 +121,7 @@ class Meter:
             known[each] = old + old * (factor - 1) * n / (seen + n), min(seen + n, RECORDS)
 
     def saw(self, partition: tuple[str, int], position: int, end: int | None, now: float) -> None:
-        """Offsets of an owned partition.
+        """Note the offsets of an owned partition.
 
         Args:
             partition: The topic-partition.
@@ -136,7 +136,7 @@ class Meter:
             self._flows[partition] = _Flow(position, end, now, since)
             return
         flow.position = position
-        # An end offset that stays is old if records wait in memory: nothing is fetched then.
+        # While records wait in memory nothing is fetched, so an unchanged end offset is outdated.
         spent = now - flow.at
         if spent > 0 and (end != flow.end or position >= end):
             rate = (end - flow.end) / spent
@@ -154,14 +154,14 @@ class Meter:
             now: Seconds, of the same clock.
 
         Returns:
-            topic -> weight per partition, NaN if unknown. Of partitions that it owns what it measures now, at first
-            mixed with what the leader told; of others what it knew in this generation or the one before.
+            topic -> weight per partition, NaN if unknown. For its own partitions the current measurement, at first
+            mixed with the leader's weight; for others the weight known in this generation or the one before.
         """
         seconds = dict(self._seconds)  # a join may run on another thread than the consumer's
         for partition in owned:
             weight = self._weight(partition, seconds, now)
             if weight is None:
-                if partition in self._known:  # what it was told is still the best that anybody knows
+                if partition in self._known:  # the leader's weight is still the best one known
                     self._known[partition] = self._known[partition][0], generation
             else:
                 if (told := self._told.get(partition)) is not None:
@@ -195,13 +195,13 @@ class Meter:
         owned: Collection[tuple[str, int]],
         generation: int,
     ) -> None:
-        """An assignment came: take what the leader told, and forget figures of partitions that are others' now.
+        """Adopt an assignment: store the leader's weights, and drop measurements of partitions that others own now.
 
-        A weight of a partition that this member lost is kept for one more generation: its next owner is told of it in
+        The weight of a partition that this member lost is kept for one more generation: its next owner learns it in
         the rebalance that follows a hand-over.
 
         Args:
-            told: topic -> partition ids and their weights.
+            told: topic -> partition ids and their weights, from the leader.
             owned: The topic-partitions that this member owns now.
             generation: The generation of the assignment.
         """
