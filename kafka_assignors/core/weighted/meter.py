@@ -81,7 +81,7 @@ class Meter:
         if kind not in KINDS:
             raise ConfigError(f"meter must be {', '.join(map(repr, KINDS))} or None, not {kind!r}")
         self.kind, self._drain_s = kind, drain_s
-        self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # seconds, number of records
+        self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # seconds per record, number of records
         self._flows: dict[tuple[str, int], _Flow] = {}
         self._known: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and its generation
         self._told: dict[tuple[str, int], float] = {}  # from the leader, for partitions new to this member
@@ -98,7 +98,7 @@ class Meter:
         self._batch, self._handed = counts, now
 
     def asked(self, now: float) -> None:
-        """Note that the next records were requested: the previous ones are processed. Cost: O(partitions of the batch)."""
+        """Note that the next records were requested: the previous ones are processed. Cost: O(batch)."""
         batch = self._batch
         if not batch:
             return
