@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS := $(VENV)/.docs
 
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench pictures clean help
+.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench docs pictures clean help
 
 ##@ set up
 setup: $(READY)  ## create .venv with all dependencies
@@ -67,8 +68,17 @@ rooms: $(READY)  ## structure of the source tree: modules per folder, floors, ci
 bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
 	$(BIN)/python -m benchmarks all $(or $(ARGS),--quick)
 
-pictures: $(READY)  ## draw docs/load.svg again from the example of its page
+$(DOCS): pyproject.toml constraints.txt | $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	@touch $(DOCS)
+
+docs: $(DOCS)  ## the documentation as a site in build/docs, which works offline; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "build/docs/index.html"
+
+pictures: $(READY)  ## draw the pictures of the docs again: docs/load.svg, and docs/img in headless Chromium
 	$(BIN)/python -m benchmarks.load_picture
+	$(BIN)/python -m benchmarks.page_pictures
 
 mutate: $(READY)  ## change the checker in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
 	$(BIN)/python -m tests.mutation $(ARGS)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .kafka_python import (
         CompactStickyAssignor,
         CooperativeStickyAssignor,
+        CoPartitionedAssignor,
         LagAssignor,
         RangeAssignor,
         RoundRobinAssignor,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AverageAssignor",
     "AverageByCircleAssignor",
+    "CoPartitionedAssignor",
     "CompactStickyAssignor",
     "ConfigAssignor",
     "ConsistentHashAssignor",

@@ -264,6 +264,23 @@ class CompactStickyAssignor(_Sticky):
     _strategy_name = "compact-sticky"
 
 
+class CoPartitionedAssignor(Assignor):
+    """``copartitioned``: see `kafka_assignors.core.copartitioned.assign`.
+
+    The options are those of `kafka_assignors.CoPartitionedAssignor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        topics: Sequence[Sequence[str]] | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[2],
+    ) -> None:
+        super().__init__("copartitioned", rack=rack, topics=topics, rack_costs=rack_costs, goals=goals)
+
+
 class _ByWork(Assignor):
     """What the assignors by work share; they measure nothing themselves, as aiokafka's consumers have no meter.
 

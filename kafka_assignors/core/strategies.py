@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ConfigError, UnknownName
+from . import copartitioned
 from .group import NO_GENERATION, Group, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
@@ -266,6 +267,25 @@ class CompactSticky(Optimal):
         return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
 
 
+class CoPartitioned(CompactSticky):
+    """Equal partition numbers of co-partitioned topics at one member; see `copartitioned.assign`."""
+
+    def configure(
+        self,
+        topics: Sequence[Sequence[str]] | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = copartitioned.DEFAULT.goals,
+    ) -> None:
+        super().configure(None, rack_costs, goals)
+        self._topics = copartitioned.check(topics)
+
+    def facts(self, group: Group) -> Iterable[Fact]:
+        return copartitioned.facts(group, self._topics)
+
+    def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
+        return copartitioned.owners(claims or resolve(indexed.group), topics=self._topics, objective=self.objective)
+
+
 _OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s")
 """Arguments of the assignors by work that decide what a member tells, and when."""
 
@@ -442,6 +462,7 @@ STRATEGIES: Mapping[str, Strategy] = _by_name(
     *_STATELESS.values(),
     Config("config", fallbacks=_STATELESS),
     Weighted("weighted"),
+    CoPartitioned("copartitioned"),
     Lag("lag"),
 )
 """Protocol name -> strategy, with its default options."""

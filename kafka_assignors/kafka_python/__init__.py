@@ -7,6 +7,7 @@ from .assignors import (
     PROTOCOLS,
     CompactStickyAssignor,
     CooperativeStickyAssignor,
+    CoPartitionedAssignor,
     LagAssignor,
     RangeAssignor,
     RoundRobinAssignor,
@@ -18,6 +19,7 @@ from .assignors import (
 __all__ = [
     "ASSIGNORS",
     "PROTOCOLS",
+    "CoPartitionedAssignor",
     "CompactStickyAssignor",
     "CooperativeStickyAssignor",
     "LagAssignor",

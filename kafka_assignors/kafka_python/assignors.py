@@ -100,6 +100,36 @@ class CompactStickyAssignor(_Sticky):
     _strategy = strategy("compact-sticky")
 
 
+class CoPartitionedAssignor(Assignor):
+    """``copartitioned``: see `kafka_assignors.core.copartitioned.assign`. Eager, and all members must have it.
+
+    >>> consumer_options = {"partition_assignment_strategy": [
+    ...     CoPartitionedAssignor.factory(topics=[["orders", "payments"], ["users", "visits"]])]}
+
+    Args:
+        rack: See `Assignor`.
+        topics: Sets of co-partitioned topics, for example ``[["orders", "payments"]]``; other topics are placed alone.
+            None (the default): topics with the same partition count and the same subscribers are co-partitioned.
+        rack_costs, goals: As for `StickyAssignor`, about bundles of partitions; spread first by default.
+
+    Raises:
+        ConfigError: An argument is invalid; the message names it.
+    """
+
+    name = "copartitioned"
+    _strategy = strategy("copartitioned")
+
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        topics: Sequence[Sequence[str]] | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[2],
+    ) -> None:
+        super().__init__(rack=rack, topics=topics, rack_costs=rack_costs, goals=goals)
+
+
 class CooperativeStickyAssignor(Cooperative):
     """``cooperative-sticky``: see `core.sticky.cooperative.assign`; ``parity="java"`` as for `StickyAssignor`.
 
@@ -141,6 +171,7 @@ _CLASSES: tuple[type[Assignor], ...] = (
     StickyAssignor,
     CooperativeStickyAssignor,
     CompactStickyAssignor,
+    CoPartitionedAssignor,
     *stateless.CLASSES,
     WeightedAssignor,
     LagAssignor,

@@ -100,6 +100,24 @@ def test_examples_of_the_pytest_plugin_pass(kafka_broker: Broker, tmp_path: Path
     assert "1 passed" in said.splitlines()[-1]
 
 
+@pytest.mark.broker
+def test_the_readmes_test_fails_as_it_shows(kafka_broker: Broker, tmp_path: Path) -> None:
+    """The lines that the page shows are printed, in that order; numbers of the run may differ."""
+    said = pytest_of(tmp_path, kafka_broker, example("README.md", "gap_ms"), "orders", 1)
+
+    printed = iter([masked(line) for line in said.splitlines()])
+    shown = example("README.md", "O4", "text")
+    assert shown == example("docs/testing.md", "O4", "text")
+    for line in shown.splitlines():
+        assert line.strip() == "…" or masked(line) in printed, f"{line!r} is not in:\n{said}"
+
+
+def masked(line: str) -> str:
+    """A line without what differs from run to run."""
+    line = re.sub(r"judge /\S+", "judge PATH", re.sub(r"topic-[0-9a-f]+", "TOPIC", line))
+    return re.sub(r"\d[\d:.,]*", "N", line).rstrip()
+
+
 def test_every_test_that_the_page_names_is_there() -> None:
     named = re.findall(r"`((?:\w+/)*\w+\.py)(?:::(\w+))?`", PAGES["docs/promises.md"])
     assert len(named) > 20

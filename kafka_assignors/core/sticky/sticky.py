@@ -52,10 +52,14 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     return claims.indexed.assignment(owners(claims, objective))
 
 
-def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
-    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
+def owners(claims: Claims, objective: Objective = DEFAULT, costs: RackCosts | None = None) -> Ints:
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes.
+
+    `costs` are the rack costs of positions, if they are not those of the group's racks.
+    """
     indexed, before = claims.indexed, claims.holder
-    classes = classify(indexed, position_costs(indexed, objective), by_topic=objective.spread_first)
+    costs = costs or position_costs(indexed, objective)
+    classes = classify(indexed, costs, by_topic=objective.spread_first)
     if not len(classes.size):
         return np.full(indexed.size, UNASSIGNED)
     had = held(classes, before, len(indexed.members))

@@ -32,6 +32,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "sticky": STICKY,
     "cooperative-sticky": STICKY,
     "compact-sticky": STICKY,
+    "copartitioned": [{}, {"topics": [["t", "u"]]}, {"rack_costs": "leader"}, {"goals": ["balance", "racks", "moves"]}],
     "consistent-hash": [{}, {"epsilon": None}, {"epsilon": 0.5, "hash": "sha1"}, {"virtual_nodes": 7}],
     "rocketmq-consistent-hash": [{}, {"virtual_nodes": 3}, {"broker_name": "é"}],
     "metaq-consistent-hash": [{}, {"broker_id": 4}],

@@ -26,7 +26,7 @@ from kafka_assignors.core.sticky.objective import GOALS, Objective
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.plans.certificate import Certificate, bound, check, positions, score
 from kafka_assignors.plans.prices import certify
-from tests.support.assignors import fuzz
+from tests.support.assignors import fuzz, uniform2
 from tests.support.assignors.golden import previous_owners
 from tests.support.assignors.groups import groups, reordered
 from tests.support.assignors.objectives import worth
@@ -179,6 +179,21 @@ def test_cooperative_settles_in_two_rounds(group):
         worth(group, FIRST_OF_ALL, rounds[1])[:3]
         == worth(group, FIRST_OF_ALL, sticky.assign(group, objective=FIRST_OF_ALL))[:3]
     )
+
+
+@pytest.mark.source("apache/kafka uniform2")
+def test_never_worse_than_kafkas_planned_broker_assignor():
+    """By its own order: spread, balance, moves. Its balance stops where no single move helps."""
+    objective, better = Objective("none", FIRST_OF_ALL.goals), 0
+    for seed in range(400):
+        group = fuzz.draw(seed).reading("sticky").group
+        ours = worth(group, objective, sticky.assign(group, objective=objective))
+        theirs = uniform2.worth(group)
+
+        assert ours[0] == theirs[0], seed
+        assert (ours[0], ours[1], ours[3]) <= theirs, seed
+        better += (ours[0], ours[1], ours[3]) < theirs
+    assert better == 1
 
 
 @pytest.mark.source("KAFKA-16277, confluentinc/librdkafka#4044")

@@ -1,0 +1,204 @@
+"""Co-partitioned topics: equal partition numbers at one member, sticky and optimal.
+
+Topics are co-partitioned if equal keys are in equal partition numbers: the same number of partitions and the same
+partitioner. A join or a table lookup then needs partition p of all of them at one member. The partitions p of
+co-partitioned topics are one *bundle*, and a bundle is what this assignor places, as `sticky.assign` places partitions:
+with the default goals, every member has its share of each set of co-partitioned topics, rounded down or up, then the
+number of bundles per member is balanced, then racks, then the fewest bundles move.
+
+Example: orders and payments have 4 partitions each, audit has 6, and two members read all. Each has 2 partitions of
+orders, the same 2 of payments, and 3 of audit.
+
+Source: the tasks of Kafka Streams (``StreamsPartitionAssignor``), the co-partitioned assignor of Faust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from .group import Group, Member
+from .group.assignment import Assignment
+from .group.claims import Claims, resolve
+from .group.facts import Fact, some
+from .group.indexed import UNASSIGNED, Indexed, Ints
+from .group.order import utf16
+from .sticky import sticky
+from .sticky.objective import GOALS, Objective, RackCosts, position_costs
+
+Sets = tuple[tuple[str, ...], ...]
+DEFAULT = Objective(goals=GOALS[2])
+_BETWEEN = "+"  # no topic's name has it
+
+
+def check(topics: Any) -> Sets | None:
+    """Validate the option `topics`: sets of co-partitioned topics, or None.
+
+    Raises:
+        ConfigError: It is not a list of lists of two or more topic names, or a topic occurs twice.
+    """
+    if topics is None:
+        return None
+    if isinstance(topics, str) or not isinstance(topics, Sequence):
+        raise ConfigError(f"topics must be a list of lists like [['orders', 'payments']], or None, not {topics!r}")
+    seen: set[str] = set()
+    for names in topics:
+        if isinstance(names, str) or not isinstance(names, Sequence) or len(names) < 2:
+            raise ConfigError(f"topics must have lists of two or more co-partitioned topics, not {names!r}")
+        for name in names:
+            if not isinstance(name, str):
+                raise ConfigError(f"topics must have names of topics, not {name!r}")
+            if name in seen:
+                raise ConfigError(f"topics has {name!r} twice; a topic is in one set of co-partitioned topics")
+            seen.add(name)
+    return tuple(tuple(sorted(names, key=utf16)) for names in topics)
+
+
+def assign(
+    group: Group, claims: Claims | None = None, *, topics: Sets | None = None, objective: Objective = DEFAULT
+) -> Assignment:
+    """Assign bundles of partitions with equal numbers to members that subscribe to all of their topics.
+
+    Args:
+        group: Members in any order, with any claims.
+        claims: `resolve(group)`, if the caller has it.
+        topics: Sets of co-partitioned topics; other topics are placed alone. None: topics with the same partition count
+            and the same subscribers are co-partitioned, as in Faust.
+        objective: Goals and rack costs, of bundles. A bundle costs what its partitions cost.
+
+    Returns:
+        member id -> topic -> ascending partition ids; every member has an entry. Of topics with different partition
+        counts in one set, a bundle has the partitions that exist. A set that no member subscribes to as a whole is
+        placed topic by topic. `facts` reports both.
+
+    Cost: as `sticky.assign`. Deterministic under any order of members.
+
+    >>> group = Group([Member("a", {"t", "u"}), Member("b", {"t", "u"})], {"t": 3, "u": 3})
+    >>> assign(group)
+    {'a': {'t': [0, 2], 'u': [0, 2]}, 'b': {'t': [1], 'u': [1]}}
+    """
+    claims = claims or resolve(group)
+    return claims.indexed.assignment(owners(claims, topics=topics, objective=objective))
+
+
+def owners(claims: Claims, *, topics: Sets | None = None, objective: Objective = DEFAULT) -> Ints:
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
+    indexed = claims.indexed
+    if not indexed.topics:
+        return np.full(indexed.size, UNASSIGNED)
+    bundles = _bundles(indexed, topics)
+    holder = _holders(claims, bundles)
+    costs = _costs(position_costs(indexed, objective), bundles)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    placed = sticky.owners(Claims(bundles.indexed, holder, nothing, nothing, nothing, ()), objective, costs)
+    owner = np.full(indexed.size, UNASSIGNED)
+    owner[bundles.position] = placed[bundles.bundle]
+    return owner
+
+
+@dataclass(frozen=True)
+class _Bundles:
+    """Bundles as the partitions of a group of their own, whose topics are sets of co-partitioned topics.
+
+    Args:
+        indexed: That group; its members have the same numbers.
+        bundle: int[P'], the bundle of each partition that belongs to one, ascending.
+        position: int[P'], the position of that partition in the real group.
+    """
+
+    indexed: Indexed
+    bundle: Ints
+    position: Ints
+
+
+def sets(indexed: Indexed, topics: Sets | None) -> list[tuple[str, ...]]:
+    """The sets of co-partitioned topics of a group; a topic that is alone is a set of its own."""
+    columns = np.ascontiguousarray(indexed.reads.T)
+    if topics is None:
+        alike: dict[tuple[bytes, int], list[str]] = {}
+        for topic, column in zip(indexed.topics, columns, strict=True):
+            alike.setdefault((column.tobytes(), indexed.group.partitions[topic]), []).append(topic)
+        return [tuple(each) for each in alike.values()]
+    found, left = [], dict.fromkeys(indexed.topics)
+    for names in topics:
+        known = tuple(name for name in names if name in left)
+        if len(known) > 1 and columns[[indexed.number[name] for name in known]].all(axis=0).any():
+            found.append(known)
+            for name in known:
+                del left[name]
+    return [*found, *((name,) for name in left)]
+
+
+def _bundles(indexed: Indexed, topics: Sets | None) -> _Bundles:
+    named = {_BETWEEN.join(names): names for names in sets(indexed, topics)}
+    counts = indexed.group.partitions
+    read: dict[frozenset[str], frozenset[str]] = {}
+    for subscription in indexed.subscriptions:
+        read[subscription] = frozenset(name for name, names in named.items() if subscription.issuperset(names))
+    members = [Member(m.member_id, read[m.topics], m.instance_id, m.rack) for m in indexed.members]
+    together = Indexed(Group(members, {name: max(counts[t] for t in names) for name, names in named.items()}))
+    bundle, position = [], []
+    for name, names in named.items():
+        for topic in names:
+            ids = np.arange(counts[topic])
+            bundle.append(together.first[together.number[name]] + ids)
+            position.append(indexed.first[indexed.number[topic]] + ids)
+    of, at = np.concatenate(bundle), np.concatenate(position)
+    order = np.lexsort((at, of))
+    return _Bundles(together, of[order], at[order])
+
+
+def _holders(claims: Claims, bundles: _Bundles) -> Ints:
+    """int[B], the member that holds most of a bundle, of several the first; `UNASSIGNED` if no subscriber holds any."""
+    members, indexed = len(claims.indexed.members), bundles.indexed
+    held = claims.holder[bundles.position] != UNASSIGNED
+    bundle, member = bundles.bundle[held], claims.holder[bundles.position][held]
+    may = indexed.reads[indexed.subscription[member], indexed.topic_of()[bundle]]
+    cells, count = np.unique(bundle[may] * members + member[may], return_counts=True)
+    order = np.lexsort((cells % members, -count, cells // members))
+    of, first = np.unique(cells[order] // members, return_index=True)
+    holder = np.full(indexed.size, UNASSIGNED)
+    holder[of] = (cells[order] % members)[first]
+    return holder
+
+
+def _costs(costs: RackCosts, bundles: _Bundles) -> RackCosts:
+    """Rack costs of bundles: the sums of their partitions'."""
+    start = np.flatnonzero(np.diff(bundles.bundle, prepend=-1))
+    turn = np.arange(len(bundles.bundle)) - np.repeat(start, np.diff(np.append(start, len(bundles.bundle))))
+    rows = np.zeros((len(start), int(turn.max()) + 1), np.int64)  # row 0 is free
+    rows[bundles.bundle, turn] = costs.of[bundles.position]
+    kinds, of = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
+    # Row 0 must be free for all members.
+    sums = np.concatenate([np.zeros_like(costs.rows[:1]), costs.rows[kinds].sum(axis=1)])
+    return RackCosts(of.ravel() + 1, costs.rack, sums)
+
+
+def facts(group: Group, topics: Sets | None) -> Iterable[Fact]:
+    """Sets of topics that are not co-partitioned in this group, and members that read a part of one."""
+    if topics is None:
+        return
+    indexed = Indexed(group)
+    for names in sets(indexed, topics):
+        counts = {name: group.partitions[name] for name in names}
+        if len(set(counts.values())) > 1:
+            each = ", ".join(f"{name} {count}" for name, count in counts.items())
+            text = (
+                f"co-partitioned topics have different partition counts ({each}): equal keys may be in different "
+                "partition numbers; give them the same count"
+            )
+            yield Fact("copartition-counts", names[0], text)
+        if len(names) > 1:
+            partial = [m.member_id for m in indexed.members if 0 < len(m.topics.intersection(names)) < len(names)]
+            if partial:
+                text = f"{some(partial)}: subscribe to a part of {', '.join(names)}, so they get none of these topics"
+                yield Fact("copartition-subscribers", names[0], text)
+    for names in topics:
+        known = [name for name in names if name in indexed.number]
+        if len(known) > 1 and tuple(known) not in sets(indexed, topics):
+            text = f"no member subscribes to all of {', '.join(known)}; they are placed topic by topic"
+            yield Fact("copartition-subscribers", known[0], text)

@@ -1,0 +1,162 @@
+"""Co-partitioned topics: equal partition numbers at one member, and the best placement of these bundles there is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assignors import CoPartitionedAssignor, Group, Member, plan
+from kafka_assignors.core import copartitioned
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.indexed import Indexed
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.errors import ConfigError
+from tests.support.assignors.groups import groups
+
+PAIR = (("t", "u"),)
+
+
+def bundles(group: Group, topics=None):
+    """set of topics, partition number -> the topic-partitions that must be at one member."""
+    found = {}
+    for names in copartitioned.sets(Indexed(group), topics):
+        for p in range(max(group.partitions[name] for name in names)):
+            found[names, p] = [TopicPartition(name, p) for name in names if p < group.partitions[name]]
+    return found
+
+
+@given(group=groups(), topics=st.sampled_from([None, PAIR, (("t", "u", "v"),), (("t", "u"), ("v", "w"))]))
+def test_a_bundle_has_one_owner(group, topics):
+    assignment = copartitioned.assign(group, topics=topics)
+
+    assert violations(group, assignment) == []
+    owner = owners(assignment)
+    for tps in bundles(group, topics).values():
+        assert len({owner.get(tp) for tp in tps}) == 1
+    again = Group(
+        [
+            Member(m.member_id, m.topics, m.instance_id, m.rack, list(held), 10)
+            for m in group.members
+            for held in [[tp for tp, who in owner.items() if who == m.member_id]]
+        ],
+        group.partitions,
+        group.racks,
+    )
+    assert copartitioned.assign(again, topics=topics) == assignment
+
+
+def drawn(seed: int) -> Group:
+    """A small group whose bundles are whole at their holders; some have none."""
+    draw = Random(seed)
+    names = [f"m{i}" for i in range(draw.randint(1, 3))]
+    topics = {"t": (n := draw.randint(1, 3)), "u": n, "v": draw.randint(0, 2)}
+    read = {m: frozenset(draw.choice([("t", "u"), ("t", "u", "v"), ("v",)])) for m in names}
+    racks = {
+        t: [draw.sample(["r1", "r2", "r3"], draw.randint(1, 2)) for _ in range(count)] for t, count in topics.items()
+    }
+    held = {(t, p): draw.choice([*names, None]) for t, count in (("tu", n), ("v", topics["v"])) for p in range(count)}
+    owned = {m: [(t, p) for (ts, p), who in held.items() if who == m for t in ts if t in read[m]] for m in names}
+    return Group(
+        [Member(m, read[m], rack=draw.choice(["r1", "r2", None]), owned=owned[m], generation=1) for m in names],
+        topics,
+        racks,
+    )
+
+
+def cost(group: Group, owner, objective: Objective):
+    """The goals, counted in bundles; racks in partitions."""
+    given = {key: owner[tps[0]] for key, tps in bundles(group).items() if tps[0] in owner}
+    rack = {m.member_id: m.rack for m in group.members}
+    before = {tp: m.member_id for m in group.members for tp in m.owned}
+    goals = {
+        "spread": sum(n * n for n in Counter((names, m) for (names, _), m in given.items()).values()),
+        "balance": sum(n * n for n in Counter(given.values()).values()),
+        "racks": sum(bool(rack[m]) and rack[m] not in group.racks[tp.topic][tp.partition] for tp, m in owner.items()),
+        "moves": sum(before.get(tps[0], given.get(key)) != given.get(key) for key, tps in bundles(group).items()),
+    }
+    return tuple(goals[name] for name in objective.goals)
+
+
+@pytest.mark.parametrize("goals", GOALS)
+def test_bundles_are_placed_as_well_as_can_be(goals):
+    objective = Objective(goals=goals)
+    for seed in range(150):
+        group = drawn(seed)
+        read = {m.member_id: m.topics for m in group.members}
+        table = [
+            (tps, [m for m, topics in read.items() if topics.issuperset(names)])
+            for (names, _), tps in bundles(group).items()
+        ]
+        table = [(tps, able) for tps, able in table if able]
+        ways = product(*(able for _, able in table))
+        best = min(
+            cost(group, {tp: m for (tps, _), m in zip(table, way, strict=True) for tp in tps}, objective)
+            for way in ways
+        )
+        assert cost(group, owners(copartitioned.assign(group, objective=objective)), objective) == best, seed
+
+
+def test_each_set_is_shared_evenly_by_default():
+    topics = {"orders": 4, "payments": 4, "audit": 6}
+    made = plan(Group([Member("a", topics), Member("b", topics)], topics), "copartitioned")
+    assert {m: {t: len(ids) for t, ids in each.items()} for m, each in made.target.items()} == {
+        m: {"audit": 3, "orders": 2, "payments": 2} for m in "ab"
+    }
+    assert all(each["orders"] == each["payments"] for each in made.target.values())
+
+
+def test_one_that_holds_most_of_a_bundle_gets_the_rest():
+    """Members that come from another assignor hold parts of bundles."""
+    group = Group(
+        [
+            Member("a", {"t", "u", "v"}, owned=[("t", 0), ("t", 1)], generation=1),
+            Member("b", {"t", "u", "v"}, owned=[("u", 0), ("v", 0), ("u", 1), ("v", 1)], generation=1),
+            Member("c", {"t", "u", "v"}),
+        ],
+        {"t": 3, "u": 3, "v": 3},
+    )
+    target = plan(group, "copartitioned").target
+    assert [each["t"] == each["u"] == each["v"] for each in target.values()] == [True] * 3
+    assert target["b"]["t"] in ([0], [1])
+
+
+def test_different_partition_counts_are_told_and_equal_numbers_kept_together():
+    topics = {"t": 4, "u": 2}
+    made = plan(Group([Member("a", topics), Member("b", topics)], topics), "copartitioned", topics=[["t", "u"]])
+    owner = owners(made.target)
+    assert all(owner["t", p] == owner["u", p] for p in range(2))
+    assert [fact.kind for fact in made.facts] == ["copartition-counts"]
+    assert "(t 4, u 2)" in str(made.facts[0])
+
+
+def test_members_that_read_a_part_of_a_set_are_told():
+    topics = {"t": 2, "u": 2}
+    made = plan(Group([Member("a", topics), Member("b", {"t"})], topics), "copartitioned", topics=[["t", "u"]])
+    assert made.target == {"a": {"t": [0, 1], "u": [0, 1]}, "b": {}}
+    assert [str(fact) for fact in made.facts] == ["b: subscribe to a part of t, u, so they get none of these topics"]
+
+    made = plan(Group([Member("a", {"u"}), Member("b", {"t"})], topics), "copartitioned", topics=[["t", "u"]])
+    assert made.target == {"a": {"u": [0, 1]}, "b": {"t": [0, 1]}}
+    assert [str(fact) for fact in made.facts] == ["no member subscribes to all of t, u; they are placed topic by topic"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "message"),
+    [
+        ("orders", r"a list of lists like .*, not 'orders'"),
+        (["orders", "payments"], r"two or more co-partitioned topics, not 'orders'"),
+        ([["orders"]], r"two or more co-partitioned topics, not \['orders'\]"),
+        ([["orders", 3]], "names of topics, not 3"),
+        ([["t", "u"], ["u", "v"]], "'u' twice"),
+    ],
+)
+def test_wrong_sets_of_topics(topics, message):
+    with pytest.raises(ConfigError, match=message):
+        CoPartitionedAssignor(topics=topics)

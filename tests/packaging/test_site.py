@@ -1,0 +1,42 @@
+"""The site: its menu has every page, and its tables of the pipeline are those of `pipeline/schema.py`."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from kafka_assignors.pipeline import schema
+from tests.support.pages import PAGES
+from tests.support.places import ROOT
+
+
+def leaves(menu: Any) -> Iterator[str]:
+    if isinstance(menu, str):
+        yield menu
+    else:
+        for each in menu.values() if isinstance(menu, dict) else menu:
+            yield from leaves(each)
+
+
+def test_the_menu_has_every_page_once() -> None:
+    menu = list(leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+
+    assert sorted(menu) == sorted(
+        [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")] + ["changelog.md"]
+    )
+
+
+def test_the_page_of_tables_has_every_column() -> None:
+    hooks = runpy.run_path(str(ROOT / "docs" / "hooks.py"))
+    page = hooks["tables"]((ROOT / "pipeline" / "schema.py").read_text("utf-8"))
+    told = dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", page, re.DOTALL | re.MULTILINE))
+
+    written = schema.TABLES | {"runs": schema.RUNS, "loads": schema.LOADS, "batch_keys": schema.BATCH_KEYS}
+    assert told.keys() == written.keys()
+    for name, table in written.items():
+        assert re.findall(r"^\| `(\w+)` \|", told[name], re.MULTILINE) == table.names
+        assert re.findall(r" or null \|", told[name]) == [" or null |"] * sum(field.nullable for field in table.fields)
