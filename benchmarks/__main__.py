@@ -24,6 +24,7 @@ NAMES = (
     "pipeline",
     "distinct",
     "weighted",
+    "spread",
     "meter",
     "residence",
 )

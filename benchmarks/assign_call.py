@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class Call:
             subscriptions to assignment objects (only ours and kafka-python's).
         limit_s: Time limit of a call, seconds.
         budget_s: Calls are repeated for this many seconds, at least once.
+        options: Of our assignor.
     """
 
     workload: str
@@ -56,6 +58,7 @@ class Call:
     wire: bool
     limit_s: float
     budget_s: float
+    options: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The argument of the process."""
@@ -71,12 +74,12 @@ class _Joined:
     group_instance_id: str | None = None
 
 
-def assignor(strategy: str, client: str) -> Any:
-    """A new assignor of a Python client."""
+def assignor(strategy: str, client: str, options: dict[str, Any]) -> Any:
+    """A new assignor of a Python client; `options` are for ours."""
     if client == "ours":
         from kafka_assignors.kafka_python import assignor as by_name
 
-        return by_name(strategy)()
+        return by_name(strategy)(**options)
     if client == "aiokafka":
         from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as Aiokafkas
 
@@ -128,7 +131,9 @@ def once(call: Call, chooser: Any, metadata: Any, members: list[_Joined]) -> dic
 
 
 def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dict[str, int]:
-    """The quality of an assignment: partitions that left their holder, and the sum of squared loads.
+    """The quality of an assignment: partitions that left their holder, the sum of squared loads, and uneven topics.
+
+    A topic is uneven if two of its subscribers have numbers of its partitions that differ by more than one.
 
     Raises:
         ValueError: A partition has no member, unless a cooperative assignment withholds it because it moves.
@@ -149,7 +154,15 @@ def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dic
     if lost:
         raise ValueError(f"{lost} partitions were assigned to no member")
     moves = sum(after.get(tp) != m for tp, m in before.items())
-    return {"moves": moves} if cooperative else {"moves": moves, "squares": squares}
+    if cooperative:
+        return {"moves": moves}
+    shares = Counter((topic, member) for (topic, _), member in after.items())
+    readers: dict[str, list[str]] = {}
+    for member, topics in zip(workload.members, workload.subscriptions, strict=True):
+        for topic in topics:
+            readers.setdefault(topic, []).append(member)
+    counts = [[shares[topic, member] for member in each] for topic, each in readers.items()]
+    return {"moves": moves, "squares": squares, "uneven": sum(max(each) - min(each) > 1 for each in counts)}
 
 
 def measure(call: Call) -> dict[str, Any]:
@@ -166,7 +179,7 @@ def measure(call: Call) -> dict[str, Any]:
     spent = 0.0
     while not said["cpu_ms"] or spent < call.budget_s:
         members = _joined(call, data)
-        chooser = assignor(call.strategy, call.client)
+        chooser = assignor(call.strategy, call.client, call.options)
         signal.setitimer(signal.ITIMER_REAL, call.limit_s)
         began, wall = time.thread_time(), time.perf_counter()
         try:
@@ -191,7 +204,7 @@ def _joined(call: Call, data: list[tuple[str, bytes]]) -> list[_Joined]:
 
 def _peak_mb(call: Call, metadata: Any, members: list[_Joined]) -> float:
     """Peak memory of Python and NumPy during a call, minus the memory in use before it, in MB."""
-    chooser = assignor(call.strategy, call.client)
+    chooser = assignor(call.strategy, call.client, call.options)
     gc.collect()
     tracemalloc.start()
     once(call, chooser, metadata, members)

@@ -84,7 +84,7 @@ def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[s
             if alike and "no result" in alike[0].get("error", ""):
                 said_[:] = [{"error": _not_asked(SAME_ALGORITHM[who], alike[0]["error"])}]
             if not said_ or "error" not in said_[-1]:
-                said_.append(_child(replace(call, client=who)))
+                said_.append(measured(replace(call, client=who)))
     return raw
 
 
@@ -109,7 +109,7 @@ def _result(name: str, call: Call, client: str, said: Mapping[str, list[Said]], 
         notes += _quality({who: each[0] for who, each in raw.items() if "moves" in each[0]})
     peaks = [each["peak_mb"] for each in raw["ours"] if "peak_mb" in each]
     notes += [f"ours: {max(peaks):g} MB at most"] if peaks else []
-    value, peer = _milliseconds(raw["ours"], cold), _milliseconds(raw["peer"], cold)
+    value, peer = milliseconds(raw["ours"], cold), milliseconds(raw["peer"], cold)
     unit = "ms wall, first call" if cold else "ms CPU"
     return Result(name, value, unit, PEERS[client, call.strategy], peer, "; ".join(notes), raw)
 
@@ -122,7 +122,7 @@ def _quality(said: Mapping[str, Said]) -> Iterator[str]:
         yield "balance missed: squared loads " + ", ".join(f"{who} {sum_}" for who, sum_ in squares.items())
 
 
-def _milliseconds(said: Sequence[Said], cold: bool) -> float | None:
+def milliseconds(said: Sequence[Said], cold: bool) -> float | None:
     """Median over the second half of each process's calls (warm), or over the first calls (cold)."""
     if "error" in said[-1]:
         return None
@@ -132,7 +132,8 @@ def _milliseconds(said: Sequence[Said], cold: bool) -> float | None:
     return statistics.median(times)
 
 
-def _child(call: Call) -> Said:
+def measured(call: Call) -> Said:
+    """What a process with this call says; its error if it ends without a result."""
     command = [sys.executable, "-m", "benchmarks.assign_call", call.to_json()]
     try:
         done = subprocess.run(

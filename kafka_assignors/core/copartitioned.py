@@ -79,7 +79,7 @@ def assign(
 
     >>> group = Group([Member("a", {"t", "u"}), Member("b", {"t", "u"})], {"t": 3, "u": 3})
     >>> assign(group)
-    {'a': {'t': [0, 2], 'u': [0, 2]}, 'b': {'t': [1], 'u': [1]}}
+    {'a': {'t': [0, 1], 'u': [0, 1]}, 'b': {'t': [2], 'u': [2]}}
     """
     claims = claims or resolve(group)
     return claims.indexed.assignment(owners(claims, topics=topics, objective=objective))
