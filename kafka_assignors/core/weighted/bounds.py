@@ -109,7 +109,7 @@ def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
 def _topics(model: Model, least: float) -> list[Bound]:
     """Newton's method: the cut of a flow that does not fit below a bound yields classes with a larger one."""
     classes = len(model.allowed)
-    if classes < 2:
+    if classes < 2 or least == np.inf:
         return []
     works = np.zeros(classes, np.int64)
     np.add.at(works, model.of[model.of != UNASSIGNED], model.work[model.of != UNASSIGNED])

@@ -13,7 +13,7 @@ import numpy as np
 from ..group.indexed import UNASSIGNED, Bools, Ints
 from . import exact
 from .bounds import Bound, bounds, least_cost, least_moves
-from .finish import even_out, finish
+from .finish import LARGE, even_out, finish
 from .hysteresis import Verdict, verdict
 from .model import EPSILON, NEAR, NO_CAP, Model
 from .search import EFFORT, Search
@@ -24,8 +24,6 @@ DROP, ANEW = ("drop", True), ("anew", True)
 """Overloaded members give what they must at once, heaviest first, and its receivers make room; all is placed anew. They
 are for partitions that weigh about as much as a member may have.
 """
-LARGE = 300_000
-"""Number of partitions above which the first style that meets the limit is taken."""
 MANY = 200
 """Number of moves from which all overloaded members are relieved at once first."""
 HALVINGS = 16

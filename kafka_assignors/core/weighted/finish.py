@@ -11,8 +11,9 @@ from ..group.indexed import UNASSIGNED, Bools, Ints
 from .model import Floats
 from .search import STEP, TRIED, Search
 
-EVEN = 1e-6
-"""Relative excess over the mean below which nothing is evened out any more."""
+EVEN, EVEN_ENOUGH = 1e-6, 1e-4
+"""Relative excess over the mean below which nothing is evened out any more; the second one above `LARGE` partitions."""
+LARGE = 300_000
 PAIRED = 40
 """Maximum free partitions of a member of which two are exchanged at once."""
 DEALT = 1_000_000
@@ -87,7 +88,8 @@ def even_out(search: Search, steps: int) -> None:
     frees = [items[search.free(items)] for items in search.items]
     if not any(map(len, frees)):
         return
-    enough = float(search.loads.sum()) / float(cap.sum()) * (1 + EVEN)
+    even = EVEN if len(search.owner) <= LARGE else EVEN_ENOUGH
+    enough = float(search.loads.sum()) / float(cap.sum()) * (1 + even)
     for _ in range(steps):
         height = search.loads / safe
         a = int(np.where(done, -1.0, height).argmax())
