@@ -54,7 +54,9 @@ def test_members_that_tell_nothing_and_leaders_that_differ_leave_a_sound_group(
     lists = dict(zip(("m1", "m2", "m3"), ([name] for name in offers(case, tmp_path)), strict=True))
     with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 60):
         began = started(group, topic, lists)
-        assert sorted(sum(map(len, ts.values())) for ts in began.owned.values()) == [PARTITIONS // 3] * 3
+        counts = [sum(map(len, topics.values())) for topics in began.owned.values()]
+        assert (sum(counts), len(counts)) == (PARTITIONS, 3)
+        assert max(counts) <= 1.05 * PARTITIONS / 3
         group.step("the leader leaves")
         group.stop(began.leader)
         group.wait_stable(timeout_s=60)
@@ -143,7 +145,7 @@ def test_members_of_three_clients_share_a_group_by_work(
     group.drain()
     group.close()
     history, _ = judged(tmp_path)
-    _, last = told(history, {topic: PARTITIONS})[-1]
+    last = [said for _, said in told(history, {topic: PARTITIONS}) if len(said) == 4][-1]
     assert known(last, topic) == set(range(PARTITIONS))
     bridged = next(each for member, each in last.items() if member.startswith("b1"))
     measured = dict(zip(*(column.tolist() for column in bridged.weights[topic]), strict=True))
