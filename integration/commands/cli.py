@@ -432,9 +432,13 @@ def up(
             "--secure", help="Add a listener with TLS, SCRAM-SHA-512 and ACLs; prints the path of a client.properties."
         ),
     ] = False,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME:COUNT", help="Create a topic; repeat for more.")
+    ] = None,
 ) -> None:
-    """Run a broker, or a cluster, to play with until Ctrl-C."""
+    """Run a broker, or a cluster, to play with until Ctrl-C; prints what to type next."""
     with _clear_errors(), ExitStack() as kept:
+        made = _partition_counts(topic or ())
         certificates = Certificates() if secure else None
         started: Broker | Cluster
         if nodes > 1:
@@ -453,8 +457,26 @@ def up(
         if started.secured is not None:
             file = kept.enter_context(started.secured.admin.file())
             print(f"secured listener: {started.secured.bootstrap}; until it ends, clients connect with --config {file}")
-        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it", flush=True)
+        if made:
+            with closing(Topics(started.connection)) as topics:
+                topics.create(made)
+        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it")
+        print("in another terminal:")
+        print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
+        print("  kafka-assignors doctor --groups")
+        print("  kafka-assignors plan GROUP --add 1", flush=True)
         signal.pause()
+
+
+def _partition_counts(given: Sequence[str]) -> dict[str, int]:
+    """Topics as the user names them, ``NAME:COUNT`` -> topic -> partition count."""
+    made = {}
+    for each in given:
+        name, _, count = each.rpartition(":")
+        if not name or not count.isdecimal() or int(count) < 1:
+            raise ConfigError(f"--topic {each} is not NAME:COUNT, e.g. orders:6")
+        made[name] = int(count)
+    return made
 
 
 def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> None:

@@ -43,7 +43,7 @@ _JUDGED = ((2, UNKNOWN),)
 HARNESS = {
     "watch": Front(_HARNESS, "watch", "Show owners, elected assignor and lag of a live group.", "watch billing --once",
                    live=True),
-    "up": Front(_HARNESS, "up", "Run a broker, or a cluster, to play with.", "up --nodes 3"),
+    "up": Front(_HARNESS, "up", "Run a broker, or a cluster, to play with.", "up --topic orders:6"),
     "demo": Front(_HARNESS, "demo", "Run everything once on a real broker and write a page.", "demo --no-spark",
                   codes=_JUDGED),
     "test": Front(_HARNESS, "run", "Play a scenario on a real broker and judge it.",

@@ -82,12 +82,13 @@ def run(common: Common, wanted: Wanted) -> int:
     with common.busy("planning"):
         plans = {name: plan(group, made(name)[0], **made(name)[1]) for name in names}
     answer = Answer(live, wanted.change, plans, topics)
-    said = as_json(answer)
-    if wanted.save is not None:
-        wanted.save.write_text(json.dumps(said), "utf-8")
-    if common.as_json:
-        common.print_json(said)
-        return YES
+    if wanted.save is not None or common.as_json:
+        said = as_json(answer)
+        if wanted.save is not None:
+            wanted.save.write_text(json.dumps(said), "utf-8")
+        if common.as_json:
+            common.print_json(said)
+            return YES
     common.show(lines(answer))
     if wanted.save is not None:
         common.show([f"Saved; show it again by: kafka-assignors plan --replay {safe(str(wanted.save))}"])

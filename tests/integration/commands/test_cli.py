@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.broker.secured import Certificates
+from kafka_assignors.integration.topics import Topics
 from tests.support.connection.least import NEEDED
 from tests.support.histories.story import seal
 from tests.support.integration.commands import LIMIT_S, integration, spawn
@@ -127,8 +129,12 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
 @pytest.mark.broker
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_up_ends_with_its_broker(how: signal.Signals, started: list[subprocess.Popen[str]]) -> None:
-    process = spawn(started, "up")
-    assert re.search(r"127\.0\.0\.1:\d+", await_line(process, "Ctrl-C"))
+    process = spawn(started, "up", "--topic", "orders:6")
+    where = re.search(r"127\.0\.0\.1:\d+", await_line(process, "Ctrl-C"))
+    assert where
+    await_line(process, "kafka-assignors plan")
+    with closing(Topics(where[0])) as topics:
+        assert topics.counts(["orders"]) == {"orders": 6}
     children = family(process)
     assert children, "up runs no broker"
     process.send_signal(how)
