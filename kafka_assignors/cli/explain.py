@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -40,15 +40,16 @@ def run(common: Common, name: str | None) -> int:
     if common.as_json:
         common.print_json({"name": key, **said})
         return YES
-    console = common.console()
-    console.print(f"[bold]{safe(key)}[/] ({said['kind']}): {safe(said['meaning'])}.")
-    for heading, text in (
-        ("Example", said["example"]), ("Granted", said["granted"]), ("Not judged", said["not_judged"]),
-    ):  # fmt: skip
-        if text:
-            console.print(f"[bold]{heading}:[/] {safe(text.replace('**', ''))}")
-    console.print(f"[dim]More: {said['page']}[/]")
+    common.show(_one(key, said))
     return YES
+
+
+def _one(name: str, said: Mapping[str, str]) -> Iterator[str]:
+    yield f"[bold]{safe(name)}[/] ({said['kind']}): {safe(said['meaning'])}."
+    for heading, field in (("Example", "example"), ("Granted", "granted"), ("Not judged", "not_judged")):
+        if said[field]:
+            yield f"[bold]{heading}:[/] {safe(said[field])}" + ("" if said[field].endswith(".") else ".")
+    yield f"[dim]More: {said['page']}[/]"
 
 
 def _all(common: Common, known: Mapping[str, Mapping[str, Any]]) -> int:

@@ -26,6 +26,8 @@ _REST_S = 10
 _RECENT = 50_000
 """Offsets of the coordinator's log that are read for the last generation's number and leader."""
 _SHOWN = 20
+_NAME = 24
+"""Characters of an assignor's name in the table, so that it fits 80 columns."""
 
 
 @dataclass(frozen=True)
@@ -229,21 +231,26 @@ def lines(answer: Answer) -> Iterator[str]:
 
 
 def changed(change: Change) -> str:
-    """A change in words."""
+    """A change in words.
+
+    >>> changed(Change(2, ("m1", "1"), {"orders": 12}))
+    '2 more members, without m1, 1 member fewer, orders grown to 12 partitions'
+    """
     told = [f"{many(change.add, 'more member')}"] if change.add else []
-    told += [f"without {some(change.remove)}"] if change.remove else []
+    told += [f"{many(int(each), 'member')} fewer" if each.isdecimal() else f"without {each}" for each in change.remove]
     told += [f"{topic} grown to {count} partitions" for topic, count in change.partitions.items()]
     return ", ".join(told)
 
 
 def _table(answer: Answer) -> Iterator[str]:
-    wide = max(len(name) for name in (*answer.plans, "assignor"))
+    wide = min(_NAME, max(len(name) for name in (*answer.plans, "assignor")))
     yield f"[dim]{'assignor':<{wide}}  {'each gets':>9}  {'moves':>6}  {'unowned':>7}  {'stops':<16} best?[/]"
     for name, each in answer.plans.items():
         cost = _cost(each)
         loads = f"{cost.least_load}" if cost.least_load == cost.most_load else f"{cost.least_load}-{cost.most_load}"
         best = "[green]yes[/]" if each.optimal else _not_best(each) if each.goals else "?"
-        yield f"{safe(name):<{wide}}  {loads:>9}  {cost.moves:>6,}  {cost.unowned:>7,}  {cost.stops:<16} {best}"
+        shown = name if len(name) <= wide else f"{name[: wide - 1]}…"
+        yield f"{safe(f'{shown:<{wide}}')}  {loads:>9}  {cost.moves:>6,}  {cost.unowned:>7,}  {cost.stops:<16} {best}"
 
 
 def _not_best(each: Plan) -> str:
@@ -269,7 +276,8 @@ def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
         yield f"[bold]Why[/] ({many(len(each.moves), 'new owner')})"
         for move in each.moves[:_SHOWN]:
             old = move.old or before.get(move.partition) or "nobody"
-            yield f"  {safe(str(move.partition))}: {safe(old)} -> {safe(move.new)}  [dim]{safe(move.why)}[/]"
+            why = move.why if old in each.target or old == "nobody" else f"{old} leaves"
+            yield f"  {safe(str(move.partition))}: {safe(old)} -> {safe(move.new)}  [dim]{safe(why)}[/]"
         if len(each.moves) > _SHOWN:
             yield f"  and {many(len(each.moves) - _SHOWN, 'more move')}; --json has all"
     if each.withheld:
