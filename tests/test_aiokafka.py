@@ -207,6 +207,12 @@ def test_cooperative_sticky_is_refused_with_the_reason():
         (lambda: aiokafka.WeightedAssignor(weights={("t", 0): -1}), ConfigError, "finite and at least 0"),
         (lambda: aiokafka.LagAssignor(), ConfigError, "give lag= instead"),
         (lambda: aiokafka.RangeAssignor(rack=5), ConfigError, "rack must be a string like 'eu-1a' or None, not 5"),
+        (
+            lambda: aiokafka.CoPartitionedAssignor(topics=["t", "u"]),
+            ConfigError,
+            "two or more co-partitioned topics, not 't'",
+        ),
+        (lambda: aiokafka.StickyAssignor(goals=["spread"]), ConfigError, "goals must be "),
         (lambda: aiokafka.StickyAssignor(parity="go"), ConfigError, "parity must be 'java' or None, not 'go'"),
         (lambda: aiokafka.Assignor("range", parity="java"), ConfigError, "'range' has no option 'parity'"),
     ],

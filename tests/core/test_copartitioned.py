@@ -103,6 +103,18 @@ def test_bundles_are_placed_as_well_as_can_be(goals):
         assert cost(group, owners(copartitioned.assign(group, objective=objective)), objective) == best, seed
 
 
+def test_both_clients_tell_the_same_options():
+    pytest.importorskip("aiokafka")
+    from kafka_assignors import aiokafka
+
+    for options in ({}, {"topics": [["t", "u"]], "rack_costs": "leader", "goals": GOALS[0]}):
+        told = {
+            cls(**options)._strategy.user_data(None, -1)[0]
+            for cls in (CoPartitionedAssignor, aiokafka.CoPartitionedAssignor)
+        }
+        assert len(told) == 1
+
+
 def test_each_set_is_shared_evenly_by_default():
     topics = {"orders": 4, "payments": 4, "audit": 6}
     made = plan(Group([Member("a", topics), Member("b", topics)], topics), "copartitioned")
