@@ -1,4 +1,4 @@
-"""The harness's commands to a running member: lines on the member's standard input, which closes when the harness ends.
+"""The harness's commands to a running member: lines on the member's standard input.
 
 =====================  ==============================================================================================
 ``stall``              stop polling, as a task that takes too long does
@@ -12,15 +12,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
-
-_GRACE_S = 13
-"""Time for a clean close after the harness has ended. The close may never complete."""
 
 
 class Control:
@@ -60,8 +55,8 @@ class Control:
         return taken
 
     def listen(self) -> None:
-        """Read commands in the background. End this process when the harness, the only writer, has ended."""
-        threading.Thread(target=self._listen, name="parent-watch", daemon=True).start()
+        """Read commands in the background."""
+        threading.Thread(target=self._listen, name="commands", daemon=True).start()
 
     def _listen(self) -> None:
         rest = b""
@@ -70,11 +65,8 @@ class Control:
             for line in lines:
                 try:
                     self._obey(line.decode())
-                except ValueError as error:  # keep this thread alive: it also ends the process with its harness
+                except ValueError as error:
                     print(f"not a command: {line!r}: {error}", file=sys.stderr, flush=True)
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(_GRACE_S)
-        os._exit(3)
 
     def _obey(self, line: str) -> None:
         what, _, rest = line.partition(" ")

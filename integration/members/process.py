@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 from ..errors import NotSupported
+from ..processes.child import ChildProgram
 from ..processes.python import python_command
 from ..proxy import FaultProxy
 from .config import BRIDGE, MemberConfig
@@ -61,14 +63,16 @@ class MemberProcess(ABC):
     stalled: bool = False
     at_work: bool = False
     via: FaultProxy | None = None
+    program: ChildProgram = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.topics, self.pattern = self.config.topics, self.config.pattern
 
     @property
-    @abstractmethod
     def returncode(self) -> int | None:
         """Exit code, -n after signal n; None while it runs."""
+        code = self.program.returncode
+        return code if code is None or code <= 128 else 128 - code
 
     @property
     def cut_off(self) -> bool:
@@ -85,13 +89,13 @@ class MemberProcess(ABC):
         """Whether it ended like a member that was asked to."""
         return self.returncode == 0
 
-    @abstractmethod
     def terminate(self) -> None:
-        """Ask it to leave the group and end; doesn't wait."""
+        """Send SIGTERM, on which it leaves the group and ends; doesn't wait."""
+        self.program.terminate()
 
-    @abstractmethod
     def kill(self) -> None:
         """Send SIGKILL; doesn't wait."""
+        self.program.kill()
 
     def interrupt(self) -> None:
         """Send SIGINT.
@@ -103,37 +107,45 @@ class MemberProcess(ABC):
             f"member {self.config.member!r}, client {self.config.client!r}: only bridged members are interrupted"
         )
 
-    @abstractmethod
     def pause(self) -> None:
-        """Send SIGSTOP. The process still ends with the harness."""
+        """Send SIGSTOP."""
+        self.program.signal(signal.SIGSTOP)
+        self.paused = True
 
-    @abstractmethod
     def stall(self) -> None:
         """Tell it to stop polling after its current poll.
 
         Raises:
             NotSupported: Its client doesn't take this command.
         """
+        self.command("stall")
 
-    @abstractmethod
     def command(self, what: str) -> None:
-        """Send it another command of `control`.
+        """Send it a command of `control`.
 
         Raises:
             NotSupported: Its client doesn't take this command.
         """
+        member, client = self.config.member, self.config.client
+        raise NotSupported(f"member {member!r} runs {client}, which does not support {what.partition(' ')[0]}")
 
-    @abstractmethod
     def resume(self) -> None:
         """Let it continue. No effect if it is neither paused nor stalled."""
+        if self.paused:
+            self.program.signal(signal.SIGCONT)
+            self.paused = False
 
     @abstractmethod
     def catch_up(self) -> None:
         """Read what the member has reported since the last call."""
 
-    @abstractmethod
     def end(self, timeout_s: float) -> None:
         """Wait for its end, kill it at the deadline, read the rest of its reports."""
+        with suppress(subprocess.TimeoutExpired):
+            self.program.wait(timeout_s)
+        self.program.close()
+        self.paused = False
+        self.catch_up()
 
     def named(self, fault: str) -> dict[str, Any]:
         """The fields of a fault event for this member."""
@@ -184,75 +196,32 @@ class PythonProcess(MemberProcess):
     def __init__(self, config: MemberConfig, module: str, path: Path, output: Path) -> None:
         super().__init__(config, output)
         self._read = 0  # bytes read of its history
-        self._waker: subprocess.Popen[bytes] | None = None
         path.write_text(config.to_json(), "utf-8")
-        with output.open("wb") as file:
-            self._popen = subprocess.Popen(
-                python_command(module, str(path)),
-                stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, bufsize=0,
-                # The harness handles Ctrl-C at the terminal and ends its members in order.
-                start_new_session=True,
-            )  # fmt: skip
-
-    @property
-    def returncode(self) -> int | None:
-        """As `subprocess` reports it."""
-        return self._popen.poll()
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-        self._popen.terminate()
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        self._popen.kill()
+        commands, self._commands = os.pipe()
+        self.program = ChildProgram(python_command(module, str(path)), output, stdin=commands)
+        os.close(commands)
 
     def interrupt(self) -> None:
         """Send SIGINT to a bridged member."""
         if self.config.client != BRIDGE:
             super().interrupt()
-        self._popen.send_signal(signal.SIGINT)
-
-    def pause(self) -> None:
-        """Send SIGSTOP. A stopped process can't notice the harness's end, so a helper process waits to wake it."""
-        wake = 'read line; kill -CONT "$0" 2>/dev/null'  # the member may have been killed
-        self._waker = subprocess.Popen(
-            ["/bin/sh", "-c", wake, str(self._popen.pid)], stdin=subprocess.PIPE, start_new_session=True
-        )
-        self._popen.send_signal(signal.SIGSTOP)
-        self.paused = True
-
-    def stall(self) -> None:
-        """Send a line to its standard input."""
-        self.command("stall")
+        self.program.signal(signal.SIGINT)
 
     def command(self, what: str) -> None:
         """Send a line to its standard input."""
-        assert self._popen.stdin is not None
-        if self._popen.stdin.closed:
-            return
         with suppress(BrokenPipeError):  # it ended on its own; callers that wait for it will notice
-            self._popen.stdin.write(what.encode() + b"\n")
+            os.write(self._commands, what.encode() + b"\n")
 
     def resume(self) -> None:
-        """Close the helper's input, so that it sends SIGCONT and ends, or send a line to the member's input."""
-        if self._waker is not None:
-            self._waker.communicate()
-            self._waker, self.paused = None, False
-        elif self.stalled:
+        """Send SIGCONT, or tell it to continue."""
+        if self.stalled and not self.paused:
             self.command("go")
+        super().resume()
 
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""
-        try:
-            self._popen.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
-        self.resume()
-        if self._popen.stdin is not None:
-            self._popen.stdin.close()
-        self.catch_up()
+        super().end(timeout_s)
+        os.close(self._commands)
 
     def catch_up(self) -> None:
         """Read the new part of its history."""

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP, SIGTERM
+from signal import SIGTERM
 from typing import Any, Protocol
 
 from kafka_assignors.connection.properties import render
@@ -27,7 +26,6 @@ from kafka_assignors.jvm import java, kafka_jars
 
 from ..broker import KAFKA_VERSION
 from ..broker.settings import LOGGER_FLAGS
-from ..errors import NotSupported
 from ..names import JAVA_ASSIGNORS
 from ..processes.child import ChildProgram
 from ..processes.python import python_command
@@ -259,62 +257,20 @@ class VerifiableProcess(MemberProcess):
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
-        self._program = ChildProgram(line, self._said)
+        self.program = ChildProgram(line, self._said)
         self._translator = EventTranslator(config.member, log)
-        pid = self._program.pid or 0
+        pid = self.program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None
-
-    @property
-    def returncode(self) -> int | None:
-        """The exit code as `subprocess` reports it."""
-        code = self._program.returncode
-        return code if code is None or code <= 128 else 128 - code
 
     @property
     def clean(self) -> bool:
         """Whether it ended in order. A JVM that does so on SIGTERM still exits with that signal's code."""
         return self.returncode in (0, -SIGTERM) and self._over
 
-    def terminate(self) -> None:
-        """Send SIGTERM, on which it closes its consumer."""
-        self._program.terminate()
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        self._program.kill()
-
-    def pause(self) -> None:
-        """Send SIGSTOP."""
-        self._program.signal(SIGSTOP)
-        self.paused = True
-
-    def stall(self) -> None:
-        """Raise NotSupported."""
-        raise NotSupported(
-            f"member {self.config.member!r} runs {self.config.client}, whose VerifiableConsumer never stops polling"
-        )
-
-    def command(self, what: str) -> None:
-        """Raise NotSupported."""
-        raise NotSupported(
-            f"member {self.config.member!r} runs {self.config.client}, which does not support {what.partition(' ')[0]}"
-        )
-
-    def resume(self) -> None:
-        """Send SIGCONT."""
-        if self.paused:
-            self._program.signal(SIGCONT)
-            self.paused = False
-
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""
-        try:
-            self._program.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._program.kill()
-        self._program.close()
-        self.paused = False
+        super().end(timeout_s)
         self._translate(final=True)
         self._writer.close()
 

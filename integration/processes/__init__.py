@@ -1,1 +1,6 @@
-"""Processes that end with the harness."""
+"""Programs that end with the harness, however it ends.
+
+One mechanism does this for every program, Java's and Python's, running or paused: each has a `watchdog`. Two things
+are no programs of the harness and end differently. The fault proxy ends when its pipe of commands closes, since it
+holds nothing that outlives it. Containers are children of Docker's engine, so a process removes them by their label.
+"""

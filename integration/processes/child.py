@@ -22,6 +22,7 @@ class ChildProgram:
     Args:
         command: Program and arguments.
         output: File to which both of its outputs are appended. An unread pipe would fill up and block it.
+        stdin: File descriptor that it reads; default: nothing. The caller closes it.
         folder: Its working directory; default: this process's.
         remove: Remove `folder` when this process is gone, and on `close`.
     """
@@ -31,12 +32,15 @@ class ChildProgram:
         command: Sequence[str],
         output: Path,
         *,
+        stdin: int | None = None,
         folder: Path | None = None,
         remove: bool = False,
     ) -> None:
         watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
         if remove:
             watchdog += ["--remove", str(folder)]
+        if stdin is not None:
+            watchdog += ["--stdin", str(stdin)]
         self._code: int | None = None
         self._reading = threading.Lock()
         with output.open("ab") as log:
@@ -48,6 +52,7 @@ class ChildProgram:
                 bufsize=0,  # `select` doesn't see data that was read ahead
                 # not in the terminal's process group: this process handles Ctrl-C, then ends the program in order
                 start_new_session=True,
+                pass_fds=() if stdin is None else (stdin,),
                 cwd=folder,
             )
         line = _pipe(self._watchdog.stdout).readline()

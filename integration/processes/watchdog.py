@@ -5,7 +5,7 @@ exit handlers don't run on SIGKILL. The system always closes a dead process's pi
 parent, and end of file means that the parent is gone or wants the program gone. Standard library only, started with
 ``-I -S``: about 15 ms and 8 MB.
 
-    python watchdog.py [--remove FOLDER] PROGRAM [ARGUMENT ...]
+    python watchdog.py [--remove FOLDER] [--stdin DESCRIPTOR] PROGRAM [ARGUMENT ...]
 
 It writes the program's pid as one line to stdout, and ``exit CODE`` when it ended (negated signals as 128 + n). Lines
 on stdin: ``kill`` (SIGKILL) and ``stop`` (SIGTERM) go to the program; on ``leave`` this process ends and removes
@@ -24,18 +24,22 @@ import sys
 
 def main(arguments: list[str]) -> int:
     """Run ``arguments`` and return the exit code."""
-    folder = None
+    folder, stdin = None, subprocess.DEVNULL
     if arguments[0] == "--remove":
         folder, arguments = arguments[1], arguments[2:]
+    if arguments[0] == "--stdin":
+        stdin, arguments = int(arguments[1]), arguments[2:]
     parent = os.getppid()
     ended = _on_child()
     try:
         # stdout is the pipe to the parent, so the program's output goes to stderr, the log
-        program = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr)
+        program = subprocess.Popen(arguments, stdin=stdin, stdout=sys.stderr, stderr=sys.stderr)
     except OSError as error:
         print(f"cannot start {arguments[0]}: {error}", file=sys.stderr)
         _remove(folder)
         return 127
+    if stdin >= 0:
+        os.close(stdin)
     _tell(str(program.pid))
     told = leave = False
     while True:
@@ -97,5 +101,6 @@ def _remove(folder: str | None) -> None:
 
 if __name__ == "__main__":
     # the terminal's Ctrl-C is for the parent, which decides what to stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # (a handler, because the program would inherit SIG_IGN)
+    signal.signal(signal.SIGINT, lambda *_: None)
     sys.exit(main(sys.argv[1:]))

@@ -11,8 +11,7 @@ One thread polls for half a minute at a time and never pauses between polls duri
 a join that completes between two polls, then sends another or even forgets to
 (`kafka_assignors.kafka_python.private.keep_rejoining`).
 
-The process ends when its standard input closes. The harness holds the other end, so no member outlives it. `control`
-lists the commands on that input.
+`control` lists the commands on its standard input.
 
 Exit codes: 0 after SIGTERM, 1 after an error (reported by its ``error`` event), 2 if the configuration can't be read.
 """
