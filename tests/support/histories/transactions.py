@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_assignors.history.events import Event
-from tests.support.histories.story import Story
+from tests.support.histories.story import MS, Story
 
 OUTPUT = "out"
 
@@ -55,3 +55,31 @@ def at_work(protocol: str = "range") -> Transforming:
     story.records(12).consume("b", commit=False)
     story.kill("b").round().records(8)
     return story
+
+
+def zombie(*, after_ms: float = 200, heard_of: bool = False) -> Transforming:
+    """b is paused at work and evicted; a takes over; b goes on, and its transaction is accepted: nobody fenced it.
+
+    Args:
+        after_ms: How long after the generation without it it begins to commit.
+        heard_of: b joins again, and is in a generation, before its commit is answered.
+    """
+    story = Transforming()
+    story.start("a", "b").round().records(20).consume()
+    story.records(12).consume("b", commit=False)
+    story.pause("b").round().consume("a")
+    # `round` ends with the step that tells the rest, a commit takes three events
+    committed_ns = next(e.mono_ns for e in reversed(story.events) if e.kind == "generation_committed")
+    story.wait((committed_ns - story._now) / MS + after_ms - 2)
+    story.tell("fault_end", member="b", fault="pause", target="b")
+    ends = [{"topic": t, "partition": p, "offset": story._offsets[t, p]} for t, p in sorted(story._zombies["b"])]
+    story.tell("commit_begin", "member", "b", offsets=ends)
+    for end in ends:
+        story.tell("offset_committed", "coordlog", **end)
+    story.tell("commit_ok", "member", "b", offsets=ends)
+    story.wait(50)
+    story._callback("b", "lost", story._zombies.pop("b"))
+    story.held["b"] = set()
+    story._claims.pop("b", None)
+    story.round().drain()
+    return story.read_committed()

@@ -19,13 +19,14 @@ from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.checker.laws.excuses import excuses
 from kafka_assignors.integration.checker.ledger import RunRecord
 from kafka_assignors.integration.history.clocks import problems, retimed
-from tests.integration.checker.judge import test_exactly_once, test_truncation
 from tests.mutation.__main__ import files as judges
 from tests.support.damage import shifted
 from tests.support.histories import stories as told
 from tests.support.histories.faults import AGE_MS, changed
 from tests.support.histories.faults import fenced as fenced_and_told
 from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
+from tests.support.histories.transactions import zombie
+from tests.support.histories.truncation import END, before, read_back, truncate
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
 EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS = 500, 3000, 1000, 300
@@ -244,10 +245,30 @@ def test_a_wall_clock_that_moved_by_so_much_is_taken_as_still(sign: int) -> None
     assert moved(MOVED_MS * MS + 1)
 
 
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
+def test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet(after_ms: float, broken: bool) -> None:
+    """The coordinator's clock is the broker's: 100 ms are granted between the two."""
+    assert ("X2" in laws(zombie(after_ms=after_ms))) is broken
+
+
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, {"K1"}), (101, {"C5", "K1"})])
+def test_a_commit_of_what_was_lost_may_be_on_its_way(after_ms: float, broken: set[str]) -> None:
+    """By the coordinator's clock it lies a little behind the read that tells that the group has heard of it."""
+    story = truncate(before())
+    old = [e for e in story.events if e.kind == "offset_committed"][-2]
+    assert old.data == {"topic": "t", "partition": 0, "offset": END}
+    story.wait(1000).records(6).wait(300).consume()
+    read = next(e for e in reversed(story.events) if e.kind == "consume" and e.member == "a")
+    story.shift("offset_committed", (read.mono_ns - old.mono_ns) / MS + after_ms, offset=END, partition=0)
+    story.shift("offset_committed", 200, offset=13, partition=0)
+
+    assert laws(read_back(story.wait(300))) == broken
+
+
 ELSEWHERE = {
-    "exactly_once._standing SLACK_MS": test_exactly_once.test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
-    "records._may_fall SLACK_MS": test_truncation.test_a_commit_of_what_was_lost_may_be_on_its_way,
-    "records._reached SLACK_MS": test_truncation.test_a_commit_of_what_was_lost_may_be_on_its_way,
+    "exactly_once._standing SLACK_MS": test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
+    "records._may_fall SLACK_MS": test_a_commit_of_what_was_lost_may_be_on_its_way,
+    "records._reached SLACK_MS": test_a_commit_of_what_was_lost_may_be_on_its_way,
     "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,
     "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
     "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,

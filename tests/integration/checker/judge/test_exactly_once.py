@@ -9,41 +9,13 @@ import pytest
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.integration.checker import Verdict, check
 from tests.support.histories.edges import at_ns
-from tests.support.histories.story import MS, Story
-from tests.support.histories.transactions import Transforming, at_work
+from tests.support.histories.story import Story
+from tests.support.histories.transactions import Transforming, at_work, zombie
 
 
 def true_story(protocol: str = "range") -> Transforming:
     story = at_work(protocol)
     story.drain()
-    return story.read_committed()
-
-
-def zombie(*, after_ms: float = 200, heard_of: bool = False) -> Transforming:
-    """b is paused at work and evicted; a takes over; b goes on, and its transaction is accepted: nobody fenced it.
-
-    Args:
-        after_ms: How long after the generation without it it begins to commit.
-        heard_of: b joins again, and is in a generation, before its commit is answered.
-    """
-    story = Transforming()
-    story.start("a", "b").round().records(20).consume()
-    story.records(12).consume("b", commit=False)
-    story.pause("b").round().consume("a")
-    # `round` ends with the step that tells the rest, a commit takes three events
-    committed_ns = next(e.mono_ns for e in reversed(story.events) if e.kind == "generation_committed")
-    story.wait((committed_ns - story._now) / MS + after_ms - 2)
-    story.tell("fault_end", member="b", fault="pause", target="b")
-    ends = [{"topic": t, "partition": p, "offset": story._offsets[t, p]} for t, p in sorted(story._zombies["b"])]
-    story.tell("commit_begin", "member", "b", offsets=ends)
-    for end in ends:
-        story.tell("offset_committed", "coordlog", **end)
-    story.tell("commit_ok", "member", "b", offsets=ends)
-    story.wait(50)
-    story._callback("b", "lost", story._zombies.pop("b"))
-    story.held["b"] = set()
-    story._claims.pop("b", None)
-    story.round().drain()
     return story.read_committed()
 
 
@@ -110,12 +82,6 @@ def test_a_damaged_output_breaks_its_law_alone(
 
     assert laws_of(story) == [law]
     assert sorted(witnesses(check(story.history), law)) == sorted(kinds)
-
-
-@pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
-def test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet(after_ms: float, broken: bool) -> None:
-    """The coordinator's clock is the broker's: 100 ms are granted between the two."""
-    assert ("X2" in laws_of(zombie(after_ms=after_ms))) is broken
 
 
 def test_without_a_read_back_behind_the_drain_x1_says_why_it_is_silent() -> None:

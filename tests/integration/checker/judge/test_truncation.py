@@ -157,20 +157,6 @@ def test_a_commit_falls_once() -> None:
     assert blamed(check(read_back(story).history), "C5") == ["the committed offset of t-0 fell from 14 to 12"]
 
 
-@pytest.mark.parametrize(("after_ms", "laws"), [(100, {"K1"}), (101, {"C5", "K1"})])
-def test_a_commit_of_what_was_lost_may_be_on_its_way(after_ms: float, laws: set[str]) -> None:
-    """By the coordinator's clock it lies a little behind the read that tells that the group has heard of it."""
-    story = truncate(before())
-    old = [e for e in story.events if e.kind == "offset_committed"][-2]
-    assert old.data == {"topic": "t", "partition": 0, "offset": END}
-    story.wait(1000).records(6).wait(300).consume()
-    read = next(e for e in reversed(story.events) if e.kind == "consume" and e.member == "a")
-    story.shift("offset_committed", (read.mono_ns - old.mono_ns) / MS + after_ms, offset=END, partition=0)
-    story.shift("offset_committed", 200, offset=13, partition=0)
-
-    assert broken(read_back(story.wait(300))) == laws
-
-
 def test_a_commit_that_falls_below_what_was_lost_is_to_blame() -> None:
     story = unclean().change("offset_committed", lambda data: data.update(offset=BEGIN - 1), topic="t", partition=0)
 
