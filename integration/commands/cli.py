@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from kafka_assignors import drawing
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
@@ -37,7 +38,6 @@ from ..history import History
 from ..members.config import CLIENTS
 from ..members.group import Stable
 from ..registry import assignor_named
-from ..report import timeline_svg
 from ..report.report import GroupResult, Report, render_html, step_table, told_groups, verdict_lines
 from ..scenario import DEMO_TOPICS, SCENARIOS, Scenario
 from ..scenario.chaos import DRAWN, named, of_client
@@ -534,7 +534,7 @@ def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     if scenario_of_seed is None or scenario_of_seed.timeline is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
     word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(scenario_of_seed.verdict.value)]
-    timeline_svg.png(scenario_of_seed.timeline, file, f"{scenario_of_seed.title}: verdict {word}")
+    drawing.png([(f"{scenario_of_seed.title}: verdict {word}", scenario_of_seed.svg)], file)
 
 
 def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:

@@ -12,13 +12,14 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from rich.table import Table
 
+from kafka_assignors.drawing import STYLE
 from kafka_assignors.history.events import Event
 
 from ..checker import LAWS, Interval, Verdict, laws
 from ..checker.laws.told import told
 from ..checker.rebalance_costs import STATES
 from ..history import History
-from .timeline_svg import colours, svg
+from .timeline_svg import svg
 from .timeline_view import TimelineView, timeline_views
 from .work_svg import svg as work_svg
 from .work_view import WorkView, work_views
@@ -113,11 +114,6 @@ class GroupResult:
     timeline: TimelineView | None = None
     gave_up: str = ""
     work: WorkView | None = None
-
-    @property
-    def legend(self) -> list[tuple[str, str]]:
-        """(member name, colour)."""
-        return [] if self.timeline is None else list(colours(self.timeline.members).items())
 
     @property
     def svg(self) -> Markup:
@@ -242,7 +238,8 @@ def render_html(report: Report) -> str:
     """The page. It has no scripts, links or downloads."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    page: str = environment.from_string(template).render(report=report, law_rows=law_rows, told=told, zip=zip)
+    environment.globals.update(law_rows=law_rows, told=told, zip=zip, style=Markup(STYLE))
+    page: str = environment.from_string(template).render(report=report)
     return page
 
 

@@ -1,31 +1,21 @@
-"""Draws a group's ownership timeline as SVG for the HTML page, and as PNG for a CI job's page."""
+"""Draws a group's ownership timeline as SVG."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from kafka_assignors.errors import MachineError
+from kafka_assignors.drawing import colours, legend, short
 
 from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
 
-# Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
-RED, AMBER = "#d7263d", "#f2b701"
-"""Red: no owner, or two owners. Amber: a fault."""
 LABEL_PX, PLOT_PX = 118, 760
 """Width of the column of names, and of the time axis."""
 _SIDE_PX = 86
 WIDTH_PX = LABEL_PX + PLOT_PX + 2 * (_SIDE_PX + 14) + 4
 _LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
 _LABEL_EVERY_PX = 17
-
-
-def colours(members: Sequence[str]) -> dict[str, str]:
-    """Member -> its colour."""
-    return {member: COLOURS[i % len(COLOURS)] for i, member in enumerate(members)}
 
 
 def svg(view: TimelineView, name: str) -> Markup:
@@ -42,8 +32,9 @@ def svg(view: TimelineView, name: str) -> Markup:
     def x(seconds: float) -> float:
         return LABEL_PX + PLOT_PX * seconds / max(view.seconds, 1e-9)
 
+    key, height = legend(_looks(colour_of, name), WIDTH_PX, bottom + 24)
     out = [
-        f'<svg width="{WIDTH_PX}" height="{bottom + 24}" viewBox="0 0 {WIDTH_PX} {bottom + 24}" role="img" '
+        f'<svg width="{WIDTH_PX}" height="{height:.0f}" viewBox="0 0 {WIDTH_PX} {height:.0f}" role="img" '
         f'aria-label="who owned which topic-partition when">',
         *_patterns(name, colour_of),
         *_fault_bands(view.faults, x, bottom),
@@ -58,7 +49,9 @@ def svg(view: TimelineView, name: str) -> Markup:
             out.append(f'<line class="topic" x1="0" x2="{WIDTH_PX}" y1="{y}" y2="{y}"/>')
         topic = tp.topic
         size = "" if row_px == _TALL_ROW_PX else ' style="font-size:9px"'
-        out.append(f'<text x="0" y="{y + row_px - 4}"{size}>{escape(_short(said))}<title>{escape(said)}</title></text>')
+        out.append(
+            f'<text x="0" y="{y + row_px - 4}"{size}>{escape(short(said, 18))}<title>{escape(said)}</title></text>'
+        )
     for bar in view.bars:
         y, left = top + row_px * bar.row, x(bar.start_s)
         width = max(1.2, x(bar.end_s) - left)
@@ -86,64 +79,18 @@ def svg(view: TimelineView, name: str) -> Markup:
         f'<text class="dim" x="{x(k * tick):.1f}" y="{bottom + 16}">{k * tick:g} s</text>'
         for k in range(int(view.seconds / tick) + 1)
     ]
-    return Markup("".join(out) + "</svg>")
+    return Markup("".join([*out, *key]) + "</svg>")
 
 
-def png(view: TimelineView, path: Path, title: str) -> None:
-    """Write the timeline to a PNG file, as wide as a CI job's page.
-
-    Raises:
-        MachineError: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ImportError as error:
-        raise MachineError("the PNG needs matplotlib; run: pip install 'kafka-assignors[harness]'") from error
-    colour_of = colours(view.members)
-    count = len(view.rows)
-    figure = Figure(figsize=(13, max(2.8, 1.7 + 0.2 * count)), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    plot, stops = figure.subplots(1, 2, sharey=True, width_ratios=(9, 1))
-    for fault in view.faults:
-        plot.axvspan(fault.at_s, fault.end_s, color=AMBER, alpha=0.25, lw=0)
-        plot.text(fault.at_s, -0.9, fault.label, fontsize=7, rotation=28, color="#8a6a00")
-    for bar in view.bars:
-        where = {"y": bar.row, "width": max(bar.end_s - bar.start_s, view.seconds / 900), "left": bar.start_s}
-        if bar.kind == OWNED:
-            plot.barh(**where, height=0.76, color=colour_of[bar.member])
-        elif bar.kind == ZOMBIE:
-            plot.barh(**where, height=0.76, color="white", edgecolor=colour_of[bar.member], hatch="/////", lw=0.5)
-        elif bar.kind == SHARED:
-            plot.barh(**{**where, "y": bar.row - 0.19}, height=0.38, color=colour_of[bar.member])
-        else:
-            plot.barh(
-                **where, height=0.9, color=RED, alpha=0.35 if bar.kind == GAP else 1, ec="black", lw=bar.kind == OVERLAP
-            )
-    for step in view.steps:
-        plot.axvline(step.at_s, color="#444444", lw=0.8, ls=(0, (3, 3)))
-    for generation in view.generations:
-        plot.plot([generation.at_s], [count - 0.3], marker="^", color="#444444", ms=4, clip_on=False)
-    plot.set_yticks(range(count), [f"{tp.topic}-{tp.partition}" for tp in view.rows], fontsize=7)
-    plot.set_ylim(count - 0.4, -0.6)
-    plot.set_xlim(0, max(view.seconds, 1e-9))
-    plot.set_xlabel("seconds; dashed: steps, triangles: generations", fontsize=8)
-    stops.barh(range(count), view.downtime_ms, color=RED, alpha=0.5)
-    stops.set_xlabel("ms without an owner", fontsize=8)
-    for axes in (plot, stops):
-        axes.tick_params(labelsize=7)
-        axes.spines[["top", "right"]].set_visible(False)
-    named = [Patch(color=colour, label=member) for member, colour in colour_of.items()]
-    named += [
-        Patch(facecolor="white", edgecolor="#555555", hatch="/////", label="zombie"),
-        Patch(color=RED, alpha=0.35, label="nobody"),
-        Patch(facecolor=RED, edgecolor="black", label="two owners"),
-        Patch(color=AMBER, alpha=0.4, label="fault"),
+def _looks(colour_of: Mapping[str, str], name: str) -> list[tuple[str, str]]:
+    """The legend: how members and kinds of bar look, and what they are."""
+    return [
+        *((f'fill="{colour}"', member) for member, colour in colour_of.items()),
+        ('class="gap"', "nobody"),
+        ('class="overlap"', "two owners"),
+        (f'fill="url(#{name}-0)"', "zombie: can't know what it lost (half as high beside an owner)"),
+        ('class="fault"', "fault"),
     ]
-    figure.legend(handles=named, loc="outside lower center", ncols=min(len(named), 12), fontsize=8, frameon=False)
-    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
-    figure.savefig(path)
 
 
 def _patterns(name: str, colour_of: Mapping[str, str]) -> list[str]:
@@ -203,7 +150,3 @@ def _side(values: Sequence[float], left: int, top: int, row_px: int, head: str, 
         if row_px == _TALL_ROW_PX:
             out.append(f'<text class="dim" x="{left + width + 4:.1f}" y="{y + 12}">{value:,.0f}</text>')
     return out
-
-
-def _short(text: str, most: int = 18) -> str:
-    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from .timeline_svg import LABEL_PX, PLOT_PX, WIDTH_PX, colours
+from kafka_assignors.drawing import colours
+
+from .timeline_svg import LABEL_PX, PLOT_PX, WIDTH_PX
 from .work_view import Stretch, WorkView
 
 _PANEL_PX, _BETWEEN_PX = 84, 16

@@ -14,6 +14,8 @@ from markupsafe import Markup
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from kafka_assignors.drawing import STYLE, colours, short
+
 from ..findings import judged
 from . import svg, text
 
@@ -95,8 +97,8 @@ def render(said: Mapping[str, Any], more: Details) -> str:
         more: The result of `details`.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(size=size, short=svg.short, percent=percent)
-    environment.globals.update(span=text.span)
+    environment.filters.update(size=size, short=short, percent=percent)
+    environment.globals.update(span=text.span, style=Markup(STYLE))
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     runs = sorted({row["run"] for name in ("topics", "groups") for row in said[name]})
     begin, end = _span(more)
@@ -176,7 +178,7 @@ def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details)
     name = group["group"]
     intervals = more.intervals.get(name, ())
     rebalances = [row for row in said["rebalances"] if row["group"] == name]
-    colour = svg.colours(iv.member for iv in intervals)
+    colour = colours(iv.member for iv in intervals)
     marks = [
         (
             row["begin_ns"],
@@ -188,8 +190,6 @@ def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details)
     return {
         **group,
         "timeline": svg.timeline(intervals, colour, marks) if intervals else Markup(),
-        "legend": list(colour.items())[:24],
-        "more_members": max(0, len(colour) - 24),
         "left_out": more.left_out.get(name, 0),
         "rebalances": rebalances,
         "assignors": assignors,

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from kafka_assignors.drawing import colours, legend, short
 from kafka_assignors.history.departures import UNPROVEN
 
 WIDTH = 980
 LABEL = 190  # px for the names left of a timeline
+NAMED = 24  # members in the legend
 EACH = 80  # up to this many partitions get a shape with a tooltip each; more are drawn as one
-COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e8b82e", "#72b7b2", "#9d755d", "#d67195", "#8c8cc9", "#7f8a99")
 
 
 @dataclass(frozen=True)
@@ -38,26 +39,6 @@ class Interval:
         if self.first_commit_ns is None or self.last_commit_ns is None:
             return None
         return self.first_commit_ns, self.last_commit_ns
-
-
-def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour per name: those of `COLOURS`, then clearly distinct hues."""
-    found = {}
-    for i, name in enumerate(sorted(set(names))):
-        found[name] = COLOURS[i] if i < len(COLOURS) else f"hsl({i * 137.5 % 360:.0f} 45% {45 + 12 * (i % 3)}%)"
-    return found
-
-
-def short(name: str, limit: int = 26) -> str:
-    """Shorten a name in its middle, because the ends distinguish names.
-
-    >>> short("a-very-long-topic-name-indeed-with-a-suffix", 15)
-    'a-very-…-suffix'
-    """
-    if len(name) <= limit:
-        return name
-    keep = limit - 1
-    return f"{name[: keep - keep // 2]}…{name[len(name) - keep // 2 :]}"
 
 
 def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: int = 150) -> Markup:
@@ -122,6 +103,34 @@ def over_time(values: Sequence[float], labels: Sequence[str], what: str, height:
     return Markup("".join(out) + "</svg>")
 
 
+def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -> Markup:
+    """Fullest / mean partition per partition count, a line per rule; the scale starts at 1."""
+    points = [point for each in rules.values() for point in each]
+    counts, most = sorted({n for n, _ in points}), max([2.0, *(value for _, value in points)])
+    base, left = height - 18, 40
+
+    def place(n: int, value: float) -> tuple[float, float]:
+        at = counts.index(n) / max(1, len(counts) - 1)
+        return left + 8 + (WIDTH - left - 30) * at, base - (base - 12) * (value - 1) / (most - 1)
+
+    colour = colours(rules)
+    key, low = legend(((f'fill="{each}"', rule) for rule, each in colour.items()), WIDTH, height)
+    out = [_open(low, "fullest / mean partition per partition count"), *key]
+    for value in (1.0, (1 + most) / 2, most):
+        y = place(counts[0], value)[1]
+        out.append(f'<line class="grid" x1="{left}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        out.append(f'<text class="dim" x="0" y="{y + 4:.1f}">{value:.2f}</text>')
+    for n in counts:
+        x = place(n, 1)[0]
+        out.append(f'<text class="dim" x="{x:.1f}" y="{height - 4}" text-anchor="middle">{n}</text>')
+    for rule, each in rules.items():
+        line = [place(n, value) for n, value in sorted(each)]
+        corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
+        out.append(f'<polyline fill="none" stroke="{colour[rule]}" stroke-width="2" points="{corners}"/>')
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour[rule]}"/>' for x, y in line]
+    return Markup("".join(out) + "</svg>")
+
+
 def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
     """Ownership: a row per topic-partition, a bar per interval, double owners framed, lines at `marks` (ns, text)."""
     rows = {tp: i for i, tp in enumerate(sorted({(iv.topic, iv.partition) for iv in intervals}))}
@@ -135,7 +144,10 @@ def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Se
     def x(ns: int) -> float:
         return LABEL + (WIDTH - LABEL - 6) * (ns - start) / max(1, end - start)
 
-    out = [_open(height, "ownership over time"), *_row_names(rows, top, pitch, each)]
+    named = [(f'fill="{each}"', short(name, 34)) for name, each in [*colour.items()][:NAMED]]
+    named += [('class="none"', f"and {len(colour) - NAMED} more")] if len(colour) > NAMED else []
+    key, low = legend(named, WIDTH, height)
+    out = [_open(low, "ownership over time"), *_row_names(rows, top, pitch, each)]
     together: dict[str, list[str]] = {}
     for iv in intervals:
         y, left = top + pitch * rows[iv.topic, iv.partition], x(iv.start_ns)
@@ -177,7 +189,7 @@ def timeline(intervals: Sequence[Interval], colour: Mapping[str, str], marks: Se
             f"<title>{escape(text)}</title></line>"
         )
     out += _seconds(start, end, x, height - 6)
-    return Markup("".join(out) + "</svg>")
+    return Markup("".join([*out, *key]) + "</svg>")
 
 
 def _row_names(rows: Mapping[tuple[str, int], int], top: int, pitch: float, each: bool) -> Iterable[str]:
@@ -218,4 +230,5 @@ def _steps(values: Sequence[float], left: float, step: float, base: float, scale
 
 
 def _open(height: float, label: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+    size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
+    return f'<svg {size} role="img" aria-label="{escape(label)}">'

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.drawing import png
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.report.report import Report, law_rows, render_html, told_groups
-from kafka_assignors.integration.report.timeline_svg import png, svg
+from kafka_assignors.integration.report.timeline_svg import svg
 from kafka_assignors.integration.report.timeline_view import (
     GAP,
     OVERLAP,
@@ -120,7 +121,7 @@ def test_names_from_the_history_cannot_become_markup() -> None:
 
 
 def test_the_png_is_a_picture_of_some_size(tmp_path: Path) -> None:
-    png(picture(paused()), tmp_path / "t.png", "paused")
+    png([("paused", svg(picture(paused()), "p"))], tmp_path / "t.png")
 
     data = (tmp_path / "t.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from kafka_assignors.drawing import colours
 from kafka_assignors.pipeline.report import charts, page, svg
 from tests.support.wellformed import Wellformed
 
@@ -121,7 +122,7 @@ def test_a_bar_of_the_coordinators_log_is_full_only_where_commits_show_a_consume
         svg.Interval("t", 0, "a", 0, 5 * 10**9, "left or expired", 0.0, "coordlog", 10**9, 2 * 10**9),
         svg.Interval("t", 0, "b", 5 * 10**9, 10 * 10**9, "open", 0.0, "coordlog"),
     ]
-    drawn = str(svg.timeline(rows, svg.colours(["a", "b"]), [(0, "generation 1")]))
+    drawn = str(svg.timeline(rows, colours(["a", "b"]), [(0, "generation 1")]))
 
     width = svg.WIDTH - svg.LABEL - 6
     assert drawn.count('fill-opacity="0.35"') == 2
@@ -170,15 +171,27 @@ def test_a_timeline_is_to_scale_and_frames_what_two_owned() -> None:
         svg.Interval("t", 0, "a", 0, 5 * 10**9, "killed", 0.0),
         svg.Interval("t", 0, "b", 4 * 10**9, 10 * 10**9, "open", 1000.0),
     ]
-    drawn = str(svg.timeline(rows, svg.colours(["a", "b"]), [(0, "generation 1")]))
+    drawn = str(svg.timeline(rows, colours(["a", "b"]), [(0, "generation 1")]))
 
     width = svg.WIDTH - svg.LABEL - 6
     shapes = [(float(x), float(w)) for x, w in re.findall(r'<rect x="([\d.]+)".*?width="([\d.]+)"', drawn)]
-    assert shapes == [(svg.LABEL, round(width / 2, 1)), (round(svg.LABEL + 0.4 * width, 1), round(0.6 * width, 1))]
+    bars = [(svg.LABEL, round(width / 2, 1)), (round(svg.LABEL + 0.4 * width, 1), round(0.6 * width, 1))]
+    assert shapes == [*bars, (0, 12), (38, 12)], "two bars, then the legend"
     assert re.findall(r'class="twice" x="([\d.]+)".*?width="([\d.]+)"', drawn) == [
         (f"{svg.LABEL + 0.4 * width:.1f}", f"{0.1 * width:.1f}")
     ]
     assert drawn.count('class="cross"') == 1
+
+
+def test_lines_are_to_scale_and_each_has_its_colour() -> None:
+    drawn = str(svg.lines({"java": [(3, 1.0), (12, 3.0)], "sticky": [(12, 2.0), (3, 1.0)]}))
+
+    java, sticky = (
+        [float(y) for y in re.findall(r",([\d.]+)", points)] for points in re.findall(r'points="([^"]+)"', drawn)
+    )
+    assert java[0] == sticky[0] == 202
+    assert java[0] - java[1] == 2 * (sticky[0] - sticky[1])
+    assert len(set(re.findall(r'stroke="(#\w+)"', drawn))) == 2
 
 
 def test_pngs_are_drawn_for_what_there_is(tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+"""What the drawings of all pages share: colours, style sheet, and the same SVG as a PNG file."""
+
+from __future__ import annotations
+
+import colorsys
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from markupsafe import escape
+
+from .errors import MachineError
+
+# Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
+STYLE = """\
+:root { color-scheme:light dark;
+  --bg:#fff; --fg:#1b1f24; --dim:#667080; --line:#d9dee5; --card:#f6f8fa; --ok:#0a7d45; --bad:#c0252b;
+  --unknown:#96690a; --bar:#5a8cc0; --hot:#d9622b; --area:#9fbcd9; --gap:#d7263d; --fault:#f2b701; --heat:217,98,43; }
+@media (prefers-color-scheme:dark) { :root {
+  --bg:#14171b; --fg:#e6e9ee; --dim:#98a2b0; --line:#30363f; --card:#1c2026; --ok:#4cc38a; --bad:#ff7b7f;
+  --unknown:#e2b34a; --bar:#5f8fc0; --hot:#f08a4b; --area:#35536f; --heat:240,138,75; } }
+svg text { fill:var(--fg); font-size:11px; font-family:system-ui,sans-serif; }
+svg .title { font-size:15px; }
+svg .dim { fill:var(--dim); }
+svg .grid { stroke:var(--line); }
+svg .topic { stroke:var(--line); stroke-width:1.5; }
+svg .mark { stroke:var(--fg); stroke-dasharray:3 3; opacity:.5; }
+svg .tick { stroke:var(--dim); }
+svg text.mark { stroke:none; opacity:1; fill:var(--dim); font-size:10px; }
+svg text.tick { stroke:none; fill:var(--dim); font-size:10px; }
+svg .hit { font-size:10px; font-weight:600; }
+svg .bar { fill:var(--bar); }
+svg .hot { fill:var(--hot); }
+svg .area { fill:var(--area); }
+svg .ground { fill:var(--bg); }
+svg .none { fill:transparent; }
+svg .gap { fill:var(--gap); opacity:.38; }
+svg .overlap { fill:var(--gap); stroke:var(--fg); stroke-width:1.2; }
+svg .fault { fill:var(--fault); opacity:.17; }
+svg .twice { fill:none; stroke:var(--bad); stroke-width:2; }
+svg .cross { fill:var(--bad); font-size:15px; font-weight:700; }
+"""
+"""Style sheet of the pages: the variables of both themes, and the classes in their drawings."""
+_TITLE_PX, _MARGIN_PX, _ZOOM = 24, 12, 1.3
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour per name: those of `COLOURS`, then clearly distinct hues."""
+    found = {}
+    for i, name in enumerate(sorted(set(names))):
+        rgb = colorsys.hls_to_rgb(i * 137.5 % 360 / 360, (45 + 12 * (i % 3)) / 100, 0.45)
+        found[name] = COLOURS[i] if i < len(COLOURS) else "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
+    return found
+
+
+def short(name: str, limit: int = 26) -> str:
+    """Shorten a name in its middle, because the ends distinguish names.
+
+    >>> short("a-very-long-topic-name-indeed-with-a-suffix", 15)
+    'a-very-…-suffix'
+    """
+    if len(name) <= limit:
+        return name
+    keep = limit - 1
+    return f"{name[: keep - keep // 2]}…{name[len(name) - keep // 2 :]}"
+
+
+def legend(entries: Iterable[tuple[str, str]], width: int, top: float) -> tuple[list[str], float]:
+    """A legend as SVG elements, in as many rows as it takes.
+
+    Args:
+        entries: (attributes of the coloured square, label) of each.
+        width: Of a row, in px.
+        top: Where the legend begins, in px.
+
+    Returns:
+        The elements, and where the legend ends, in px.
+    """
+    out, x, y = [], 0.0, top + 4
+    for look, label in entries:
+        wide = 32 + 5.8 * len(label)
+        if x > 0 and x + wide > width:
+            x, y = 0.0, y + 18
+        out.append(f'<rect x="{x:.0f}" y="{y:.0f}" width="12" height="12" rx="2" {look}/>')
+        out.append(f'<text x="{x + 17:.0f}" y="{y + 10:.0f}">{escape(label)}</text>')
+        x += wide
+    return out, y + 18
+
+
+def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
+    """Write SVG drawings below each other to a PNG file, in the colours of the light theme.
+
+    Args:
+        drawings: (title, SVG with its width and height in px) of each.
+        path: The file.
+
+    Raises:
+        MachineError: resvg is not installed.
+    """
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as error:
+        raise MachineError("a PNG needs resvg; run: pip install 'kafka-assignors[harness]'") from error
+    parts, width, top = [], 0, _MARGIN_PX
+    for title, drawing in drawings:
+        found = re.match(r'<svg width="(\d+)" height="(\d+)"', drawing)
+        assert found is not None
+        parts.append(
+            f'<text class="title" x="{_MARGIN_PX}" y="{top + 14}">{escape(title)}</text>'
+            f'<g transform="translate({_MARGIN_PX} {top + _TITLE_PX})">{drawing}</g>'
+        )
+        width, top = max(width, int(found[1])), top + _TITLE_PX + int(found[2]) + _MARGIN_PX
+    size = f'width="{width + 2 * _MARGIN_PX}" height="{top}"'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(parts)}</svg>'
+    light = dict(re.findall(r"--(\w+):(#\w+)", STYLE.partition("}")[0]))
+    style = re.sub(r"var\(--(\w+)\)", lambda name: light[name[1]], STYLE[STYLE.index("svg ") :])
+    fonts = [str(each) for each in files("font_roboto").joinpath("files").iterdir()]
+    made = svg_to_bytes(
+        _NO_XML.sub("\ufffd", svg), background=light["bg"], zoom=_ZOOM, style_sheet=style,
+        font_files=fonts, sans_serif_family="Roboto",
+    )  # fmt: skip
+    path.write_bytes(made)
