@@ -94,7 +94,7 @@ def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
     """Write SVG drawings below each other to a PNG file, in the colours of the light theme.
 
     Args:
-        drawings: (title, SVG with its width and height in px) of each.
+        drawings: (title, SVG with its width and height in px) of each; the title may be empty.
         path: The file.
 
     Raises:
@@ -108,11 +108,11 @@ def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
     for title, drawing in drawings:
         found = re.match(r'<svg width="(\d+)" height="(\d+)"', drawing)
         assert found is not None
-        parts.append(
-            f'<text class="title" x="{_MARGIN_PX}" y="{top + 14}">{escape(title)}</text>'
-            f'<g transform="translate({_MARGIN_PX} {top + _TITLE_PX})">{drawing}</g>'
-        )
-        width, top = max(width, int(found[1])), top + _TITLE_PX + int(found[2]) + _MARGIN_PX
+        if title:
+            parts.append(f'<text class="title" x="{_MARGIN_PX}" y="{top + 14}">{escape(title)}</text>')
+            top += _TITLE_PX
+        parts.append(f'<g transform="translate({_MARGIN_PX} {top})">{drawing}</g>')
+        width, top = max(width, int(found[1])), top + int(found[2]) + _MARGIN_PX
     size = f'width="{width + 2 * _MARGIN_PX}" height="{top}"'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(parts)}</svg>'
     light = dict(re.findall(r"--(\w+):(#\w+)", STYLE.partition("}")[0]))

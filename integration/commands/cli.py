@@ -534,7 +534,8 @@ def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     if scenario_of_seed is None or scenario_of_seed.timeline is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
     word = {0: "true", 1: "FALSE", 2: "unknown"}[_exit_code(scenario_of_seed.verdict.value)]
-    drawing.png([(f"{scenario_of_seed.title}: verdict {word}", scenario_of_seed.svg)], file)
+    below = [("", scenario_of_seed.work_svg)] if scenario_of_seed.work_svg else []
+    drawing.png([(f"{scenario_of_seed.title}: verdict {word}", scenario_of_seed.svg), *below], file)
 
 
 def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:
