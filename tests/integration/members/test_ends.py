@@ -84,10 +84,11 @@ def test_members_that_wait_for_others_do_not_outlive_their_harness(
         assert harness.stdout is not None
         assert harness.stdout.readline() == "waiting\n"
         members = psutil.Process(harness.pid).children(recursive=True)
-        (still,) = [member for member in members if member.status() == psutil.STATUS_STOPPED]
+        assert [member.status() for member in members].count(psutil.STATUS_STOPPED) == 1
         harness.kill()
+    left = psutil.wait_procs(members, timeout=GONE_S)[1]
     try:
-        left = psutil.wait_procs([member for member in members if member != still], timeout=GONE_S)[1]
         assert [member for member in left if not gone(member.pid)] == []
     finally:
-        still.kill()
+        for member in left:
+            member.kill()
