@@ -72,7 +72,7 @@ $(DOCS): pyproject.toml constraints.txt | $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
 	@touch $(DOCS)
 
-docs: $(DOCS)  ## the documentation as a site in build/docs, which works offline; a dead link is an error
+docs: $(DOCS)  ## the documentation as a site in build/docs, which opens without a network; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "build/docs/index.html"
 
