@@ -129,7 +129,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
 
 @pytest.mark.broker
 def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
-    """A scenario, its picture, the kept history judged again, and a group watched, by the lines of README and quickstart."""
+    """A scenario, its picture, the kept history judged again, a group watched: lines of README and quickstart."""
     shell = "".join(block.code for block in blocks("sh") if block.page in ("README.md", "docs/quickstart.md"))
     lines = re.findall(
         r"^\.venv/bin/python -m (kafka_assignors\.integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$",
