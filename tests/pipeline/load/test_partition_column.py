@@ -49,7 +49,7 @@ def test_arguments_are_checked(keys):
     with pytest.raises(UnknownName, match="unknown column 'name'; known: key"):
         with_partition(keys, 3, key="name")
     for taken in ("partition", "Partition"):
-        with pytest.raises(ConfigError, match=f"the frame has a column '{taken}' already: drop or rename it first"):
+        with pytest.raises(ConfigError, match=f"the frame already has a column '{taken}': drop or rename it first"):
             with_partition(keys.withColumnRenamed("key", taken).withColumn("key", F.lit("k")), 3)
 
 
