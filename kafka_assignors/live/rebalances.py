@@ -33,6 +33,9 @@ RESTART_MS = 60_000
 
 _GONE = ("left", "left or expired")
 
+_BY_COUNTS = ("range", "roundrobin", "sticky", "cooperative-sticky", "compact-sticky")
+"""Assignors that balance numbers of partitions: what they move beyond the least is needless."""
+
 _MOST_PLANNED = 200_000
 """Partitions above which the least number of moves is not computed: it would take seconds per rebalance."""
 
@@ -329,8 +332,13 @@ def _host(member: CommittedMember) -> str:
 
 
 def _least(before: _Generation, end: _Generation) -> int | None:
-    """The least moves between living members by which an optimally balanced assignment is reached."""
-    if not end.called or len(end.owners) > _MOST_PLANNED or any(said is None for said in end.said.values()):
+    """The least moves between living members by which an optimally balanced assignment is reached.
+
+    None where moves may serve another end than equal numbers of partitions: racks, work, or an unknown assignor's.
+    """
+    if not end.called or end.value.protocol not in _BY_COUNTS or len(end.owners) > _MOST_PLANNED:
+        return None
+    if any(said is None or said.rack for said in end.said.values()):
         return None
     held: dict[str, list[TopicPartition]] = {}
     for tp, holder in before.held.items():

@@ -35,6 +35,15 @@ def test_moves_beyond_the_least_are_needless() -> None:
     assert any("needlessly" in line for line in advice([found]))
 
 
+def test_moves_that_may_serve_another_end_are_not_called_needless() -> None:
+    """Racks, and an assignor that nobody here knows."""
+    racks = three().given({"a": [0, 1], "b": [2], "c": [3, 4], "d": [5]}, rack="r1")
+    assert (last(racks).living, last(racks).least, last(racks).needless) == (2, None, None)
+    story = LogStory("by-work").given({"a": [0, 1, 2], "b": [3]}).wait(9).given({"a": [0], "b": [1, 2, 3]})
+    assert (last(story).living, last(story).needless) == (2, None)
+    assert not any("needless" in line for line in advice(rebalances(story.log)))
+
+
 def test_a_member_seen_within_its_timeout_has_left() -> None:
     """It committed a second ago: no timeout can have run out."""
     story = three().commit(2).wait(1).given({"a": [0, 1, 2], "c": [4, 5, 3]})

@@ -41,6 +41,7 @@ class LogStory:
         hosts: Mapping[str, int] | None = None,
         static: Sequence[str] = (),
         cooperative: bool = False,
+        rack: str | None = None,
         join_ms: int = 20,
     ) -> LogStory:
         """A generation: client id -> partitions of topic ``t``; `ids`: client id -> another member id than usual;
@@ -54,6 +55,7 @@ class LogStory:
                     Subscription(
                         tuple((topics or {}).get(client, ("t",))),
                         owned=[TopicPartition("t", p) for p in self.held.get(client, ())] if cooperative else (),
+                        rack=rack,
                     )
                 ),
                 encode_assignment(AssignedPartitions({"t": tuple(partitions)} if partitions else {})),
