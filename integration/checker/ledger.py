@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group import TopicPartition, identity_of
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
 from kafka_assignors.errors import WireError
@@ -130,8 +130,8 @@ class Generation:
 
     @cached_property
     def identities(self) -> Mapping[str, str]:
-        """Member id -> a stable identity: the instance id of a static member, otherwise the member id."""
-        return {m["member_id"]: m.get("instance_id") or m["member_id"] for m in self.event.data["members"]}
+        """Member id -> identity; see `identity_of`."""
+        return {m["member_id"]: identity_of(m["member_id"], m.get("instance_id")) for m in self.event.data["members"]}
 
     @cached_property
     def owners(self) -> dict[TopicPartition, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group import TopicPartition, identity_of
 from kafka_assignors.history.ownership import Commits, Committed
 
 
@@ -18,7 +18,7 @@ def record(row: Any, commits: Mapping[TopicPartition, Commits]) -> Committed:
     """Convert a row of ``generation_committed``: ``generation, mono_ns, ts_ns, ts_ms, members`` (last two as text)."""
     members, timeouts, held = {}, {}, {}
     for member in json.loads(row["members"] or "[]"):
-        holder = member.get("instance_id") or member["member_id"]
+        holder = identity_of(member["member_id"], member.get("instance_id"))
         members[holder] = member["member_id"]
         both = [member.get(f"{name}_timeout_ms") or 0 for name in ("session", "rebalance")]
         if min(both) > 0:

@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.core.group import NO_GENERATION, TopicPartition
+from kafka_assignors.core.group import NO_GENERATION, TopicPartition, identity_of
 from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.core.reading import decode
 from kafka_assignors.core.strategies import strategy
@@ -211,7 +211,7 @@ def _generation(
     leader = row["run"], row["group"], row["generation"], row["leader"]
     members, names, owners = [], {}, {}
     for member in json.loads(row["members"] or "[]"):
-        holder = member.get("instance_id") or member["member_id"]
+        holder = identity_of(member["member_id"], member.get("instance_id"))
         try:
             said = decode_subscription(bytes.fromhex(member["subscription"]))
             # Claims differ between rounds of one rebalance, so compare without them.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .values import NO_GENERATION, DictionaryEncoded, Group, Member, Partitions, TopicPartition
+from .values import NO_GENERATION, DictionaryEncoded, Group, Member, Partitions, TopicPartition, identity_of
 
-__all__ = ["NO_GENERATION", "DictionaryEncoded", "Group", "Member", "Partitions", "TopicPartition"]
+__all__ = ["NO_GENERATION", "DictionaryEncoded", "Group", "Member", "Partitions", "TopicPartition", "identity_of"]

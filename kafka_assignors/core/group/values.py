@@ -205,6 +205,19 @@ class Member:
         }
         object.__setattr__(self, "__dict__", fields)  # all fields at once: one by one takes four times as long
 
+    @property
+    def identity(self) -> str:
+        """See `identity_of`."""
+        return identity_of(self.member_id, self.instance_id)
+
+
+def identity_of(member_id: str, instance_id: str | None) -> str:
+    """The id by which a group knows a member: its instance id, which survives restarts, else its member id.
+
+    The coordinator makes a new member id for each start of a dynamic member.
+    """
+    return member_id if instance_id is None else instance_id
+
 
 @dataclass(frozen=True)
 class Group:

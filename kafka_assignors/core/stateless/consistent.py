@@ -11,7 +11,7 @@ from ...errors import ConfigError
 from ..group import Group
 from ..group.assignment import Assignment
 from ..group.indexed import UNASSIGNED, Indexed, Ints
-from .per_topic import by_identity, identity
+from .per_topic import by_identity
 from .ring import HASHES, Hashes, Ring, check_virtual_nodes, numbered
 
 EPSILON = 0.25
@@ -83,7 +83,7 @@ def owners(
     """`assign` as an array: int[P]."""
     order, readers = indexed.readers(by_identity)
     hashed = HASHES[hash]
-    ring = Ring.of([hashed(numbered(f"{identity(indexed.members[m])}-", range(virtual_nodes))) for m in order.tolist()])
+    ring = Ring.of([hashed(numbered(f"{indexed.members[m].identity}-", range(virtual_nodes))) for m in order.tolist()])
     topics: dict[bytes, list[int]] = {}  # topics by subscribers
     for t, reading in enumerate(readers):
         if len(reading):

@@ -14,10 +14,10 @@ from ..group.facts import Fact, ordered, some
 from ..group.indexed import UNASSIGNED, Indexed, Ints
 from ..group.order import utf16
 from . import roundrobin
-from .per_topic import by_identity, identity
+from .per_topic import by_identity
 
 Table = Mapping[str, Mapping[str, Sequence[int]]]
-"""Identity of a member (`per_topic.identity`) -> topic -> partition ids."""
+"""Identity of a member (`Member.identity`) -> topic -> partition ids."""
 
 
 def check(table: Any) -> Table:
@@ -115,7 +115,7 @@ def owners(indexed: Indexed, table: Table, fallback: Callable[[Group], Assignmen
 
 
 def _present(group: Group) -> dict[str, Member]:
-    return {identity(member): member for member in sorted(group.members, key=by_identity, reverse=True)}
+    return {member.identity: member for member in sorted(group.members, key=by_identity, reverse=True)}
 
 
 def _alone(group: Group, left: Mapping[str, Ints]) -> Group:

@@ -14,7 +14,7 @@ from ...errors import ConfigError
 from ..group import Group, Member
 from ..group.assignment import Assignment
 from ..group.indexed import Indexed, Ints
-from .per_topic import Allocate, contiguous, identity
+from .per_topic import Allocate, contiguous
 from .per_topic import owners as per_topic
 from .ring import Ring, ketama, numbered
 
@@ -102,7 +102,7 @@ def consistent_hash_owners(indexed: Indexed, *, broker_id: int = 0) -> Ints:
     hashes = ketama(numbered(f"{broker_id}-", range(longest)))[:, 0]
 
     def rule(members: Sequence[Member]) -> Allocate:
-        ring = Ring.of([ketama(numbered(f"{identity(member)}-", range(DIGESTS))).ravel() for member in members])
+        ring = Ring.of([ketama(numbered(f"{member.identity}-", range(DIGESTS))).ravel() for member in members])
         return lambda _, partitions, subscribers: ring.among(subscribers).owners(hashes[partitions])
 
     return per_topic(indexed, rule)

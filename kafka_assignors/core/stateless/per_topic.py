@@ -19,17 +19,9 @@ Rule = Callable[[Sequence[Member]], Allocate]
 """All members in order -> the allocation of each topic."""
 
 
-def identity(member: Member) -> str:
-    """The name that places a member: its instance id, which survives restarts, else its member id.
-
-    The coordinator makes a new member id for each start of a dynamic member.
-    """
-    return member.member_id if member.instance_id is None else member.instance_id
-
-
 def by_identity(member: Member) -> tuple[bytes, bytes]:
     """Sort key: identity in Java's string order; ties by member id."""
-    return utf16(identity(member)), utf16(member.member_id)
+    return utf16(member.identity), utf16(member.member_id)
 
 
 def owners(indexed: Indexed, rule: Rule, key: Callable[[Member], Any] = by_identity) -> Ints:

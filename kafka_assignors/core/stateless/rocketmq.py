@@ -15,7 +15,7 @@ from ..group import Group, Member
 from ..group.assignment import Assignment
 from ..group.facts import Fact
 from ..group.indexed import Indexed, Ints
-from .per_topic import Allocate, Rule, contiguous, identity
+from .per_topic import Allocate, Rule, contiguous
 from .per_topic import owners as per_topic
 from .ring import Ring, check_virtual_nodes, md5_word, numbered
 
@@ -129,7 +129,7 @@ def consistent_hash_owners(
 
 def _hashing(virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Rule:
     def rule(members: Sequence[Member]) -> Allocate:
-        ring = Ring.of([md5_word(numbered(f"{identity(member)}-", range(virtual_nodes))) for member in members])
+        ring = Ring.of([md5_word(numbered(f"{member.identity}-", range(virtual_nodes))) for member in members])
 
         def allocate(topic: str, partitions: Ints, subscribers: Ints) -> Ints:
             queues = numbered(
