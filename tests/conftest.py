@@ -14,6 +14,7 @@ from tests.support.replayed import INVENTED, Replayed, replay_all
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
 settings.register_profile("dev", deadline=None, max_examples=25)
+settings.register_profile("fast", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(PROFILE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-_TIMES = {"dev": 0.2, "ci": 1, "nightly": 20}
+_TIMES = {"dev": 0.2, "fast": 0.2, "ci": 1, "nightly": 20}
 """Profile -> how many of the examples that a test asks for it draws."""
 
 

@@ -14,10 +14,11 @@ from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.plans import work_proof as proof
 from kafka_assignors.plans.plan import Plan, plan
+from tests.support.examples import examples
 
 from .oracle import NEAR, Case, Program, drawn, wished
 
-CHUNK, SHORT, LONG = 25, 150, 2_000
+CHUNK, SHORT, LONG = 25, examples(150), 2_000
 
 
 def planned(case: Case, **options: object) -> Plan:

@@ -24,6 +24,7 @@ from kafka_assignors.core.strategies import strategy
 from kafka_assignors.errors import ConfigError
 from tests.support.assignors import golden
 from tests.support.assignors.objectives import drawn, price, worth
+from tests.support.examples import examples
 
 MANY = int(os.environ.get("FUZZ_GROUPS", "1000"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
@@ -80,7 +81,7 @@ def best(group, objective):
 
 
 @pytest.mark.timeout(300 + MANY // 4)
-@pytest.mark.parametrize("groups", [150, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [examples(150), pytest.param(MANY, marks=pytest.mark.long)])
 def test_every_mode_and_order_gets_the_best_there_is(groups):
     for seed in range(FIRST, FIRST + groups):
         group, matrix = drawn(seed)
