@@ -50,7 +50,7 @@ lint: $(READY)  ## formatting, linting, strict types, names in the tests, import
 	$(BIN)/python -m tests.structure
 
 test-fast: $(READY)  ## the tests that need no broker, Java, Spark or Docker, on all cores, with few examples
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/python -m pytest -m "not long and not ($(OUTSIDE))" --numprocesses auto --dist worksteal $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/python -m pytest -m "not long and not slow and not ($(OUTSIDE))" --numprocesses auto --dist worksteal $(ARGS)
 
 test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
 	$(BIN)/python -m pytest $(if $(WORKERS),--numprocesses $(WORKERS) --dist worksteal) $(ARGS)

@@ -43,6 +43,7 @@ def test_range_and_roundrobin_place_exactly_like_java(file, name, rounds):
     assert differing == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "name", "rounds"), STICKY)
 def test_sticky_rounds_are_sound(file, name, rounds):
     """Also where Java throws or gives partitions that do not exist."""
@@ -58,6 +59,7 @@ def test_sticky_rounds_are_sound(file, name, rounds):
     assert unsound == {}
 
 
+@pytest.mark.slow
 @pytest.mark.source("apache/kafka 4.3.0 StickyAssignor, CooperativeStickyAssignor")
 @pytest.mark.parametrize(("file", "name", "rounds", "incomparable"), [(*STICKY[0], 6), (*STICKY[1], 12)])
 def test_sticky_is_nowhere_worse_than_java(file, name, rounds, incomparable):
@@ -79,6 +81,7 @@ def test_sticky_is_nowhere_worse_than_java(file, name, rounds, incomparable):
     assert rounds - compared == incomparable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "name", "rounds"), STICKY)
 def test_sticky_reaches_the_exact_optimum(file, name, rounds):
     """`opt`, the least sum of squares and then moves, was solved as an assignment problem; it ignores racks."""

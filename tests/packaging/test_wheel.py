@@ -15,6 +15,8 @@ import pytest
 
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = {"kafka_assignors"}
 ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 

@@ -228,6 +228,7 @@ def read_by(name: str) -> Iterator[str]:
 STRATEGIES = sorted(strategies.STRATEGIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"), [*((name, {}) for name in STRATEGIES), ("cooperative-sticky", {"parity": "java"})]
 )
@@ -281,6 +282,7 @@ def test_what_is_beyond_a_limit_is_told(sent, fact):
     assert any(fact in each for each in facts), facts
 
 
+@pytest.mark.slow
 def test_limits_hold_for_members_that_kafka_python_decoded():
     for name in ("500,000 topics", "owned: 175,000 empty runs", "50,000 topics that all claim"):
         sent = [*honest("cooperative-sticky"), bomb(name)]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.slow
 SUITE = """
 import pytest
 

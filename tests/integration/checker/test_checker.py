@@ -205,6 +205,7 @@ def test_measures_tell_moves_downtime_and_time_to_stable() -> None:
     assert measures["steps"][1]["ms"] == (last_adoption - step) / 1e6
 
 
+@pytest.mark.slow
 def test_four_times_the_events_take_little_more_than_four_times_the_work() -> None:
     """Counted in lines that run; what that is in seconds is for the benchmarks to say."""
     work = {}

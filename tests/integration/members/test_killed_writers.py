@@ -49,6 +49,7 @@ for i in range({WRITERS}):
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_writer_leaves_is_whole_but_for_its_last_line(tmp_path: Path) -> None:
     """Two dozen that write as fast as they can are killed one after the other, each at a random moment."""
     rng = random.Random(SEED)

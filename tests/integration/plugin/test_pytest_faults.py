@@ -164,6 +164,7 @@ def test_network_faults_need_a_broker_of_ones_own(kafka_broker: Broker, tmp_path
     assert not list(tmp_path.rglob("*.jsonl")), "nothing was started"
 
 
+@pytest.mark.slow
 def test_all_workers_of_a_run_draw_from_one_seed(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_drawn.py").write_text(

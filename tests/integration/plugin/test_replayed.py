@@ -71,6 +71,7 @@ def test_differs(tmp_path):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mark", "code"), [("", 1), ("@pytest.mark.invented", 0)], ids=["found", "on purpose"])
 def test_one_difference_fails_a_run_in_which_every_test_passes(mark: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "test_two.py").write_text(SUITE.format(root=str(ROOT), mark=mark))

