@@ -64,10 +64,11 @@ def proven(group, objective=sticky.DEFAULT):
     return claims.indexed.assignment(owner), certificate
 
 
+@pytest.mark.parametrize("goals", GOALS)
 @pytest.mark.parametrize("name", SMALL)
-def test_workloads_are_proven(name, monkeypatch):
+def test_workloads_are_proven(name, goals, monkeypatch):
     group = grown(name, monkeypatch)
-    assert check(group, *proven(group)) == []
+    assert check(group, *proven(group, Objective(goals=goals))) == []
 
 
 def test_vectors_are_proven():
