@@ -1,0 +1,3 @@
+"""The fixtures of kafka-assignors, opted into."""
+
+pytest_plugins = ["kafka_assignors.pytest_plugin"]
