@@ -143,7 +143,7 @@ def run(quick: bool, runs: int | None = None, keep: Path | None = None) -> Itera
                 first = turn % max(len(due), 1)
                 due = due[first:] + due[:first]
                 kept = [None if keep is None else keep / f"{row.name.replace('/', '.')}.{turn}.tar.xz" for row in due]
-                played = pool.map(_play, [broker.bootstrap] * len(due), due, kept)
+                played = pool.map(_run_triggers, [broker.bootstrap] * len(due), due, kept)
                 for row, (verdict, failed) in zip(due, played, strict=True):
                     seen[row.name].take(verdict, failed)
                     stops = ", ".join(f"{t} {each[-1].stop_ms:.0f}" for t, each in seen[row.name].costs.items())
@@ -156,7 +156,7 @@ def run(quick: bool, runs: int | None = None, keep: Path | None = None) -> Itera
     yield from _results(rows, seen)
 
 
-def _play(bootstrap: str, row: Row, keep: Path | None) -> tuple[Verdict, str | None]:
+def _run_triggers(bootstrap: str, row: Row, keep: Path | None) -> tuple[Verdict, str | None]:
     """Run all five triggers on one group; returns the verdict, and the reason if the run did not finish."""
     run = uuid4().hex
     topic, failed = f"t-{run[:8]}", None

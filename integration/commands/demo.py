@@ -108,13 +108,13 @@ class Demo:
         report = self._place()
         self.console.rule("Ownership", align="left")
         for name in ASSIGNORS:
-            self._play(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
+            self._run_scenario(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
         self.console.rule("The vote", align="left")
         self._vote()
         self.console.rule("Worked examples", align="left")
-        self._play(scenario("range-skew"), "range-skew", _range_skew)
+        self._run_scenario(scenario("range-skew"), "range-skew", _range_skew)
         for name in KIP_54:
-            self._play(scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix)))
+            self._run_scenario(scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix)))
         values = [report.value, *(g.verdict.value for g in self.groups)]
         if self.spark:
             self.console.rule("Spark pipeline", align="left")
@@ -171,7 +171,7 @@ class Demo:
         value = verdict.value and all(row.agree for row in rows)
         return Report("kafka-assignors: the demo", f"run {self.run_id}", value, (), rows, verdict)
 
-    def _play(self, what: Scenario, name: str, note: Callable[[GroupResult], str] | None = None) -> GroupResult:
+    def _run_scenario(self, what: Scenario, name: str, note: Callable[[GroupResult], str] | None = None) -> GroupResult:
         self.console.print(f"[bold]{name}[/]: {what.about}")
 
         def on_step(step_name: str, stable: Stable) -> None:
@@ -211,7 +211,7 @@ class Demo:
         elected = lambda r: (
             f"Predicted {predicted.winner}; the broker elected {r.steps[-1].protocol}. {predicted.explanation}"
         )
-        self._play(what, "election", elected)
+        self._run_scenario(what, "election", elected)
 
     def _spark(self) -> SparkResult:
         with self._doing("the topics' records"):

@@ -1,4 +1,4 @@
-"""The picture of a group: what it shows is what the history tells, and the page and the PNG draw it."""
+"""The ownership timeline of a group: it shows the history, and the page and the PNG draw it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def overlapping() -> Story:
     return story.start("a").round().drop("revoke_begin", member="b").drop("revoke_end", member="b")
 
 
-def picture(story: Story) -> TimelineView:
+def timeline_of(story: Story) -> TimelineView:
     (found,) = timeline_views(story.history).values()
     return found
 
@@ -55,7 +55,7 @@ def test_every_owned_interval_and_every_gap_is_a_bar() -> None:
     story = churn()
     intervals = check(story.history).intervals
 
-    shown = picture(story)
+    shown = timeline_of(story)
 
     owned = [bar for bar in shown.bars if bar.kind == OWNED]
     assert len(owned) == len(intervals)
@@ -71,7 +71,7 @@ def test_every_owned_interval_and_every_gap_is_a_bar() -> None:
 
 
 def test_a_paused_member_is_a_zombie_in_a_style_of_its_own_and_shares_lawfully() -> None:
-    shown = picture(paused())
+    shown = timeline_of(paused())
 
     zombies = [bar for bar in shown.bars if bar.kind == ZOMBIE]
     assert {bar.member for bar in zombies} == {"b"}
@@ -87,7 +87,7 @@ def test_two_owners_are_an_overlap() -> None:
     story = overlapping()
     assert check(story.history).value is False
 
-    assert [bar.row for bar in picture(story).bars if bar.kind == OVERLAP] == [0]
+    assert [bar.row for bar in timeline_of(story).bars if bar.kind == OVERLAP] == [0]
 
 
 def test_the_page_of_a_kept_history_has_all_of_it_and_fetches_nothing() -> None:
@@ -117,11 +117,11 @@ def test_names_from_the_history_cannot_become_markup() -> None:
 
     assert "<script>" not in page
     assert "<b>t</b>" not in page
-    assert "<b>t" not in svg(picture(story), "p")
+    assert "<b>t" not in svg(timeline_of(story), "p")
 
 
-def test_the_png_is_a_picture_of_some_size(tmp_path: Path) -> None:
-    png([("paused", svg(picture(paused()), "p"))], tmp_path / "t.png")
+def test_the_png_has_a_size(tmp_path: Path) -> None:
+    png([("paused", svg(timeline_of(paused()), "p"))], tmp_path / "t.png")
 
     data = (tmp_path / "t.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"

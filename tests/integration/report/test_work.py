@@ -1,4 +1,4 @@
-"""Shares of partitions and work: what the picture shows is what the history tells."""
+"""Shares of partitions and work: the chart shows the history."""
 
 from __future__ import annotations
 
