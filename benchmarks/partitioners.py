@@ -117,7 +117,7 @@ def _warm(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> C
 
 
 def choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -> Callable[[], float]:
-    """A measurement with a new partitioner each time. It reads the topic, once per metadata update, before."""
+    """A measurement with a new partitioner each time. It reads the topic before the timing."""
 
     def measure() -> float:
         partition = make().partition

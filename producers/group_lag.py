@@ -152,17 +152,18 @@ class GroupLag:
         """A coordinator leaves topics out that it may not show."""
         self._unseen[topic] += 1
         if self._unseen[topic] == _UNSEEN:
-            why = f"it has committed nothing, or {_lacks('Topic', topic)}"
-            log.warning("lag of group %r on topic %r is not known: %s", self.group, topic, why)
+            why = f"it has committed no offset, or {_lacks('Topic', topic)}"
+            log.warning("lag of group %r on topic %r is unknown: %s", self.group, topic, why)
 
     def _say(self, what: str, problem: Exception) -> bool:
         refused = isinstance(problem, GroupAuthorizationFailedError)
         if (refused or self._failures >= _TRANSIENT) and (what, type(problem)) not in self._said:
             self._said.add((what, type(problem)))
             why = _lacks("Group", self.group) if refused else repr(problem)
-            log.warning("lag of group %r: %s are not known: %s", self.group, what, why)
+            log.warning("lag of group %r: %s are unknown: %s", self.group, what, why)
         return False
 
 
 def _lacks(kind: str, name: str) -> str:
-    return f"its user lacks the right {Right('Describe', kind, name)}; an administrator gives it by kafka-acls.sh"
+    right = Right("Describe", kind, name)
+    return f"its user lacks the permission {right}; an administrator can grant it with kafka-acls.sh"

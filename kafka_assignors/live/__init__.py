@@ -1,1 +1,1 @@
-"""Live groups, read only: what the cluster and the coordinator's log tell, as values. Nothing is joined or written."""
+"""Live groups, read only: data of the cluster and the coordinator's log as values. Joins no group, writes nothing."""

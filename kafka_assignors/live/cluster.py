@@ -1,6 +1,6 @@
-"""What a live cluster tells about a group: admin requests and the coordinator's log.
+"""A live group, read with admin requests and from the coordinator's log.
 
-It joins no group, commits nothing and creates nothing. kafka-python's errors pass through. Rights: Describe on the
+It joins no group, commits nothing and creates nothing. kafka-python's errors pass through. Permissions: Describe on the
 group and on its topics; Read on ``__consumer_offsets`` for the log.
 """
 
@@ -54,7 +54,7 @@ class LiveCluster:
     """Reads groups of one cluster; a context manager.
 
     Args:
-        where: ``host:port``, several with commas; or a connection.
+        where: ``host:port``, several separated by commas; or a connection.
 
     Raises:
         ClusterError: No broker answers within `timeout_s` seconds.
@@ -96,8 +96,8 @@ class LiveCluster:
                 right = Right("Describe", "Group", name)
                 user = self.connection.username or "ANONYMOUS"
                 raise AccessRefused(
-                    f"{self.connection}: user {user!r} lacks the right {right}; an administrator gives it by: "
-                    f"{right.command(user, self.connection.bootstrap)}"
+                    f"{self.connection}: user {user!r} lacks the permission {right}; an administrator can grant it "
+                    f"with: {right.command(user, self.connection.bootstrap)}"
                 )
             return self._other(name)
         members = tuple(sorted((_member(each) for each in described["members"]), key=lambda m: m.member_id))
@@ -156,11 +156,11 @@ class LiveCluster:
         Args:
             group: The group.
             most: Offsets to read, the last ones.
-            progress: Is told the share that was read, 0 to 1.
+            progress: Called with the share read so far, 0 to 1.
 
         Raises:
             AccessRefused: The user may not read the log.
-            ClusterError: There is no log yet, or it stops answering.
+            ClusterError: The log does not exist yet, or the cluster stops responding.
 
         Cost: reads the group's partition of ``__consumer_offsets``, other groups' records in it included.
         """
@@ -180,7 +180,7 @@ class LiveCluster:
         return Log(records, first == begin)
 
     def broker_assigned(self, live: LiveGroup, log: Log) -> LiveGroup:
-        """A KIP-848 group with what its log tells: its members, their subscriptions and partitions, its epoch."""
+        """A KIP-848 group from its log: members, their subscriptions and partitions, and the epoch."""
         described = self._admin.describe_topics()
         names = {_printed(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
         return from_broker_log(live, (each.value for each in log.records), names)
@@ -210,8 +210,8 @@ class LiveCluster:
                 deadline = time.monotonic() + _SILENT_S
             elif time.monotonic() > deadline:
                 raise ClusterError(
-                    f"{COORDINATOR_TOPIC}-{at.partition} gave no record for {_SILENT_S} s at offset {position} of {end}"
-                    "; is its leader up?"
+                    f"{COORDINATOR_TOPIC}-{at.partition} returned no record for {_SILENT_S} s at offset {position} of "
+                    f"{end}; is its leader up?"
                 )
 
     def _reader(self) -> KafkaConsumer:
@@ -236,7 +236,7 @@ class LiveCluster:
         if kind and kind != "classic":
             raise ClusterError(f"group {name!r} is a {kind} group; consumer groups can be read")
         near = difflib.get_close_matches(name, listed, 2, 0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else "list the groups by: kafka-assignors doctor --groups"
+        hint = f"did you mean {' or '.join(near)}?" if near else "list the groups with: kafka-assignors doctor --groups"
         raise ClusterError(f"{self.connection} has no group {name!r}; {hint}")
 
 
@@ -244,7 +244,7 @@ def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
     """Raise if no broker answers in time: kafka-python's constructors would wait for half a minute.
 
     Raises:
-        ClusterError, AccessRefused, ConfigError: As the cluster, or its silence, has it.
+        ClusterError, AccessRefused, ConfigError: As the reason of the failed connection.
     """
     try:
         brokers(connection, timeout_s)

@@ -18,8 +18,8 @@ class LiveMember:
     """A member as its coordinator describes it.
 
     Args:
-        assigned: The partitions that it was assigned last.
-        rack: ``client.rack``, if its subscription tells it (version 3).
+        assigned: Its last assignment.
+        rack: ``client.rack``, if its subscription has it (version 3).
     """
 
     member_id: str
@@ -39,8 +39,8 @@ class LiveGroup:
         state: As Kafka names it: ``Stable``, ``Empty``, …
         kind: ``classic``, or ``consumer`` (KIP-848: the broker assigns).
         protocol: The elected assignor, or the broker's; "" if there is none.
-        generation: The generation, or the group's epoch; None if the log doesn't tell it.
-        leader: Member id of the leader; None if the log doesn't tell it.
+        generation: The generation, or the group's epoch; None if the log does not have it.
+        leader: Member id of the leader; None if the log does not have it.
     """
 
     group: str
@@ -53,7 +53,7 @@ class LiveGroup:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Member id -> what people call it: its instance id, else its client id if no other member has it."""
+        """Member id -> name for people: its instance id, else its client id if no other member has it."""
         return names(self.members)
 
 
@@ -74,12 +74,12 @@ class LiveTopics:
 
 @dataclass(frozen=True)
 class Change:
-    """What would be different from now.
+    """A change of the group or its topics.
 
     Args:
         add: Number of members that join.
         remove: Members that leave: client ids, instance ids or member ids; or one number.
-        partitions: Topic -> its partition count then.
+        partitions: Topic -> its partition count after the change.
     """
 
     add: int = 0
@@ -109,12 +109,12 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) 
     Member ids are the members' names, because plans are read by people.
 
     Args:
-        live: A group at rest.
+        live: A stable group.
         topics: The topics that its members subscribe to.
-        change: What is different by then.
+        change: The change before that rebalance.
 
     Raises:
-        ConfigError: The change doesn't fit the group; the message names what does.
+        ConfigError: The change does not fit the group; the message names valid values.
     """
     change = change or Change()
     called = live.names
@@ -134,13 +134,13 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) 
     taken = {member.member_id for member in members}
     subscription = Counter(member.topics for member in live.members).most_common(1)
     if change.add and not subscription:
-        raise ConfigError(f"--add {change.add}: group {live.group!r} has no member whose subscription a new one takes")
+        raise ConfigError(f"--add {change.add}: group {live.group!r} has no member to copy")
     fresh = (name for n in range(1, change.add + len(taken) + 1) if (name := f"new-{n}") not in taken)
     members += [Member(next(fresh), subscription[0][0]) for _ in range(change.add)]
     if not members:
-        raise ConfigError(f"group {live.group!r} has no members then; a plan needs at least one")
+        raise ConfigError(f"group {live.group!r} has no members after the change; a plan needs at least one")
     counts = _grown(live, topics, change.partitions)
-    # Nobody knows where new partitions will be: racks count only where all of a topic's are known.
+    # The racks of new partitions are unknown: racks count only if all of a topic's are known.
     known = {topic for topic, count in counts.items() if topics.counts.get(topic) == count}
     racks = {topic: racks for topic, racks in topics.racks.items() if topic in known}
     leaders = {topic: racks for topic, racks in topics.leaders.items() if topic in known}
@@ -189,12 +189,12 @@ def _grown(live: LiveGroup, topics: LiveTopics, grown: Mapping[str, int]) -> dic
 
 
 def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
-    """The group with what the coordinator's log adds to its description."""
+    """The group with the details that only the coordinator's log has."""
     return replace(live, generation=generation, leader=leader)
 
 
 def from_broker_log(live: LiveGroup, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:
-    """A KIP-848 group as its records in the coordinator's log tell it.
+    """A KIP-848 group from its records in the coordinator's log.
 
     Args:
         live: The group, of kind ``consumer``.

@@ -1,7 +1,7 @@
-"""The assignor lists of a live group: what is known of them, who wins, and how to change them safely. Pure.
+"""The assignor lists of a live group: the known lists, the winner, and how to change them safely. Pure.
 
-No broker tells a member's whole list: DescribeGroups and the coordinator's log have the elected assignor alone. What is
-known for sure: every member offers the elected one. The user may add lists that he knows.
+No broker returns a member's whole list: DescribeGroups and the coordinator's log have only the elected assignor. Every
+member certainly offers the elected one. The user may add known lists.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .group import LiveGroup
 
 @dataclass(frozen=True)
 class Vote:
-    """What an election would give.
+    """The result of an election.
 
     Args:
         elected: The assignor elected now; None if the group is empty.
-        lists: Member's name -> its list as the user told it; None: only the elected one is known.
+        lists: Member's name -> its list from the user; None: only the elected one is known.
         election: The next election, if every list is known and it has a winner.
         allowed: Whether the new member may join: True, False, or None if that depends on unknown lists. None too if
             none was asked about.
@@ -45,11 +45,11 @@ def vote(
     Args:
         live: The group.
         adding: The list of a member that would join; empty: none.
-        told: Client id, instance id or member name -> its list, as the user knows it; ``*`` for all others.
+        told: Client id, instance id or member name -> its list, from the user; ``*`` for all others.
         to: The assignor to change to; None: no change.
 
     Raises:
-        ConfigError: A told list lacks the elected assignor, which every member offers, or names no member.
+        ConfigError: A given list lacks the elected assignor, which every member offers, or names no member.
     """
     elected = live.protocol or None
     lists = _lists(live, elected, told or {})

@@ -2,7 +2,7 @@
 
 A rebalance is one generation, and the generations that only hand over what it withheld (cooperative assignors). The log
 shows who was in each generation with which subscription, what each member was assigned, and commits. It does not show
-why a member left, or when a member stopped consuming: such things are told as unknown or as bounds.
+why a member left, or when a member stopped consuming: these are reported as unknown or as bounds.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Cause:
 
     Args:
         kind: One of `KINDS`.
-        who: Name of the member; "" if the cause is no member's.
-        client_id, host: The member's; "" likewise.
+        who: Name of the member; "" if the cause is not a member.
+        client_id, host: Those of the member; otherwise "".
         detail: What changed, for people; "" if the kind says it.
     """
 
@@ -69,7 +69,7 @@ class Rebalance:
         took_ms: From the completed join to the record of the last generation; None if a record lacks it. Waiting for
             members to join comes before and is not in the log.
         protocol: The elected assignor; None if the group was empty.
-        eager: Whether every member gave up all its partitions before it joined; None if nobody held any.
+        eager: Whether every member revoked all its partitions before it joined; None if no member held any.
         leader: Name of the leader; None if the group was empty.
         members: Number of members.
         causes: What changed since the rebalance before.
@@ -101,7 +101,7 @@ class Rebalance:
 
     @property
     def needless(self) -> int | None:
-        """Moves beyond the least, plus what was taken and given back; None if the least was not computed."""
+        """Moves beyond the least, plus partitions taken and given back; None if the least was not computed."""
         return None if self.least is None else max(0, self.living - self.least) + self.returned
 
 
@@ -115,7 +115,9 @@ class _Generation:
     members: Mapping[str, CommittedMember]  # holder -> member
     said: Mapping[str, Subscription | None]  # holder -> subscription; None: not the consumer protocol's bytes
     owners: Mapping[TopicPartition, str]  # topic-partition -> holder
-    held: Mapping[TopicPartition, str] = field(default_factory=dict)  # the same, and last holders of what has no owner
+    held: Mapping[TopicPartition, str] = field(
+        default_factory=dict
+    )  # the same, plus the last holders of partitions without an owner
 
     @property
     def topics(self) -> dict[str, frozenset[str]]:
@@ -148,7 +150,7 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
         if number >= first and before is not None:
             each = replace(each, least=_least(before, rounds[-1]))
         told.append(each)
-        # What a cooperative assignor withholds keeps its last holder until somebody gets it.
+        # A withheld partition keeps its last holder until a member gets it.
         held = before.held if before is not None and rounds[-1].called else {}
         before = replace(rounds[-1], held={**held, **rounds[-1].owners})
         at += len(rounds)
@@ -267,7 +269,7 @@ def _missing(before: _Generation | None, now: _Generation) -> tuple[int, int] | 
 
 
 def _eager(before: _Generation | None, now: _Generation) -> bool | None:
-    """Members of cooperative assignors claim partitions as they join; eager ones gave up all."""
+    """Whether the members are eager: cooperative members claim partitions as they join, eager ones have revoked all."""
     held = {owner for owner in before.held.values() if owner in now.called} if before else set()
     claims = [bool(said.owned) for holder, said in now.said.items() if said is not None and holder in held]
     return not any(claims) if claims else None
@@ -359,7 +361,7 @@ def _least(before: _Generation, end: _Generation) -> int | None:
 
 
 def _with_restarts(found: Iterable[Rebalance]) -> Iterator[Rebalance]:
-    """Tell a client that left and came back on its host within `RESTART_MS` as restarted."""
+    """Report a client that left and returned on its host within `RESTART_MS` as restarted."""
     left: dict[tuple[str, str], list[int]] = {}  # client id and host -> when it was found gone, each time
     for rebalance in found:
         causes = list(rebalance.causes)
@@ -399,7 +401,7 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
     if expired:
         named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in expired.most_common(3))
         told.append(
-            f"{named} left or expired, the log can't tell which: if nobody stopped it, compare its processing time per "
+            f"{named} left or expired (the log can't say which): if nobody stopped it, compare its processing time per "
             "poll with max.poll.interval.ms, and its pauses with session.timeout.ms."
         )
     needless: dict[str, int] = {}

@@ -44,7 +44,7 @@ class Sticky(Rule):
         return partition
 
     def choose_again(self, view: TopicView, size: int, previous: int) -> int:
-        """Another partition, unless another record has changed it already."""
+        """Switch to another partition, unless another record has already done so."""
         self.take_back(size, previous)
         self.new_batch(view, previous)
         return self.choose(view, size)

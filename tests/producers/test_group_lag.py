@@ -149,9 +149,12 @@ def test_a_failed_sample_opens_another_connection_and_sampling_goes_on(admin, ca
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (GroupAuthorizationFailedError(), "its user lacks the right Describe on Group g; an administrator gives it"),
-        (KafkaTimeoutError("no route"), "offsets committed by the group are not known: KafkaTimeoutError"),
-        ({}, "it has committed nothing, or its user lacks the right Describe on Topic t"),
+        (
+            GroupAuthorizationFailedError(),
+            "its user lacks the permission Describe on Group g; an administrator can grant it",
+        ),
+        (KafkaTimeoutError("no route"), "offsets committed by the group are unknown: KafkaTimeoutError"),
+        ({}, "it has committed no offset, or its user lacks the permission Describe on Topic t"),
     ],
 )
 def test_what_lasts_is_told_once(admin, answer, says, caplog, monkeypatch):

@@ -100,7 +100,7 @@ def even_out(search: Search, steps: int) -> None:
 
 
 def _evened(search: Search, a: int, height: Floats, frees: list[Ints]) -> bool:
-    """Do one step from a member to a lower one: one partition for at most one other, else up to two for two."""
+    """Make one exchange between a member and a less loaded one: one partition for none or one, else two for two."""
     order = np.argsort(np.where(search.cap == 0, np.inf, height), kind="stable")
     apart = max(len(order) // TRIED, 1)
     partners = [*order[:TRIED].tolist(), *order[TRIED::apart].tolist()]

@@ -188,7 +188,7 @@ def _bytes(value: bytes | None) -> bytes:
 
 
 class Reader(primitives.Reader):
-    """Also reads the parts that subscriptions and assignments share."""
+    """A reader with the structures that subscriptions and assignments share."""
 
     def version(self) -> int:
         """Read a leading version; a newer one becomes ours."""
