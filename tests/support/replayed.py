@@ -24,7 +24,7 @@ class Replayed:
         histories: Folders with a group's coordinator log.
         generations: Committed generations with members.
         equal: Assignor -> generations that it led, whose replay equals what was committed.
-        others: Leader's strategy -> generations that it led, which aren't ours to replay.
+        others: Leader's strategy -> generations that it led, which we cannot replay.
         cut: Histories that aren't whole.
         wrong: What differs, or couldn't be replayed: folder and sentence.
     """
@@ -47,7 +47,7 @@ class Replayed:
             lines.append(f"{self.cut} of the histories aren't whole; what they have was replayed")
         if self.others:
             told = ", ".join(f"{name} {count}" for name, count in self.others.most_common())
-            lines.append(f"which we cannot replay: {told}")
+            lines.append(f"not replayable by us: {told}")
         if self.wrong:
             lines.append("a test that invents or changes a history is marked `invented`; these are not:")
         return lines + [f"  {each}" for each in self.wrong]

@@ -45,7 +45,7 @@ def test_a_difference_is_told_with_both_answers_unless_the_test_made_it(tmp_path
 
     assert differs.startswith(str(bad))
     assert ", the replay " in differs
-    assert "test_blind0: A1: what " in unseen
+    assert "test_blind0: A1: the history does not have the topics that " in unseen
     assert "test_cut0" not in "".join(replay_all(tmp_path).wrong)
     for folder in (bad, tmp_path / "test_blind0"):
         (folder / INVENTED).touch()
