@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
 
 from ..core.group import TopicPartition
 from .values import Decision, Goal, Move
@@ -88,6 +89,14 @@ def _goal(goal: Goal, given_up: str) -> str:
 
 def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
     loads = plan.loads
+    if len(loads) > WHOLE and plan.load is not None:
+        used = [m for m, capacity in plan.load.capacity.items() if capacity]
+        ratios = [plan.load.work[m] / plan.load.capacity[m] for m in used]
+        counts = _spread(loads[m] for m in used)
+        yield f"  {_many(len(used), 'member')}: work / capacity {_spread(ratios)}; partitions {counts}"
+        if len(used) < len(loads):
+            yield f"  {_many(len(loads) - len(used), 'member')} without a share: standbys, or without a topic"
+        return
     if len(loads) > WHOLE:
         for load, members in sorted(Counter(loads.values()).items()):
             yield f"  {_many(members, 'member')} with {_many(load, 'partition')}"
@@ -100,6 +109,11 @@ def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
         yield f"  {member}{rack[member]}: {work}{_many(loads[member], 'partition')}{change}"
         if topics:
             yield f"    {shortened('; '.join(f'{topic} {_ranges(ids)}' for topic, ids in topics.items()))}"
+
+
+def _spread(values: Iterable[float]) -> str:
+    found = list(values)
+    return f"{min(found):,.4g} to {max(found):,.4g}, median {median(found):,.4g}" if found else "none"
 
 
 def _moves(moves: Sequence[Move]) -> Iterator[str]:

@@ -207,6 +207,13 @@ def test_nothing_is_written_to_stdout() -> None:
         assert file.read() == b""
 
 
+def test_a_large_group_is_summed_up_by_work() -> None:
+    group = group_of({**{f"m{i:02d}": [] for i in range(30)}, "spare": []}, 60)
+    text = str(plan(group, "weighted", weights={"t": [2.0] * 60}, capacity={"spare": 0}))
+    assert "  30 members: work / capacity 4 to 4, median 4; partitions 2 to 2, median 2\n" in text
+    assert "  1 member without a share: standbys, or without a topic\n" in text
+
+
 def test_a_partition_heavier_than_any_share_is_named_with_a_remedy() -> None:
     made = plan(group_of({"a": [], "b": [], "c": [], "d": []}, 5), "weighted", weights={"t": [80.0, 2, 3, 3, 2]})
     assert made.load is not None
