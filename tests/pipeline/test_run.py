@@ -178,7 +178,7 @@ def assert_written_as(folder: Path, columns: spark_types.StructType) -> None:
     [
         ("--bootstrap", "{free}", "--bootstrap '127.0.0.1:{port}': no broker answered"),
         ("--topics", "{topic},absent", "--topics: 'absent' cannot be read (UnknownTopicOrPartitionError)"),
-        ("--topics", "{empty}", "has 3 partitions and no record"),
+        ("--topics", "{empty}", "has 3 partitions but no records"),
         ("--topics", " , ", "names no topic"),
         ("--history", "{tmp}/absent", "is not a folder"),
         ("--history", "{tmp}/out", "has no *.jsonl file"),
@@ -264,7 +264,7 @@ def test_an_error_of_the_jvm_is_its_cause_and_the_log(spark: SparkSession, tmp_p
         spark.sql("select raise_error('the reason')").collect()
 
     assert "\n" not in str(caught.value)
-    kept = Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")"))
+    kept = Path(str(caught.value).rpartition("full log: ")[2].rstrip(")"))
     assert kept.read_text() == "all of it"
     kept.unlink()
 
@@ -291,7 +291,7 @@ def test_a_jvm_that_ended_is_told_by_its_exit_code_and_the_last_error_that_it_lo
         socket.create_connection(("127.0.0.1", *free_ports(1))),
     ):
         pass
-    Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")")).unlink()
+    Path(str(caught.value).rpartition("full log: ")[2].rstrip(")")).unlink()
 
 
 def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_p
         session._plain_errors(tmp_path / "spark.log"),
     ):
         spark.range(3).mapInArrow(fail, "id long").collect()
-    Path(str(caught.value).rpartition("all of it: ")[2].rstrip(")")).unlink()
+    Path(str(caught.value).rpartition("full log: ")[2].rstrip(")")).unlink()
 
 
 @pytest.mark.broker

@@ -147,7 +147,7 @@ def test_at_a_terminal_it_asks(answer: bytes, code: int, unchanged: Broker, tmp_
         os.close(terminal)
 
     assert done.returncode == code, done.stdout + done.stderr
-    assert "it removes at its end" in done.stderr
+    assert "and removes it at its end" in done.stderr
     assert "Go on? [y/N]" in done.stderr
     assert (tmp_path / "out").exists() is (code == 0)
 

@@ -203,7 +203,7 @@ def test_starting_and_stopping_what_cannot_be(unjudged_group: MakeGroup, kafka_t
     topic, group = kafka_topic(), unjudged_group()
     group.start("m1", [topic], ["range"])
 
-    with pytest.raises(ConfigError, match=r"'m1' .* is running"):
+    with pytest.raises(ConfigError, match=r"'m1' .* is already running"):
         group.start("m1", [topic], ["range"])
     with pytest.raises(ConfigError, match=r"no member 'm9' .*running: m1"):
         group.stop("m9")
