@@ -16,7 +16,7 @@ from kafka_assignors.integration.checker.verdict import Verdict
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender
-from tests.support.integration.load import NS, known, told
+from tests.support.integration.load import NS, Planted, consumed_per_s, known, told, unevenness
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
@@ -41,6 +41,65 @@ def started(group: MemberGroup, topic: str, assignors: dict[str, list[str]], **s
     for member, names in assignors.items():
         group.start(member, [topic], names, **settings)
     return group.wait_stable(timeout_s=60)
+
+
+def asked(history: History, topic: str, since_ns: int) -> int:
+    """How often members asked for a rebalance since then, as they told."""
+    seen: dict[str, int] = {}
+    before: dict[str, int] = {}
+    for at_ns, said in told(history, {topic: PARTITIONS}):
+        for member, each in said.items():
+            (before if at_ns < since_ns else seen)[member] = each.own.asked
+    return sum(count - before.get(member, 0) for member, count in seen.items())
+
+
+def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """The partitions of one member become slow and get most records. Then the leader is killed."""
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
+    planted = Planted(tmp_path, topic, PARTITIONS)
+    assignor = METERED.replace('"rest_s":5', '"rest_s":12')
+    first = started(group, topic, {m: [assignor] for m in ("m1", "m2", "m3")}, **planted.settings())
+    loaded = next(m for m in sorted(first.owned) if m != first.leader)
+    slow = first.owned[loaded][topic]
+    planted.plant(slow, 0.012, 0.0005)
+    last: list[Stable] = []
+
+    def even() -> bool:
+        last[:] = [group.wait_stable(timeout_s=60)]
+        return unevenness(planted.work_of(last[0].owned)) < 1.15
+
+    with planted.sent(kafka_broker.bootstrap, tmp_path, 250, slow, 0.8):
+        begun_ns = time.monotonic_ns()
+        assert unevenness(planted.work_of(first.owned)) > 2
+        group.step("a key range is slow")
+        until(even, "the work is even", within_s=90)
+        even_ns = time.monotonic_ns()
+        until(lambda: time.monotonic_ns() > even_ns + 8 * NS, "eight seconds of even work", within_s=20)
+        even_end_ns = time.monotonic_ns()
+        leader = group.wait_stable(timeout_s=60).leader
+        group.step("the leader is killed")
+        group.kill(leader)
+        after = group.wait_stable(timeout_s=60)
+        group.step("it comes back")
+        group.start(leader, [topic], [assignor], **planted.settings())
+        group.wait_stable(timeout_s=60)
+        planted.plant([], 0.0, 0.0)
+    group.drain(timeout_s=120)
+    group.close()
+
+    history, _ = judged(tmp_path)
+    generations = told(history, {topic: PARTITIONS})
+    assert asked(history, topic, begun_ns) - asked(history, topic, even_ns) <= 2
+    killed_ns = next(e.mono_ns for e in history.events if e.kind == "fault_begin")
+    said = next(said for at_ns, said in generations if at_ns > killed_ns and len(said) == len(after.owned))
+    assert known(said, topic) == set(range(PARTITIONS)), "what the dead leader knew is told by others"
+    moved_ns = next(at_ns for at_ns, _ in generations if at_ns > begun_ns + 3 * NS)
+    before = consumed_per_s(history, begun_ns + NS, moved_ns)
+    then = consumed_per_s(history, even_ns, even_end_ns)
+    print(f"records per second: {before:.0f} before, {then:.0f} after; {before and then / before:.2f} times")
+    assert then >= 1.5 * before
 
 
 SHORT, OTHERS = ("torn", "half"), ("missing", "expired", "differ", "newer", "stops")
