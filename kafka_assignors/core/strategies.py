@@ -402,7 +402,7 @@ class Weighted(Strategy):
         measured, every = model.coverage
         if measured:
             bound, greatest = solution.bound * model.unit, solution.greatest * model.unit
-            standing = balance.Balance(bound, greatest, measured, every)
+            standing = balance.Balance(bound, greatest, measured, every, int((owner != solution.owner).sum()))
             told = balance.told(standing, model.weights(), claims.indexed.assignment(owner))
             written = {member: with_user_data(data, told[member]) for member, data in written.items()}
         return written, facts_.ordered(self.facts(decoded.group))

@@ -164,7 +164,7 @@ class ByWork(Cooperative):
             reference = loop_.reference(told.bound, told.greatest, self._loop_of[2])
             coverage = told.measured / max(told.partitions, 1)
             if self._source.meter is not None:
-                self._source.meter.learn(told.weights, self._owned or (), generation)
+                self._source.meter.learn(told.weights, self._owned or (), generation, settling=told.withheld > 0)
         self._loop.rebalanced(time.monotonic(), reference, coverage, leads=self._leads)
         self._leads = False
 

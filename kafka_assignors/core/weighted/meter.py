@@ -85,6 +85,7 @@ class Meter:
         self._flows: dict[tuple[str, int], _Flow] = {}
         self._known: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and its generation
         self._told: dict[tuple[str, int], float] = {}  # from the leader, for partitions new to this member
+        self._settling = False
         self._batch: Mapping[tuple[str, int], int] = {}
         self._handed = 0.0
 
@@ -159,7 +160,7 @@ class Meter:
         """
         seconds = dict(self._seconds)  # a join may run on another thread than the consumer's
         for partition in owned:
-            weight = self._weight(partition, seconds, now)
+            weight = None if self._settling else self._weight(partition, seconds, now)
             if weight is None:
                 if partition in self._known:  # the leader's weight is still the best one known
                     self._known[partition] = self._known[partition][0], generation
@@ -194,6 +195,8 @@ class Meter:
         told: Mapping[str, tuple[Iterable[int], Iterable[float]]],
         owned: Collection[tuple[str, int]],
         generation: int,
+        *,
+        settling: bool = False,
     ) -> None:
         """Adopt an assignment: store the leader's weights, and drop measurements of partitions that others own now.
 
@@ -204,7 +207,10 @@ class Meter:
             told: topic -> partition ids and their weights, from the leader.
             owned: The topic-partitions that this member owns now.
             generation: The generation of the assignment.
+            settling: Whether another rebalance hands over what this one withheld. Weights stay until then: with new
+                ones, the leader might withhold something again.
         """
+        self._settling = settling
         kept = {each: known for each, known in self._known.items() if known[1] >= generation - 1}
         for topic, (ids, weights) in told.items():
             for partition, weight in zip(ids, weights, strict=True):

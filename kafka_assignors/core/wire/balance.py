@@ -5,8 +5,8 @@ bytes      what
 =========  ============================================================================================================
 1          version, 1
 4          CRC-32 of the rest, big endian
-rest       deflate (RFC 1951) of: float64 bound, float64 greatest, int32 measured, int32 partitions, all big endian; and
-           weights (`weighted.packed`)
+rest       deflate (RFC 1951) of: float64 bound, float64 greatest, int32 measured, int32 partitions, int32 withheld, all
+           big endian; and weights (`weighted.packed`)
 =========  ============================================================================================================
 
 Every member gets the weights of the partitions that it is given, and `KEEPERS` members get others too. So those who
@@ -29,7 +29,7 @@ KEEPERS = 3
 """Number of members that are told the weights of partitions of others, too."""
 MOST = 50_000
 """Number of partitions of a group above which no weights are told: the bytes share one record with all members'."""
-_HEAD = struct.Struct(">ddii")
+_HEAD = struct.Struct(">ddiii")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Balance:
         greatest: The greatest work / capacity of the assignment.
         measured: Number of partitions with a known weight.
         partitions: Number of subscribed partitions.
+        withheld: Number of partitions that their owners must revoke before another rebalance assigns them.
         weights: Weights that this member is told.
     """
 
@@ -48,12 +49,13 @@ class Balance:
     greatest: float
     measured: int
     partitions: int
+    withheld: int = 0
     weights: Told = field(default_factory=dict)
 
 
 def encode(balance: Balance) -> bytes:
     """Encode what one member is told."""
-    head = _HEAD.pack(balance.bound, balance.greatest, balance.measured, balance.partitions)
+    head = _HEAD.pack(balance.bound, balance.greatest, balance.measured, balance.partitions, balance.withheld)
     rest = packed(head, balance.weights)
     return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
 
@@ -87,8 +89,8 @@ def decode(data: bytes | None) -> Balance | None:
         return None
     try:
         head, weights = unpacked(data[5:], _HEAD.size, _Any())
-        bound, greatest, measured, partitions = _HEAD.unpack(head)
-        return Balance(bound, greatest, measured, partitions, weights)
+        bound, greatest, measured, partitions, withheld = _HEAD.unpack(head)
+        return Balance(bound, greatest, measured, partitions, withheld, weights)
     except UNREADABLE:
         return None
 

@@ -107,6 +107,8 @@ def packed(head: bytes, weights: Told) -> bytes:
     topics = sorted((topic for topic, (ids, _) in weights.items() if len(ids)), key=utf16)
     values = np.concatenate([[], *(weights[topic][1] for topic in topics)]).astype(np.float64)
     top = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
+    if top:  # a power of a step, so that a weight that was decoded is encoded as the same
+        top = 2.0 ** (math.ceil(STEPS * math.log2(top) - 1e-6) / STEPS)
     text = json.dumps(topics, ensure_ascii=False, separators=(",", ":")).encode()
     runs = np.concatenate([np.zeros(0, np.int64), *(compact._runs(weights[topic][0]) for topic in topics)])
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)

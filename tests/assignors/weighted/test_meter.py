@@ -111,6 +111,18 @@ def test_a_lost_partition_is_known_for_one_more_generation() -> None:
     assert len(meter.weights([SLOW], 6, 62.0)["t"]) == 1
 
 
+def test_between_the_rounds_of_a_hand_over_weights_stay() -> None:
+    meter = Meter("records")
+    fed(meter, {SLOW: 10.0})
+    before = meter.weights([SLOW], 4, 60.0)["t"][0]
+    meter.learn({}, [SLOW], 5, settling=True)
+    for second in range(61, 90):
+        meter.saw(SLOW, 1000 * second, 1000 * second, float(second))
+    assert meter.weights([SLOW], 5, 90.0)["t"][0] == before
+    meter.learn({}, [SLOW], 6)
+    assert meter.weights([SLOW], 6, 90.0)["t"][0] > 2 * before
+
+
 def test_another_kind_is_refused() -> None:
     with pytest.raises(ConfigError, match="'work', 'records', 'lag'"):
         Meter("bytes")

@@ -115,7 +115,7 @@ def test_members_that_tell_nothing_and_leaders_that_differ_leave_a_sound_group(
         began = started(group, topic, lists)
         counts = [sum(map(len, topics.values())) for topics in began.owned.values()]
         assert (sum(counts), len(counts)) == (PARTITIONS, 3)
-        assert max(counts) <= 1.05 * PARTITIONS / 3
+        assert max(counts) <= (1.3 if case == "differ" else 1.05) * PARTITIONS / 3
         group.step("the leader leaves")
         group.stop(began.leader)
         group.wait_stable(timeout_s=60)
@@ -127,7 +127,7 @@ def test_members_that_tell_nothing_and_leaders_that_differ_leave_a_sound_group(
     judged(tmp_path)
     logs = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.log"))
     expected = {
-        "torn": "no whole JSON", "missing": "there is no weights file", "expired": "expired", "newer": "newer than 1",
+        "torn": "not complete JSON", "missing": "does not exist", "expired": "expired", "newer": "newer than 1",
         "differ": "members have different options", "stops": "the load meter stops",
     }  # fmt: skip
     assert expected.get(case, "") in logs
@@ -142,15 +142,16 @@ def offers(case: str, folder: Path) -> list[str]:
     elif case == "expired":
         file.write_text(json.dumps(whole), "utf-8")
     by_file = "weighted" + json.dumps({"weights_file": str(file)})
+    metered = 'weighted{"meter":"work"}'  # it never asks: the law on rebalances per cause (R5) doesn't know that cause
     other = "tests.support.integration.load_assignors:"
     return {
         "torn": [by_file] * 3,
         "missing": [by_file] * 3,
         "expired": [by_file] * 3,
-        "half": [METERED, "weighted", "weighted"],
+        "half": [metered, "weighted", "weighted"],
         "differ": ['weighted{"epsilon":0.3}', 'weighted{"epsilon":0.3}', 'weighted{"move_budget":1}'],
-        "newer": [METERED, METERED, f"{other}Newer"],
-        "stops": [METERED, METERED, f"{other}Stopping"],
+        "newer": [metered, metered, f"{other}Newer"],
+        "stops": [metered, metered, f"{other}Stopping"],
     }[case]
 
 
