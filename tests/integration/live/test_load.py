@@ -53,6 +53,7 @@ def asked(history: History, topic: str, since_ns: int) -> int:
     return sum(count - before.get(member, 0) for member, count in seen.items())
 
 
+@pytest.mark.long
 def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
