@@ -15,7 +15,6 @@ import signal
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
@@ -27,12 +26,12 @@ from aiokafka.errors import KafkaError
 from kafka_assignors.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history.events import partitions_json
-from kafka_assignors.history.writer import EventWriter
 
 from ...names import is_ours, options_of
 from ..config import MemberConfig
 from ..control import Control
 from .events import CLOSE_MS, Writing, record_size, runs
+from .program import run_program
 
 PEER = "aiokafka"
 _PEER_ASSIGNORS = {
@@ -243,21 +242,7 @@ class AioMember(ConsumerRebalanceListener):
 
 def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:
     """Run one member, a `make`, from the configuration file in `argv`. The module lists the exit codes."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if len(argv) != 1:
-        print("usage: python -m kafka_assignors.integration.members.clients.aiokafka CONFIG.json", file=sys.stderr)
-        return 2
-    config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
-    control = Control()
-    control.listen()
-    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
-        try:
-            asyncio.run(make(config, writer, control).run())
-        except Exception as error:
-            logging.exception("member %s ends", config.member)
-            writer.write("error", error=type(error).__name__, fatal=True, message=f"{type(error).__name__}: {error}")
-            return 1
-    return 0
+    return run_program(argv, lambda config, writer, control: asyncio.run(make(config, writer, control).run()))
 
 
 if __name__ == "__main__":

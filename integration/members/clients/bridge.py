@@ -19,13 +19,11 @@ configuration.
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -40,6 +38,7 @@ from ..config import MemberConfig
 from ..control import Control
 from .events import runs
 from .observed_assignor import ObservedAssignor
+from .program import run_program
 
 _POLL_S, _TICK_S = 0.2, 0.02
 _DEFAULTS = {"app_batch": 20, "app_work_ms": 0, "app_commits": "auto", "app_interrupt": "ends", "app_fails_at": 0}
@@ -235,29 +234,16 @@ class BridgeMember:
 
 def main(argv: Sequence[str]) -> int:
     """Run one member from the configuration file in `argv`. The module lists the exit codes."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if len(argv) != 1:
-        print("usage: python -m kafka_assignors.integration.members.clients.bridge CONFIG.json", file=sys.stderr)
-        return 2
-    try:
-        config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
-    except (OSError, ValueError, TypeError) as error:
-        print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
-        return 2
-    control = Control()
-    control.listen()
-    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
+
+    def play(config: MemberConfig, writer: EventWriter, control: Control) -> None:
         try:
             BridgeMember(config, writer, control).run()
         except (KeyboardInterrupt, Failure) as end:
             writer.write("stop", reason=f"{type(end).__name__}: {end}")
-        except Exception as error:
-            logging.exception("member %s ends", config.member)
-            writer.write("error", error=type(error).__name__, fatal=True, message=f"{type(error).__name__}: {error}")
-            return 1
         else:
             writer.write("stop")
-    return 0
+
+    return run_program(argv, play)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,11 @@ Exit codes: 0 after SIGTERM, 1 after an error (reported by its ``error`` event),
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -43,6 +41,7 @@ from ..config import MemberConfig
 from ..control import Control
 from .events import CLOSE_MS, Writing, record_size, runs
 from .observed_assignor import ObservedAssignor
+from .program import run_program
 from .work import Work
 
 POLL_MS = 30_000
@@ -276,27 +275,14 @@ def _message(error: Exception, config: MemberConfig) -> str:
 
 def main(argv: Sequence[str], make: type[Member] = Member) -> int:
     """Run one member, a `make`, from the configuration file in `argv`. The module lists the exit codes."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if len(argv) != 1:
-        print("usage: python -m kafka_assignors.integration.members.clients.kafka_python CONFIG.json", file=sys.stderr)
-        return 2
-    try:
-        config = MemberConfig.from_json(Path(argv[0]).read_text("utf-8"))
-    except (OSError, ValueError, TypeError) as error:
-        print(f"{argv[0]}: not a member's configuration: {error}", file=sys.stderr)
-        return 2
-    control = Control()
-    control.listen()
-    with EventWriter(Path(config.history), config.run, "member", **config.common) as writer:
+
+    def play(config: MemberConfig, writer: EventWriter, control: Control) -> None:
         try:
             make(config, writer, control).run()
         except Stop:
             writer.write("stop")
-        except Exception as error:
-            logging.exception("member %s ends", config.member)
-            writer.write("error", error=type(error).__name__, fatal=True, message=_message(error, config))
-            return 1
-    return 0
+
+    return run_program(argv, play, _message)
 
 
 if __name__ == "__main__":
