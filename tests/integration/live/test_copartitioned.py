@@ -16,7 +16,7 @@ pytestmark = pytest.mark.broker
 CLIENTS = {"m1": "kafka-python", "m2": "aiokafka", "m3": "kafka-python", "m4": "aiokafka"}
 
 
-def test_bundles_stay_whole_through_join_leave_and_kill(
+def test_bundles_stay_whole_through_join_leave_kill_and_growth(
     unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topics, group = [kafka_topic(partitions=6), kafka_topic(partitions=6), kafka_topic(partitions=4)], unjudged_group()
@@ -24,7 +24,7 @@ def test_bundles_stay_whole_through_join_leave_and_kill(
 
     def start(*members: str) -> None:
         for member in members:
-            group.start(member, topics, ["copartitioned"], client=CLIENTS[member])
+            group.start(member, topics, ["copartitioned"], client=CLIENTS[member], metadata_max_age_ms=2000)
         stable.append(group.wait_stable())
 
     start("m1", "m2", "m3")
@@ -33,14 +33,18 @@ def test_bundles_stay_whole_through_join_leave_and_kill(
     stable.append(group.wait_stable())
     group.kill("m3")
     stable.append(group.wait_stable())
+    orders, payments, audit = topics
+    group.step("two topics grow")
+    for topic in (orders, payments):
+        group.add_partitions(topic, 9)
+    grown = group.wait_stable(timeout_s=60)
     group.close()
 
-    orders, payments, audit = topics
-    for each in stable:
-        members = len(each.owned)
+    for each in (*stable, grown):
+        members, bundles = len(each.owned), 9 if each is grown else 6
         for owned in each.owned.values():
             assert owned[orders] == owned[payments]
-            assert len(owned[orders]) in (6 // members, -(-6 // members))
+            assert len(owned[orders]) in (bundles // members, -(-bundles // members))
             assert len(owned[audit]) in (4 // members, -(-4 // members))
     verdict = check(History.load(tmp_path))
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
