@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "benchmarks" / "results" / "histories" / "ours.cooperative-sticky.0.tar.xz"
 IMAGES = ROOT / "docs" / "img"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_WINDOW = "1100,1260"
+_WINDOW = "1180,1260"
 _LIMIT_S = 120
 _LARGEST = 300_000  # bytes of a picture in the tree
 

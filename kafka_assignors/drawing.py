@@ -12,8 +12,9 @@ from markupsafe import escape
 
 from .errors import MachineError
 
-# Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a7a00", "#7f7f7f", "#a06be0")
+# Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds. Its reds are left out: a
+# partition without an owner is red.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#56b4e9", "#8a7a00", "#a06be0", "#7f7f7f", "#5d3a1a")
 STYLE = """\
 :root { color-scheme:light dark;
   --bg:#fff; --fg:#1b1f24; --dim:#667080; --line:#d9dee5; --card:#f6f8fa; --ok:#0a7d45; --bad:#c0252b;
