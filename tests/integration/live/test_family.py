@@ -65,7 +65,7 @@ def test_a_table_that_must_be_whole_stops_the_leader(unjudged_group: MakeGroup, 
     group.start("m1", [topic], [with_options("config", table={"static-m1": {topic: [0]}}, uncovered="error")])
 
     with pytest.raises(
-        MemberDied, match=rf"AssignmentError: the table leaves {topic}-0, {topic}-1 to nobody .*not in the group"
+        MemberDied, match=rf"AssignmentError: the table leaves {topic}-0, {topic}-1 unassigned .*not in the group"
     ):
         group.wait_stable()
 
