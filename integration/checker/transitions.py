@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.weighted.hysteresis import GROUP_S
 from kafka_assignors.history.events import Event
 
+from ..names import options_of
 from .ledger import Generation, GroupRecord
 
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
@@ -23,6 +25,8 @@ class Transition:
         rest, end: The steps that record these states.
         generations: Committed after `before`, up to and including `after`.
         triggers: Events that may have caused them.
+        requests: Requests of members for a rebalance (``rebalance_request``) after `before` was committed and before
+            `after` was. A request that no generation follows is in none, or in the next transition that has one.
     """
 
     record: GroupRecord
@@ -32,6 +36,7 @@ class Transition:
     end: Event
     generations: tuple[Generation, ...]
     triggers: tuple[Event, ...]
+    requests: tuple[Event, ...]
 
     @cached_property
     def trigger(self) -> Event | None:
@@ -46,12 +51,14 @@ class Transition:
     def alone(self) -> Event | None:
         """The only trigger; None if there was none or several, or if membership changed without a scenario action.
 
-        The ``fault_begin`` (kill), ``stop`` and ``exit`` of one process count as one trigger. A generation whose
-        members are neither those before nor those after shows that membership changed otherwise, for example by a
-        missed session.
+        The ``fault_begin`` (kill), ``stop`` and ``exit`` of one process count as one trigger. Members' requests are
+        the trigger if there is no other; it is then the first of them. A generation whose members are neither those
+        before nor those after shows that membership changed otherwise, for example by a missed session.
         """
         if self.before is None:
             return None
+        if not self.triggers and self.requests:
+            return self.requests[0] if self.asked else None
         of_processes = {(e.member, e.incarnation) for e in self.triggers if e.kind != "admin_change"}
         if len(of_processes) + sum(e.kind == "admin_change" for e in self.triggers) != 1 or not self.asked:
             return None
@@ -62,7 +69,7 @@ class Transition:
         """Why no single trigger explains the change; None if one does, or if there is nothing to judge."""
         if self.before is None or not (self.triggers or self.generations) or self.trigger is not None:
             return None
-        if not self.triggers:
+        if not self.triggers and not self.requests:
             return "no trigger explains the generations"
         if not self.asked:
             return "membership changed without a scenario action"
@@ -75,6 +82,30 @@ class Transition:
         """Whether every generation has the members of one of the two stable states."""
         rests = [frozenset(g.identities.values()) for g in (self.before, self.after) if g is not None]
         return all(frozenset(g.identities.values()) in rests for g in self.generations)
+
+    @cached_property
+    def due_requests(self) -> int:
+        """Number of requests that may each take the generations of a trigger.
+
+        A member may request one rebalance per generation that it adopted, after the rest that its assignor promises
+        (``rest_s``). Other requests allow nothing: a storm of them is found by its generations.
+        """
+        found: set[tuple[str | None, int, int]] = set()
+        for request in self.requests:
+            process = request.member, request.incarnation
+            adopted = [
+                e
+                for e in self.record.events["generation"]
+                if (e.member, e.incarnation) == process and e.mono_ns < request.mono_ns
+            ]
+            if adopted and request.mono_ns - adopted[-1].mono_ns >= self._rest_s(request) * 1e9:
+                found.add((*process, adopted[-1].data["generation"]))
+        return len(found)
+
+    def _rest_s(self, request: Event) -> float:
+        """The rest that a member's assignor was made with; the default if the history does not have it."""
+        name = self.record.strategy_of(request.member_id or "", self.after.protocol)
+        return float(options_of(name)[1].get("rest_s", GROUP_S))
 
     @cached_property
     def protocol(self) -> str | None:
@@ -108,6 +139,7 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
     committed = [g for g in record.generations if first_writings[g.number] is g]
     index = {g.number: i for i, g in enumerate(committed)}
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
+    requests = record.events["rebalance_request"]
     rest: Event | None = None
     before: Generation | None = None
     for step in record.events["step"]:
@@ -116,9 +148,12 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
         after = record.by_number[step.data["generation"]]
         first = 0 if before is None else index[before.number] + 1
         since = 0 if rest is None else rest.mono_ns
+        answered = 0 if before is None else first_writings[before.number].event.mono_ns
+        until = first_writings[after.number].event.mono_ns
         yield Transition(
             record, before, rest, after, step,
             tuple(committed[first : index[after.number] + 1]),
             tuple(e for e in triggers if since < e.mono_ns <= step.mono_ns),
+            tuple(e for e in requests if answered < e.mono_ns <= until),
         )  # fmt: skip
         rest, before = step, after

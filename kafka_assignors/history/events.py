@@ -15,6 +15,7 @@ assign_end                   member  generation protocol duration_us error?
 generation                   member  generation protocol partitions[]        (on_assignment, even without a change)
 assigned_begin assigned_end  member  generation partitions[]
 revoke_begin revoke_end      member  generation partitions[]
+rebalance_request            member  why (its assignor requests a rebalance, and the client joins again)
 lost_begin lost_end          member  generation partitions[]
 consume                      member  offsets[{topic partition first last count bytes}] (each run is contiguous)
 finished                     member  offsets[{topic partition first last count bytes}] (records that its application has

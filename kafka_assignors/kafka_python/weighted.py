@@ -27,6 +27,8 @@ from . import private
 
 Progress = Callable[[], Iterable[tuple[Any, int, int | None]]]
 """Returns topic-partition, next record to hand out, and end offset if it is known."""
+Requested = Callable[[str], None]
+"""Is told why this member requests a rebalance."""
 
 
 class ByWork(Cooperative):
@@ -65,6 +67,7 @@ class ByWork(Cooperative):
         self._measured: Any = None  # the coordinator of the consumer that is measured
         self._progress: Progress | None = None
         self._leads = False
+        self._requested: Requested | None = None
 
     @property
     def meter(self) -> Meter | None:
@@ -74,6 +77,10 @@ class ByWork(Cooperative):
     def measure_by(self, progress: Progress) -> None:
         """Let the meter see another consumer's offsets, whose messages its owner reports to the meter."""
         self._progress = progress
+
+    def on_request(self, requested: Requested) -> None:
+        """Call `requested` with the reason before each request of this member for a rebalance."""
+        self._requested = requested
 
     def attach(self, consumer: Any) -> None:
         """As `Assignor.attach`; the meter needs it if the assignor could not see its consumer when that was made."""
@@ -110,6 +117,8 @@ class ByWork(Cooperative):
             verdict = self._loop.check(now, self._work_of(owned, now), self._capacity)
             if verdict is not None and verdict.act:
                 log.info("%s: this member asks for a rebalance: %s", self.name, verdict.why)
+                if self._requested is not None:
+                    self._requested(verdict.why)
                 private.request_rebalance(coordinator)
 
     def _work_of(self, owned: Collection[tuple[str, int]], now: float) -> float | None:

@@ -65,6 +65,7 @@ TESTS = (
     "integration/history/test_integrity.py",
     "integration/checker/test_checker.py",
     "integration/checker/judge/test_exact.py",
+    "integration/checker/judge/test_requests.py",
 )
 """Tests under ``tests/`` that judge histories without a broker; those first that take little and notice much."""
 

@@ -34,6 +34,9 @@ def needless_revokes(transition: Transition, found: Findings) -> None:
         return
     if transition.before is None or transition.rest is None or transition.trigger is None:
         return
+    if transition.due_requests + bool(transition.triggers) > 1:
+        found.not_judged("R3", "several triggers overlap")
+        return
     after = transition.after.owners
     names = {transition.after.identities[m]: name for m, name in transition.after.names.items()}
     kept = {tp: names[owner] for tp, owner in transition.before.owners.items() if after.get(tp) == owner}
@@ -110,6 +113,8 @@ def few_rounds(transition: Transition, found: Findings) -> None:
     that one then joins again with its old state: a generation that some member never adopted does not count. Neither
     does one that a member with a new subscription joined with its old one (a leader that rejoins for new topics). Each
     member may cause one extra generation per round; more of them, adopted or not, are a storm.
+
+    A rebalance that a member requested after its rest (`Transition.due_requests`) is one more trigger.
     """
     if _unclear("R5", transition, found) or transition.trigger is None:
         return
@@ -120,8 +125,10 @@ def few_rounds(transition: Transition, found: Findings) -> None:
         found.not_judged("R5", _INTERRUPTED)
         return
     cooperative = transition.protocol in transition.record.cooperative_protocols
-    limit = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
-    limit = 0 if _back_soon(transition) else limit
+    rounds_each = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
+    limit = rounds_each * transition.due_requests
+    if transition.triggers and not _back_soon(transition):
+        limit += rounds_each
     found.judged("R5")
     adopted = {(e.member_id, e.data["generation"]) for e in transition.record.events["generation"]}
     telling = transition.record.processes
@@ -132,14 +139,14 @@ def few_rounds(transition: Transition, found: Findings) -> None:
     ]
     if len(rounds) > limit:
         message = (
-            f"one {_told(transition.trigger)} took {len(rounds)} generations, {limit} are enough: "
+            f"{_causes(transition)} took {len(rounds)} generations, {limit} are enough: "
             f"{', '.join(str(g.number) for g in rounds)}"
         )
         found.broken("R5", message, transition.trigger, *(g.event for g in rounds))
     most = max(1, limit) * (1 + len(transition.after.assigned))
     if len(transition.generations) > most:
         message = (
-            f"one {_told(transition.trigger)} made {len(transition.generations)} generations, most of them not adopted "
+            f"{_causes(transition)} made {len(transition.generations)} generations, most of them not adopted "
             f"by all members; the limit for {len(transition.after.assigned)} members is {most}"
         )
         found.broken("R5", message, transition.trigger, transition.generations[0].event, transition.after.event)
@@ -298,6 +305,15 @@ def _interrupts(trigger: Event) -> bool:
     A member that is cut off completely is removed and returns, like a paused one.
     """
     return trigger.src == "proxy" and trigger.data["fault"] != "cut"
+
+
+def _causes(transition: Transition) -> str:
+    """The trigger and the requests of a transition, in words."""
+    requests, early = len(transition.requests), len(transition.requests) - transition.due_requests
+    found = [f"one {_told(transition.triggers[0])}"] if transition.triggers else []
+    if requests:
+        found.append("one rebalance request" if requests == 1 else f"{requests} rebalance requests")
+    return " and ".join(found) + (f" ({early} too early or repeated)" if early else "")
 
 
 def _told(trigger: Event) -> str:

@@ -117,6 +117,7 @@ _WORDS: Mapping[str, Callable[[Event], str]] = {
     "commit_ok": _offsets("has committed"),
     "commit_fail": _offsets("could not commit"),
     "rewound": _offsets("goes back to"),
+    "rebalance_request": lambda e: f"requests a rebalance: {e.data['why']}",
     "offset_committed": lambda e: f"{e.data['topic']}-{e.data['partition']} was committed at {e.data['offset']}",
     "generation_committed": _committed,
     "topics": _counts,

@@ -39,6 +39,8 @@ class ObservedAssignor(AbstractPartitionAssignor):
     def __init__(self, inner: Any, listener: Listening) -> None:
         self._inner, self._listener = inner, listener
         self.__wrapped__ = inner  # so that `inspect.unwrap` finds it
+        if hasattr(inner, "on_request"):
+            inner.on_request(lambda why: listener.write("rebalance_request", why=why))
 
     @property
     def name(self) -> str:

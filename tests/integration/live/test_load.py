@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,14 +44,9 @@ def started(group: MemberGroup, topic: str, assignors: dict[str, list[str]], **s
     return group.wait_stable(timeout_s=60)
 
 
-def asked(history: History, topic: str, since_ns: int) -> int:
-    """How often members asked for a rebalance since then, as they told."""
-    seen: dict[str, int] = {}
-    before: dict[str, int] = {}
-    for at_ns, said in told(history, {topic: PARTITIONS}):
-        for member, each in said.items():
-            (before if at_ns < since_ns else seen)[member] = each.own.asked
-    return sum(count - before.get(member, 0) for member, count in seen.items())
+def requests(history: History, since_ns: int = 0, until_ns: float = math.inf) -> int:
+    """How often members requested a rebalance in a time."""
+    return sum(e.kind == "rebalance_request" and since_ns < e.mono_ns <= until_ns for e in history.events)
 
 
 @pytest.mark.long
@@ -92,7 +88,7 @@ def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
 
     history, _ = judged(tmp_path)
     generations = told(history, {topic: PARTITIONS})
-    assert asked(history, topic, begun_ns) - asked(history, topic, even_ns) <= 2
+    assert 1 <= requests(history, begun_ns, even_ns) <= 2
     killed_ns = next(e.mono_ns for e in history.events if e.kind == "fault_begin")
     said = next(said for at_ns, said in generations if at_ns > killed_ns and len(said) == len(after.owned))
     assert known(said, topic) == set(range(PARTITIONS)), "what the dead leader knew is told by others"
@@ -101,6 +97,28 @@ def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
     then = consumed_per_s(history, even_ns, even_end_ns)
     print(f"records per second: {before:.0f} before, {then:.0f} after; {before and then / before:.2f} times")
     assert then >= 1.5 * before
+
+
+def test_rebalances_that_members_request_are_judged_by_their_rounds(
+    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """The first leader knows no weights when it assigns, and requests them after its rest."""
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 60):
+        first = started(group, topic, {m: [METERED] for m in ("m1", "m2")})
+
+        def answered() -> bool:
+            return group.wait_stable(timeout_s=60).generation > first.generation
+
+        until(answered, "a rebalance that the leader requested", within_s=40)
+        group.step("another joins")
+        group.start("m3", [topic], [METERED])
+        group.wait_stable(timeout_s=60)
+    group.drain()
+    group.close()
+    history, verdict = judged(tmp_path)
+    assert requests(history) > 0
+    assert verdict.checked["R5"] >= 2
 
 
 SHORT, OTHERS = ("torn", "half"), ("missing", "expired", "differ", "newer", "stops")
@@ -143,16 +161,15 @@ def offers(case: str, folder: Path) -> list[str]:
     elif case == "expired":
         file.write_text(json.dumps(whole), "utf-8")
     by_file = "weighted" + json.dumps({"weights_file": str(file)})
-    metered = 'weighted{"meter":"work"}'  # it never asks: the law on rebalances per cause (R5) doesn't know that cause
     other = "tests.support.integration.load_assignors:"
     return {
         "torn": [by_file] * 3,
         "missing": [by_file] * 3,
         "expired": [by_file] * 3,
-        "half": [metered, "weighted", "weighted"],
+        "half": [METERED, "weighted", "weighted"],
         "differ": ['weighted{"epsilon":0.3}', 'weighted{"epsilon":0.3}', 'weighted{"move_budget":1}'],
-        "newer": [metered, metered, f"{other}Newer"],
-        "stops": [metered, metered, f"{other}Stopping"],
+        "newer": [METERED, METERED, f"{other}Newer"],
+        "stops": [METERED, METERED, f"{other}Stopping"],
     }[case]
 
 

@@ -15,7 +15,7 @@ import pytest
 from kafka_assignors.integration.checker import check
 from tests.support.damage import accepted, laws
 from tests.support.damage import churn as of_churn
-from tests.support.histories import faults
+from tests.support.histories import faults, requests
 from tests.support.histories.edges import EDGES
 from tests.support.histories.story import Story, churn
 
@@ -37,6 +37,8 @@ CASES: Mapping[str, Callable[[], Story]] = {
     **{name: build for name, (_, build) in faults.BROKEN.items()},
     **{name: build for name, (_, build) in accepted.REJECTED.items()},
     **EDGES,
+    **requests.SOUND,
+    **{name: build for name, (_, build) in requests.BROKEN.items()},
 }
 
 
