@@ -82,7 +82,7 @@ def test_error_names_the_partitions_and_why():
         placed(group_of(x="billing-2"), table=TABLE, uncovered="error")
 
     assert str(raised.value) == (
-        "the table leaves audit-0, orders-0, orders-3 to nobody (the table's member 'billing-1' is not in the group): "
+        "the table leaves audit-0, orders-0, orders-3 unassigned (the table's member 'billing-1' is not in the group): "
         "complete it, start the members it names, or choose a strategy for such partitions (uncovered='roundrobin')"
     )
 
