@@ -124,6 +124,8 @@ def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker:
     assert again[1] == rows[1]
 
     other = replace(ONE, require=("C3",))
-    with pytest.raises(ConfigError, match=r"seed-2 has seed 2 of one, played with other options .* choose another --out"):
+    with pytest.raises(
+        ConfigError, match=r"seed-2 has seed 2 of one, played with other options .* choose another --out"
+    ):
         run_seeds({2: other}, kafka_broker, tmp_path, lambda *_: None, prefix=new_prefix())
     assert [each.manifest for each in play()] == [each.manifest for each in again]
