@@ -145,12 +145,15 @@ def test_a_broker_that_dies_while_starting_shows_its_log(nothing_left):
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ("java.io.IOException: No space left on device", "the disk that its data is on is full"),
+        ("java.io.IOException: No space left on device", "the disk with its data is full"),
         ("KafkaException: Socket server failed to bind to 127.0.0.1:9092: Address already in use.", "uses its port"),
         ("java.lang.UnsupportedClassVersionError: kafka/Kafka has been compiled by a more recent", "Java is too old"),
         ("There is insufficient memory for the Java Runtime Environment to continue.", "too little memory"),
         ("KafkaException: Failed to acquire lock on file .lock in /d.", "another broker uses the same folder"),
-        ("java.lang.IllegalArgumentException: No MetadataVersion with feature level 29", "written by a newer Kafka"),
+        (
+            "java.lang.IllegalArgumentException: No MetadataVersion with feature level 29",
+            "a newer Kafka wrote its folder",
+        ),
     ],
 )
 def test_the_cause_that_a_log_names_goes_before_the_log(line, cause):

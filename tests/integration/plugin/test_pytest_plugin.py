@@ -230,7 +230,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     ("options", "message"),
     [
         (["--kafka-backend=jvn"], "--kafka-backend=jvn: unknown; known: jvm, shared, docker, external"),
-        (["--kafka-backend=external"], "--kafka-backend=external and --kafka-bootstrap=HOST:PORT go together"),
+        (["--kafka-backend=external"], "--kafka-backend=external and --kafka-bootstrap=HOST:PORT belong together"),
         (["--kafka-bootstrap=h:1", "--kafka-backend=external", "--kafka-version=3"], "an external one has its own"),
     ],
 )
