@@ -33,7 +33,7 @@ from .core.group.order import utf16
 from .core.reading import decode
 from .core.sticky.objective import GOALS, Matrix
 from .core.strategies import strategy
-from .core.weighted.model import EPSILON, Weights, one_capacity
+from .core.weighted.model import EPSILON, Weights, one_capacity, one_limit
 from .core.wire import compact
 from .core.wire import weighted as carried
 from .core.wire.protocol import Subscription, decode_subscription, encode_subscription
@@ -287,7 +287,7 @@ class _ByWork(Assignor):
     Args:
         name: The strategy.
         source: Arguments of `WeightSource`.
-        capacity: This member's share of the work.
+        capacity, priority, max_work: Of this member.
         rack, options: See `Assignor`.
 
     Raises:
@@ -301,10 +301,12 @@ class _ByWork(Assignor):
         *,
         capacity: float,
         rack: str | None,
+        priority: int = 0,
+        max_work: float | None = None,
         **options: Any,
     ) -> None:
         self._source_of, self._source_name = source, name
-        self._capacity = one_capacity(capacity)
+        self._own = carried.Own(one_capacity(capacity), 0, 0, *one_limit(priority, max_work))
         super().__init__(name, rack=rack, **options)
 
     def _start_anew(self) -> None:
@@ -328,7 +330,7 @@ class _ByWork(Assignor):
             self.rack,
             instance_id,
             options_.tell(self._strategy.told_options()),
-            carried.Own(self._capacity),
+            self._own,
             carried.chosen({t: w for t, w in known.items() if t in self._topics}, held, instance_id or self._number),
         )
         if why:
@@ -346,7 +348,7 @@ class WeightedAssignor(_ByWork):
     """``weighted``: see `kafka_assignors.core.weighted.placing.assign`. Members are eager.
 
     Args:
-        weights, weights_file, capacity, epsilon, move_budget, hysteresis: As of kafka-python's
+        weights, weights_file, capacity, priority, max_work, epsilon, move_budget, hysteresis: As of kafka-python's
             `kafka_assignors.WeightedAssignor`.
         meter, check_every_s: Refused.
         rack: See `Assignor`.
@@ -363,6 +365,8 @@ class WeightedAssignor(_ByWork):
         meter: str | None = None,
         check_every_s: float | None = None,
         capacity: float = 1.0,
+        priority: int = 0,
+        max_work: float | None = None,
         epsilon: float = EPSILON,
         move_budget: int | None = None,
         hysteresis: bool = False,
@@ -374,6 +378,8 @@ class WeightedAssignor(_ByWork):
             "weighted",
             (weights, weights_file),
             capacity=capacity,
+            priority=priority,
+            max_work=max_work,
             rack=rack,
             epsilon=epsilon,
             move_budget=move_budget,

@@ -380,10 +380,10 @@ class Weighted(Strategy):
         return claims
 
     def agreed(self, members: Iterable[Joined]) -> tuple[Weighted, tuple[Fact, ...]]:
-        """As `Strategy.agreed`, with the weights and capacities that members send, and the eager members."""
+        """As `Strategy.agreed`, with what members send: weights, capacities, priorities, caps; and eager members."""
         heard = list(members)
         winner, facts = super().agreed(heard)
-        told = carried.inputs(heard)
+        told = {name: value for name, value in carried.inputs(heard).items() if name in self.defaults()}
         return winner.with_options(**{**winner.options, **told}) if told else winner, facts
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:

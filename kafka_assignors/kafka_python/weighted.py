@@ -14,7 +14,7 @@ from ..core.strategies import strategy
 from ..core.weighted import loop as loop_
 from ..core.weighted.hysteresis import GROUP_S, OF_CAPACITY
 from ..core.weighted.meter import Meter
-from ..core.weighted.model import EPSILON, Weights, one_capacity
+from ..core.weighted.model import EPSILON, Weights, one_capacity, one_limit
 from ..core.wire import balance
 from ..core.wire import weighted as carried
 from ..fact_log import log
@@ -36,7 +36,7 @@ class ByWork(Cooperative):
 
     Args:
         source: Arguments of `WeightSource`.
-        check_every_s, rest_s, epsilon, capacity: See `WeightedAssignor`.
+        check_every_s, rest_s, epsilon, capacity, priority, max_work: See `WeightedAssignor`.
         options: Those of `Cooperative` and of the strategy.
     """
 
@@ -48,11 +48,14 @@ class ByWork(Cooperative):
         rest_s: float,
         epsilon: float,
         capacity: float,
+        priority: int = 0,
+        max_work: float | None = None,
         **options: Any,
     ) -> None:
         self._source_of = source
         self._loop_of = check_every_s, rest_s, epsilon
         self._capacity = one_capacity(capacity)
+        self._limit = one_limit(priority, max_work)
         super().__init__(epsilon=epsilon, **options)
 
     def _start_anew(self) -> None:
@@ -152,7 +155,7 @@ class ByWork(Cooperative):
             self._sent_rack(),
             instance_id,
             options_.tell(self._strategy.told_options()),
-            carried.Own(self._capacity, self._loop.checks, self._loop.asked),
+            carried.Own(self._capacity, self._loop.checks, self._loop.asked, *self._limit),
             carried.chosen(known, held or had, instance_id or self._number),
         )
         if why:
@@ -205,6 +208,8 @@ class WeightedAssignor(ByWork):
             asks for a rebalance (`core.weighted.loop`). None: it never asks.
         rest_s: Seconds after a rebalance in which this member doesn't ask for another.
         capacity: This member's share of the work, compared with other members' capacities; 0 for a hot standby.
+        priority: Each topic goes to its subscribers of the highest priority; the others get it when those are gone.
+        max_work: The most work that this member may have, in the unit of the weights. Caps that cannot hold are raised.
         epsilon: How far above the bound the greatest work / capacity may be, if that saves moves.
         move_budget: The most partitions that may leave an owner that could keep them, in one rebalance.
         hysteresis: Whether moves need a reason also in a rebalance that has another cause: see
@@ -227,6 +232,8 @@ class WeightedAssignor(ByWork):
         check_every_s: float | None = None,
         rest_s: float = GROUP_S,
         capacity: float = 1.0,
+        priority: int = 0,
+        max_work: float | None = None,
         epsilon: float = EPSILON,
         move_budget: int | None = None,
         hysteresis: bool = False,
@@ -239,6 +246,8 @@ class WeightedAssignor(ByWork):
             rest_s=rest_s,
             epsilon=epsilon,
             capacity=capacity,
+            priority=priority,
+            max_work=max_work,
             rack=rack,
             protocol=protocol,
             move_budget=move_budget,

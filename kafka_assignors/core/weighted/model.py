@@ -145,6 +145,21 @@ def one_capacity(value: Any, of: str = "") -> float:
     return float(value)
 
 
+def one_limit(priority: Any, max_work: Any) -> tuple[int, float]:
+    """Validate the priority and the hard cap of one member; raises `ConfigError` if one is invalid.
+
+    Returns:
+        The priority, and the cap; infinite for None.
+    """
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > 1 << 31:
+        raise ConfigError(f"priority must be an integer of at most 2**31, not {priority!r}")
+    if max_work is None:
+        return priority, math.inf
+    if isinstance(max_work, bool) or not isinstance(max_work, int | float) or not 0 < max_work < math.inf:
+        raise ConfigError(f"max_work must be a number above 0 in the unit of the weights, or None, not {max_work!r}")
+    return priority, float(max_work)
+
+
 @dataclass(frozen=True)
 class Wishes:
     """Optional inputs beside weights and capacities, validated by `wishes`.

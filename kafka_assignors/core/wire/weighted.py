@@ -3,12 +3,13 @@
 =========  ============================================================================================================
 bytes      what
 =========  ============================================================================================================
-1          version, 1
-4          CRC-32 of the rest, big endian
+1          version: 2 if the member has a priority or a hard cap, else 1
+4          CRC-32 of the rest, big endian; in version 2 with the start value 2
 4 + n      big-endian length n, then n bytes of `compact`'s user data: rack, instance id, options and claims
-rest       deflate (RFC 1951) of: `Own`, big endian (float64 capacity, uint8 checks, uint8 asked modulo 256); and the
-           weights (`packed`): float64 `top`; int32 size of a text; the text, JSON ``[topic, …]``; varints as in
-           `compact`, per topic its number of runs of partitions, and the runs; a byte per partition, its weight
+rest       deflate (RFC 1951) of: `Own`, big endian (float64 capacity, uint8 checks, uint8 asked modulo 256; in
+           version 2 also int64 priority, float64 max_work, infinite if there is none); and the weights (`packed`):
+           float64 `top`; int32 size of a text; the text, JSON ``[topic, …]``; varints as in `compact`, per topic its
+           number of runs of partitions, and the runs; a byte per partition, its weight
 =========  ============================================================================================================
 
 A weight is one byte: 0 is unknown, 255 is `top`, and each step below is a sixteenth of an octave (4.4 %). The error is
@@ -41,7 +42,9 @@ from .protocol import Subscription, by_topic
 
 Floats = NDArray[np.float64]
 
-VERSION = 1
+VERSION = 2
+MOST_PRIORITY = 1 << 31
+"""Of either sign."""
 STEPS = 16
 """Steps of a weight's byte per octave."""
 OTHERS = 4_000
@@ -49,6 +52,7 @@ OTHERS = 4_000
 Told = Mapping[str, tuple[Ints, Floats]]
 """topic -> ascending partition ids, and their weights."""
 _OWN = struct.Struct(">dBB")
+_LIMITS = struct.Struct(">qd")
 _TOP = struct.Struct(">d")
 
 
@@ -61,11 +65,20 @@ class Own:
         checks: Consecutive checks that found its work to stand out (`core.weighted.loop`).
         asked: How often it has asked for a rebalance. A join that asks must differ from the one before, or the
             coordinator answers it with the current generation.
+        priority: Its priority.
+        max_work: The most work that it may have.
     """
 
     capacity: float = 1.0
     checks: int = 0
     asked: int = 0
+    priority: int = 0
+    max_work: float = math.inf
+
+    @property
+    def version(self) -> int:
+        """The oldest version of the user data that has room for it."""
+        return 1 if (self.priority, self.max_work) == (0, math.inf) else 2
 
 
 @dataclass(frozen=True)
@@ -91,10 +104,15 @@ def encode(claims: bytes, own: Own, weights: Told) -> bytes:
         own: What the member tells of itself.
         weights: topic -> ascending partition ids, and their weights; NaN is unknown.
     """
-    rest = (
-        len(claims).to_bytes(4, "big") + claims + packed(_OWN.pack(own.capacity, own.checks, own.asked % 256), weights)
-    )
-    return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
+    head = _OWN.pack(own.capacity, own.checks, own.asked % 256)
+    if own.version > 1:
+        head += _LIMITS.pack(own.priority, own.max_work)
+    rest = len(claims).to_bytes(4, "big") + claims + packed(head, weights)
+    return own.version.to_bytes(1, "big") + _checksum(own.version, rest) + rest
+
+
+def _checksum(version: int, rest: bytes) -> bytes:
+    return zlib.crc32(rest, 0 if version == 1 else version).to_bytes(4, "big")
 
 
 def packed(head: bytes, weights: Told) -> bytes:
@@ -142,15 +160,19 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
     if data[0] > VERSION:
         return Carried(compact.Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}"))
     rest = data[5:]
-    if data[0] < 1 or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
+    if data[0] < 1 or _checksum(data[0], rest) != data[1:5]:
         return Carried(compact.Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"))
     end = 4 + int.from_bytes(rest[:4], "big")
     said = compact.decode(rest[4:end], partitions)
     try:
-        head, weights = unpacked(rest[end:], _OWN.size, partitions)
-        own = Own(*_OWN.unpack(head))
+        size = _OWN.size + (_LIMITS.size if data[0] > 1 else 0)
+        head, weights = unpacked(rest[end:], size, partitions)
+        limits_ = _LIMITS.unpack(head[_OWN.size :]) if data[0] > 1 else ()
+        own = Own(*_OWN.unpack(head[: _OWN.size]), *limits_)
         if not (math.isfinite(own.capacity) and 0 <= own.capacity <= 1e6):
             raise ValueError(f"capacity {own.capacity} is out of range")
+        if not own.max_work > 0 or abs(own.priority) > MOST_PRIORITY:
+            raise ValueError(f"max_work {own.max_work} or priority {own.priority} is out of range")
         return Carried(said, own, weights)
     except UNREADABLE as error:
         why = f"{len(data)} bytes of user data cannot be read: {error}"
@@ -228,7 +250,7 @@ def _varints(data: bytes, at: int, count: int) -> tuple[list[int], int]:
 def options(data: bytes) -> bytes:
     """The options in user data of any origin; b"" if there are none. Never raises."""
     rest = data[5:]
-    if data[:1] != VERSION.to_bytes(1, "big") or zlib.crc32(rest) != int.from_bytes(data[1:5], "big"):
+    if not data or not 1 <= data[0] <= VERSION or _checksum(data[0], rest) != data[1:5]:
         return b""
     return compact.options(rest[4 : 4 + int.from_bytes(rest[:4], "big")])
 
@@ -289,8 +311,8 @@ def chosen(
 
 
 def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str, Any]:
-    """Combine the members' user data into options of the strategy: weights, capacities, and members that revoked
-    everything.
+    """Combine the members' user data into options of the strategy: weights, capacities, priorities, hard caps, and
+    members that revoked everything.
 
     If several members send a partition's weight, its owner's is used, preferring the newest generation; without an
     owner's, the heaviest. The result depends only on the bytes sent, so a replay gives the same.
@@ -300,12 +322,18 @@ def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str,
     value: dict[str, Floats] = {}
     rank: dict[str, Ints] = {}
     capacity: dict[str, float] = {}
+    priority: dict[str, int] = {}
+    max_work: dict[str, float] = {}
     eager: list[str] = []
     checks = 0
     for member_id, _, sent in members:
         carried = decode(sent.user_data, counts)
         if carried.own.capacity != 1.0:
             capacity[member_id] = carried.own.capacity
+        if carried.own.priority:
+            priority[member_id] = carried.own.priority
+        if carried.own.max_work < math.inf:
+            max_work[member_id] = carried.own.max_work
         checks = max(checks, carried.own.checks)
         if len(carried.said.owned) and not len(sent.owned):
             eager.append(member_id)
@@ -327,6 +355,10 @@ def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str,
         found["weights"] = {topic: _told(each) for topic, each in sorted(value.items())}
     if capacity:
         found["capacity"] = dict(sorted(capacity.items()))
+    if priority:
+        found["priority"] = dict(sorted(priority.items()))
+    if max_work:
+        found["max_work"] = dict(sorted(max_work.items()))
     if eager:
         found["eager"] = sorted(eager)
     if checks:

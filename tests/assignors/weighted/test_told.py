@@ -86,10 +86,55 @@ def test_the_leader_decides_by_what_members_tell() -> None:
     assert answer == replay("weighted", members, {"t": 6}, weights={"t": [1.0] * 6}, capacity=0, protocol="eager")
 
 
+def test_a_topic_goes_to_the_highest_priority_and_to_the_others_without_it() -> None:
+    members = [("a", None, sent(priority=1)), ("b", None, sent(priority=1)), ("c", None, sent())]
+
+    assert {m: len(topics.get("t", ())) for m, topics in replay("weighted", members, {"t": 6}).items()} == {
+        "a": 3, "b": 3, "c": 0,
+    }  # fmt: skip
+    assert len(replay("weighted", members[2:], {"t": 6})["c"]["t"]) == 6
+
+
+def test_no_member_has_more_than_its_cap() -> None:
+    weights = {("t", p): 1.0 for p in range(9)}
+    members = [("a", None, sent(weights=weights, max_work=2.0)), ("b", None, sent()), ("c", None, sent())]
+
+    counts = {m: len(topics["t"]) for m, topics in replay("weighted", members, {"t": 9}).items()}
+
+    assert counts["a"] == 2
+    assert sum(counts.values()) == 9
+    assert replay("weighted", members, {"t": 9}) == replay("weighted", members[::-1], {"t": 9})
+
+
+def test_priority_and_cap_travel_and_members_without_them_send_what_they_always_sent() -> None:
+    own = Own(2.0, 1, 3, priority=-7, max_work=40.0)
+    data = encode(compact.encode([("t", 0)], 3), own, {"t": (np.arange(2), np.array([1.0, 2]))})
+
+    assert decode(data, {"t": 2}).own == own
+    assert (data[0], encode(b"", Own(2.0), {})[0]) == (2, 1)
+    for version in (0, 1, 3):  # read as another version, they say nothing
+        told = decode(bytes([version]) + data[1:], {"t": 2})
+        assert told.said.garbage
+        assert told.own == Own()
+
+
+@pytest.mark.parametrize("max_work", [0.0, -1.0, math.nan])
+def test_a_cap_that_no_member_may_send_is_ignored(max_work: float) -> None:
+    told = decode(encode(compact.encode(), Own(priority=1, max_work=max_work), {}), {})
+
+    assert "out of range" in told.said.garbage
+    assert told.own == Own()
+
+
+def test_members_by_lag_ignore_a_priority_that_they_cannot_have() -> None:
+    assert len(replay("lag", [("a", None, sent(priority=1)), ("b", None, sent())], {"t": 4})["b"]["t"]) == 2
+
+
 @pytest.mark.parametrize(
     "options",
     [{"weights": {("t", 0): value}} for value in (math.nan, -1, math.inf, "1", True)]
     + [{"weights": [1]}, {"weights": {"t": 3}}, {"epsilon": 0}, {"epsilon": math.nan}, {"move_budget": -1}]
+    + [{"priority": 1.5}, {"priority": True}, {"priority": 1 << 32}, {"max_work": 0}, {"max_work": math.nan}]
     + [{"capacity": -1}, {"capacity": math.nan}, {"hysteresis": 1}, {"weights": {}, "weights_file": "x"}],
 )
 def test_a_wrong_argument_is_refused_at_once(options: dict[str, Any]) -> None:

@@ -111,12 +111,15 @@ def test_rebalances_that_members_request_are_judged_by_their_rounds(
             return group.wait_stable(timeout_s=60).generation > first.generation
 
         until(answered, "a rebalance that the leader requested", within_s=40)
-        group.step("another joins")
-        group.start("m3", [topic], [METERED])
+        group.step("one of a lower priority joins, and one with a hard cap")
+        group.start("m3", [topic], ['weighted{"priority":-1}'])
         group.wait_stable(timeout_s=60)
+        group.start("m4", [topic], ['weighted{"max_work":1e-9}'])
+        owned = group.wait_stable(timeout_s=60).owned
     group.drain()
     group.close()
     history, verdict = judged(tmp_path)
+    assert {m: sum(map(len, topics.values())) for m, topics in owned.items() if m == "m3"} == {"m3": 0}
     assert requests(history) > 0
     assert verdict.checked["R5"] >= 2
 
@@ -146,7 +149,7 @@ def test_members_that_tell_nothing_and_leaders_that_differ_leave_a_sound_group(
     judged(tmp_path)
     logs = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.log"))
     expected = {
-        "torn": "not complete JSON", "missing": "does not exist", "expired": "expired", "newer": "newer than 1",
+        "torn": "not complete JSON", "missing": "does not exist", "expired": "expired", "newer": "newer than 2",
         "differ": "members have different options", "stops": "the load meter stops",
     }  # fmt: skip
     assert expected.get(case, "") in logs
