@@ -132,6 +132,27 @@ def vote(
     return work.run(common, group, separated([adding] if adding else None), offers(offer), to)
 
 
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} exporter billing shipping -b localhost:9092 --port 9108")
+@command
+def exporter(
+    common: Common,
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.", show_default=False)],
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for a free one.")
+    ] = 9108,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Tell each partition's owner: one series per partition.")
+    ] = False,
+) -> int:
+    """Serve rebalances, their causes and costs to Prometheus, counted from now on. Changes nothing."""
+    from . import exporter as work
+
+    return work.run(common, groups, port, listen, partitions)
+
+
 TESTS = "Tests and brokers"
 RECORDS = "Records and keys"
 HELP = "Help"

@@ -164,14 +164,8 @@ class LiveCluster:
 
         Cost: reads the group's partition of ``__consumer_offsets``, other groups' records in it included.
         """
-        with closing(self._reader()) as consumer, needing(self.connection, Right("Read", "Topic", COORDINATOR_TOPIC)):
-            partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
-            if not partitions:
-                self._require_visible()
-                raise ClusterError(
-                    f"{self.connection} has no group {group!r}, and no {COORDINATOR_TOPIC}: no group ever joined there"
-                )
-            at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+        with closing(self.reader()) as consumer, needing(self.connection, Right("Read", "Topic", COORDINATOR_TOPIC)):
+            at = self.coordinator_partition(consumer, group)
             consumer.assign([at])
             begin, end = consumer.beginning_offsets([at])[at], consumer.end_offsets([at])[at]
             first = max(begin, end - most)
@@ -194,18 +188,14 @@ class LiveCluster:
         group: str,
         progress: Callable[[float], None] | None,
     ) -> Iterator[Logged]:
-        name = group.encode()
         deadline = time.monotonic() + _SILENT_S
         while (position := consumer.position(at)) < end:
             if progress is not None:
                 progress((position - first) / max(1, end - first))
             polled = consumer.poll(timeout_ms=500)
             for record in polled.get(at, ()):
-                # A key is its version (2 bytes), the group (length, bytes) and more: skip other groups undecoded.
-                if record.offset < end and record.key and record.key[4 : 4 + len(name)] == name:
-                    decoded = decode(record.key, record.value)
-                    if decoded.group == group:
-                        yield Logged(record.timestamp, decoded)
+                if record.offset < end and group_of(record.key) == group:
+                    yield Logged(record.timestamp, decode(record.key, record.value))
             if polled or consumer.position(at) > position:
                 deadline = time.monotonic() + _SILENT_S
             elif time.monotonic() > deadline:
@@ -214,12 +204,26 @@ class LiveCluster:
                     f"{end}; is its leader up?"
                 )
 
-    def _reader(self) -> KafkaConsumer:
-        # Without a group id it neither joins nor commits.
+    def coordinator_partition(self, consumer: KafkaConsumer, group: str) -> KafkaTopicPartition:
+        """The partition of the coordinator's log that has a group's records.
+
+        Raises:
+            ClusterError: The log does not exist yet.
+        """
+        partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
+        if not partitions:
+            self._require_visible()
+            raise ClusterError(
+                f"{self.connection} has no group {group!r}, and no {COORDINATOR_TOPIC}: no group ever joined there"
+            )
+        return KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+
+    def reader(self, **settings: Any) -> KafkaConsumer:
+        """A consumer for the coordinator's log; without a group id it neither joins nor commits."""
         return KafkaConsumer(
             **self.connection.kafka_python(), group_id=None, enable_auto_commit=False, exclude_internal_topics=False,
             isolation_level="read_committed", allow_auto_create_topics=False, metrics_enabled=False,
-            fetch_max_wait_ms=100,
+            **{"fetch_max_wait_ms": 100, **settings},
         )  # fmt: skip
 
     def _require_visible(self) -> None:
@@ -252,6 +256,20 @@ def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
         raise
     except (OSError, ValueError) as error:
         raise ClusterError(f"no Kafka broker answers at {connection}: {error or type(error).__name__}") from error
+
+
+def group_of(key: bytes | None) -> str | None:
+    """The group of a record in the coordinator's log, without decoding the record; None if it has none.
+
+    A key is its version (2 bytes), the length of the group's name (2 bytes), the name and more.
+    """
+    if key is None or len(key) < 4:
+        return None
+    name = key[4 : 4 + int.from_bytes(key[2:4], "big")]
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def last_generation(log: Log) -> GroupCommitted | None:

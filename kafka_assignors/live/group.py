@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.group import NO_GENERATION, Group, Member, TopicPartition
-from ..errors import ConfigError
-from ..history.coordinator_log import BrokerAssigned, Decoded
+from ..core.wire.protocol import decode_subscription
+from ..errors import ConfigError, WireError
+from ..history.coordinator_log import BrokerAssigned, Decoded, GroupCommitted, assigned
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,28 @@ def _grown(live: LiveGroup, topics: LiveTopics, grown: Mapping[str, int]) -> dic
 def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
     """The group with the details that only the coordinator's log has."""
     return replace(live, generation=generation, leader=leader)
+
+
+def from_classic_log(value: GroupCommitted) -> LiveGroup:
+    """A classic group as the coordinator's log has it; a member whose bytes can't be read has no topics."""
+    members = []
+    for member in value.members:
+        try:
+            said = decode_subscription(member.subscription)
+            topics, rack, owned = frozenset(said.topics), said.rack, assigned(member)
+        except WireError:
+            topics, rack, owned = frozenset(), None, set()
+        members.append(
+            LiveMember(
+                member.member_id, member.client_id, member.client_host.removeprefix("/"), topics,
+                tuple(sorted(owned)), member.instance_id, rack,
+            )
+        )  # fmt: skip
+    members.sort(key=lambda m: m.member_id)
+    state = "Stable" if members else "Empty"
+    return LiveGroup(
+        value.group, state, "classic", value.protocol or "", tuple(members), value.generation, value.leader
+    )
 
 
 def from_broker_log(live: LiveGroup, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:

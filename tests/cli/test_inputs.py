@@ -53,6 +53,11 @@ WRONG = {
     "test churn --assignor nosuch": (3, "nosuch"),
     "watch g": (3, "--bootstrap"),
     "watch g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
+    "exporter": (2, "GROUP"),
+    "exporter g": (2, "KAFKA_BOOTSTRAP"),
+    "exporter g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
+    "exporter g -b 127.0.0.1:1 --port 70000": (2, "--port"),
+    "exporter g -b 127.0.0.1:1 --prt 9": (2, "--port"),
     "keys": (2, "Missing command"),
     "keys adit": (2, "audit"),
     "keys growth --from 6": (2, "--to"),
@@ -100,12 +105,15 @@ def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
     with ThreadPoolExecutor(4) as pool:
         no_typer = pool.submit(bare, "typer", "why", "g")
         no_kafka = pool.submit(bare, "kafka", "why", "g", *NOWHERE)
+        no_prometheus = pool.submit(bare, "prometheus_client", "exporter", "g", *NOWHERE)
         ascii_ = pool.submit(cli, "why", "gr\u00fcn", *NOWHERE, PYTHONIOENCODING="ascii", LC_ALL="C")
         nothing = pool.submit(cli)
     assert no_typer.result()[0] == 3
     assert "pip install 'kafka-assignors[cli]'" in no_typer.result()[1]
     assert no_kafka.result()[0] == 3
     assert "pip install 'kafka-assignors[kafka-python]'" in no_kafka.result()[1]
+    assert no_prometheus.result()[0] == 3
+    assert "pip install 'kafka-assignors[exporter]'" in no_prometheus.result()[1]
     assert (ascii_.result().returncode, ascii_.result().stderr.count("\n")) == (3, 1)
     assert nothing.result().returncode == 2
     assert "why" in nothing.result().stdout

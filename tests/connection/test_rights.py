@@ -30,6 +30,7 @@ from kafka_assignors.integration.commands import demo
 from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.live.cluster import LiveCluster
 from kafka_assignors.live.group import as_group
+from kafka_assignors.live.monitor import Monitor
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.__main__ import app as producers
 from kafka_assignors.producers.group_lag import GroupLag
@@ -38,7 +39,10 @@ from tests.support.connection.least import (
     MAKE_EVENTS,
     NEEDED,
     READ_GROUP,
+    READ_LOG,
     READ_TOPIC,
+    SEE_GROUP,
+    SEE_TOPIC,
     TRANSACT,
     WRITE_EVENTS,
     WRITE_TOPIC,
@@ -245,6 +249,25 @@ def test_the_least_rights_are_enough_and_each_is_needed(name: str, needed: Seque
         assert "; an administrator can grant it with" in said
         print(f"{name}, without {missing}: {said}")
         assert not any(secret in said for secret in lesser.secrets)
+
+
+def test_an_exporter_without_the_log_polls_and_says_so(user: Any, secured_broker: Broker, orders: str):
+    """Each right that is missing costs what the page says; a group that may not be seen is refused."""
+    read: dict[str, Any] = {}
+    for name, rights in {"all": (SEE_GROUP, SEE_TOPIC, READ_LOG), "no log": (SEE_GROUP, SEE_TOPIC),
+                         "no topic": (SEE_GROUP, READ_LOG)}.items():  # fmt: skip
+        notes: list[str] = []
+        with LiveCluster(user(*rights)) as cluster, Monitor(cluster, ["owned"], notes.append) as monitor:
+            [reading] = monitor.read(0)
+        read[name] = (reading.may_miss, reading.live and len(reading.live.members), reading.gap,
+                      [note.partition(":")[0] for note in notes])  # fmt: skip
+    assert read == {
+        "all": (False, 1, 0, []),
+        "no log": (True, 1, 0, ["may miss rebalances"]),
+        "no topic": (False, 1, None, ["plan_gap is not told"]),
+    }
+    with LiveCluster(user(SEE_TOPIC, READ_LOG)) as cluster, pytest.raises(AccessRefused, match="Describe on Group"):
+        Monitor(cluster, ["owned"], print)
 
 
 SOON = {"consumer": {"metadata_max_age_ms": 1000}}

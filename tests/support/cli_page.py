@@ -24,12 +24,12 @@ its words in your shell. This page is made from the command's own help.
 Exit codes of all commands: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted. An error is one sentence
 on stderr. `--json` prints one JSON object; its schemas are in `kafka_assignors/cli/schemas/`.
 
-`plan`, `why` and `vote` join nothing and write nothing. They need the right Describe on the group and its topics, and
-Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was in each
-generation, with which subscription, assigned what. It does not show why a member left or when it stopped consuming: the
-first is told as *left or expired*, the second by bounds. A move is *needless* if an optimally balanced assignment does
-without it; that isn't told of groups with racks or with assignors that balance something else. Compaction removes old
-generations; `why` names those missing.
+`plan`, `why`, `vote` and `exporter` join nothing and write nothing. They need the right Describe on the group and its
+topics, and Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was
+in each generation, with which subscription, assigned what. It does not show why a member left or when it stopped
+consuming: the first is told as *left or expired*, the second by bounds. A move is *needless* if an optimally balanced
+assignment does without it; that isn't told of groups with racks or with assignors that balance something else.
+Compaction removes old generations; `why` names those missing.
 """
 
 

@@ -1,0 +1,204 @@
+"""What a group's rebalances add up to while somebody watches. Pure: records or descriptions in, running totals out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ..core.group import TopicPartition
+from ..errors import KafkaAssignorsError
+from ..history.coordinator_log import GroupCommitted, OffsetCommitted
+from ..plans import plan
+from .cluster import Log, Logged
+from .group import LiveGroup, LiveTopics, as_group, from_classic_log
+from .rebalances import KINDS, RESTART_MS, Rebalance, rebalances
+
+SETTLED_S = 5.0
+"""A rebalance is counted once its group has been without a new generation for this long: a cooperative hand-over takes
+several generations, and the causes are known at its end."""
+
+_KEPT = 3
+"""Rebalances whose records are kept, besides those of the last `RESTART_MS`."""
+
+_MOST_PLANNED = 200_000
+"""Partitions above which no plan is computed: it would take seconds."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the rebalances since the start.
+
+    Args:
+        rebalances: Cause -> rebalances; each counts once, under the first of its causes.
+        moved: Partitions that went from one holder to another.
+        needless: Moves beyond the least that a balanced assignment needs; 0 where this isn't computed.
+        ownerless_ms: Sum of each rebalance's lower bound on the longest time that a partition had no owner.
+    """
+
+    rebalances: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    moved: int = 0
+    needless: int = 0
+    ownerless_ms: float = 0.0
+
+    def copy(self) -> Totals:
+        """The sums now."""
+        return replace(self, rebalances=dict(self.rebalances))
+
+
+class LogMeter:
+    """Counts the rebalances that a group's records in the coordinator's log tell.
+
+    Args:
+        history: The group's records before the start. Their rebalances are not counted: they tell who was there.
+    """
+
+    def __init__(self, history: Log) -> None:
+        self.totals = Totals()
+        self.live: LiveGroup | None = None
+        self._records: list[Logged] = []
+        self._commits: dict[tuple[str, int], list[Logged]] = {}  # the last generation's first and last, per partition
+        self._fresh = 0  # generations since the last count
+        self._last_s = 0.0
+        self._seen: dict[tuple[int, int], Rebalance] = {}  # (time, generation) -> as far as it is counted
+        for record in history.records:
+            self._keep(record)
+        self._fresh = 0
+        for each in self._found(_KEPT):
+            self._seen[_key(each)] = each
+        self._forget()
+
+    def add(self, records: Iterable[Logged], now_s: float) -> None:
+        """Take new records, in order.
+
+        Args:
+            records: Records since the last call.
+            now_s: A clock that never goes back, in seconds.
+        """
+        before = self._fresh
+        for record in records:
+            self._keep(record)
+        if self._fresh > before:
+            self._last_s = now_s
+        settled = self._fresh > 0 and now_s - self._last_s >= SETTLED_S
+        if self._fresh > before or settled:
+            found = self._found(self._fresh + 1)  # the last one counted may have gone on
+            for each in found if settled else found[:-1]:
+                self._count(each)
+        if settled:
+            self._forget()
+            self._fresh = 0
+
+    def _keep(self, record: Logged) -> None:
+        value = record.value
+        if isinstance(value, OffsetCommitted):
+            key = (value.topic, value.partition)
+            self._commits[key] = [*self._commits.get(key, ())[:1], record]
+        elif isinstance(value, GroupCommitted):
+            if value.members and not any(member.assignment for member in value.members):
+                return  # a join that no leader has answered yet
+            self._records += [each for commits in self._commits.values() for each in commits]
+            self._commits.clear()
+            self._records.append(record)
+            self._fresh += 1
+            self.live = from_classic_log(value)
+
+    def _found(self, last: int) -> list[Rebalance]:
+        commits = [each for commits in self._commits.values() for each in commits]
+        return rebalances(Log((*self._records, *commits), whole=False), last)
+
+    def _count(self, each: Rebalance) -> None:
+        seen = self._seen.get(_key(each))
+        totals = self.totals
+        if seen is None:
+            totals.rebalances[each.causes[0].kind] += 1
+            seen = replace(each, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
+        # Later generations may hand over what the first ones withheld: what they add is counted then.
+        self.totals = replace(
+            totals,
+            moved=totals.moved + max(0, each.moved - seen.moved),
+            needless=totals.needless + max(0, (each.needless or 0) - (seen.needless or 0)),
+            ownerless_ms=totals.ownerless_ms + max(0.0, each.at_least_ms - seen.at_least_ms),
+        )
+        self._seen[_key(each)] = each
+
+    def _forget(self) -> None:
+        """Drop the records that no later cause needs, so that memory stays bounded."""
+        found = sorted(self._seen)
+        if len(found) <= _KEPT:
+            return
+        latest = found[-1][0]
+        kept = [key for key in found if latest - key[0] <= 2 * RESTART_MS]
+        kept = kept if len(kept) > _KEPT else found[-_KEPT:]
+        self._seen = {key: self._seen[key] for key in kept}
+        first = next(
+            (n for n, each in enumerate(self._records) if isinstance(each.value, GroupCommitted)
+             and (each.ts_ms, each.value.generation) == kept[0]), 0,
+        )  # fmt: skip
+        del self._records[:first]
+
+
+class PolledMeter:
+    """Counts the changes between two descriptions of a group: rebalances between them are missed."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self.live: LiveGroup | None = None
+
+    def add(self, live: LiveGroup) -> None:
+        """Take the group as its coordinator describes it now; a group in a rebalance is left out."""
+        if live.state not in ("Stable", "Empty"):
+            return
+        before, self.live = self.live, live
+        if before is None:
+            return
+        was = {m.instance_id or m.member_id: m for m in before.members}
+        now = {m.instance_id or m.member_id: m for m in live.members}
+        old, new = owners(before), owners(live)
+        moved = sum(tp in new and new[tp] != owner for tp, owner in old.items())
+        if was.keys() - now.keys():
+            cause = "left or expired"
+        elif now.keys() - was.keys():
+            cause = "joined"
+        elif any(was[holder].member_id != member.member_id for holder, member in now.items()):
+            cause = "returned"
+        elif any(was[holder].topics != member.topics for holder, member in now.items()):
+            cause = "subscription"
+        elif before.protocol != live.protocol:
+            cause = "assignor"
+        elif old != new:
+            cause = "unexplained"
+        else:
+            return
+        self.totals.rebalances[cause] += 1
+        self.totals = replace(self.totals, moved=self.totals.moved + moved)
+
+
+def owners(live: LiveGroup) -> dict[TopicPartition, str]:
+    """Topic-partition -> instance id of the member that owns it, or its member id."""
+    return {tp: member.instance_id or member.member_id for member in live.members for tp in member.assigned}
+
+
+def imbalance(live: LiveGroup) -> float | None:
+    """The largest number of partitions at one member, over the least that is possible if all subscribe alike.
+
+    1 is as even as whole partitions allow. None if nothing is assigned.
+    """
+    loads = [len(member.assigned) for member in live.members]
+    return max(loads) / -(-sum(loads) // len(loads)) if any(loads) else None
+
+
+def plan_gap(live: LiveGroup, topics: LiveTopics) -> int | None:
+    """Partitions that cooperative-sticky would give to another owner if the group rebalanced as it is.
+
+    None if there are no members, or too many partitions to plan at once.
+    """
+    if not live.members or sum(topics.counts.values()) > _MOST_PLANNED:
+        return None
+    try:
+        return len(plan(as_group(live, topics), "cooperative-sticky").moves)
+    except KafkaAssignorsError:
+        return None
+
+
+def _key(each: Rebalance) -> tuple[int, int]:
+    return each.ts_ms, each.generations[0]

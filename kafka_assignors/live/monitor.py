@@ -1,0 +1,186 @@
+"""Groups of a live cluster, watched for long: by the coordinator's log, or by polling where the log may not be read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka.errors import KafkaError
+
+from ..errors import AccessRefused, ClusterError
+from .cluster import LiveCluster
+from .group import LiveGroup, LiveTopics
+from .meter import LogMeter, PolledMeter, Totals, plan_gap
+from .tail import LogTail
+
+POLL_S = 5.0
+"""Seconds between two descriptions of a group whose log may not be read."""
+
+TOPICS_S = 30.0
+"""Seconds between two looks at the topics' partition counts."""
+
+_MOST_ASKED = 1_000
+"""Topics above which one look would ask the cluster for too much."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A group now, and the sums since the start.
+
+    Args:
+        live: None until the group had its first generation.
+        gap: See `plan_gap`.
+        may_miss: Whether rebalances may be missed: the group is polled, its log may not be read.
+    """
+
+    group: str
+    totals: Totals
+    live: LiveGroup | None
+    gap: int | None
+    may_miss: bool
+
+
+class Monitor:
+    """Watches groups; a context manager. It joins no group and writes nothing.
+
+    Args:
+        cluster: The cluster, which stays open.
+        groups: Classic groups that exist.
+        note: Called with a sentence that the user should read, once per event.
+
+    Raises:
+        ClusterError: There is no such group, or it uses the consumer protocol.
+        AccessRefused: The user may not see a group.
+    """
+
+    def __init__(self, cluster: LiveCluster, groups: Sequence[str], note: Callable[[str], None]) -> None:
+        self._cluster, self._groups, self._note = cluster, tuple(dict.fromkeys(groups)), note
+        for group in self._groups:
+            if cluster.group(group).kind != "classic":
+                raise ClusterError(
+                    f"group {group!r} uses the consumer protocol (KIP-848): its records in the log don't tell causes"
+                )
+        self.reachable = True
+        self._tail: LogTail | None = None
+        self._log: dict[str, LogMeter] = {}
+        self._polled: dict[str, PolledMeter] = {}
+        self._gaps: dict[str, tuple[LiveGroup, LiveTopics, int | None]] = {}
+        self._topics: LiveTopics | None = None
+        self._planning = True
+        self._looked: float | None = None
+        self._wanted: frozenset[str] = frozenset()
+        try:
+            self._tail = LogTail(cluster, self._groups)
+        except AccessRefused as refused:
+            self._poll_from_now_on(refused)
+        else:
+            self._log = {group: LogMeter(history) for group, history in self._tail.history.items()}
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._tail is not None:
+            self._tail.close()
+
+    def read(self, timeout_s: float) -> list[Reading]:
+        """All groups now; waits at most about `timeout_s` seconds for something new.
+
+        A cluster that doesn't respond is noted, and asked again by the next call.
+        """
+        try:
+            if self._tail is not None:
+                self._read_log(self._tail, timeout_s)
+            else:
+                time.sleep(timeout_s)
+                for group, meter in self._polled.items():
+                    meter.add(self._cluster.group(group))
+            self._look_at_topics()
+        except (KafkaError, ClusterError, OSError) as error:
+            self._lost(error)
+            time.sleep(min(timeout_s, 1.0))
+        return [self._reading(group) for group in self._groups]
+
+    @property
+    def wait_s(self) -> float:
+        """The `timeout_s` for `read` that costs little."""
+        return POLL_S if self._tail is None else 1.0
+
+    def _read_log(self, tail: LogTail, timeout_s: float) -> None:
+        try:
+            new = tail.read(timeout_s)
+        except AccessRefused as refused:
+            tail.close()
+            self._tail = None
+            self._poll_from_now_on(refused)
+            return
+        now_s = time.monotonic()
+        for group, records in new.items():
+            self._log[group].add(records, now_s)
+
+    def _poll_from_now_on(self, refused: AccessRefused) -> None:
+        self._note(f"may miss rebalances: groups are polled every {POLL_S:g} s, as the log can't be read: {refused}")
+        for group in self._groups:
+            self._polled[group] = meter = PolledMeter()
+            if group in self._log:
+                meter.totals, meter.live = self._log[group].totals, self._log[group].live
+
+    def _look_at_topics(self) -> None:
+        lives = [live for group in self._groups if (live := self._live(group)) is not None]
+        wanted = frozenset(topic for live in lives for member in live.members for topic in member.topics)
+        now_s = time.monotonic()
+        if wanted == self._wanted and self._looked is not None and now_s - self._looked < TOPICS_S:
+            return
+        self._wanted, self._looked = wanted, now_s
+        if len(wanted) > _MOST_ASKED:
+            self._topics = None
+            return
+        try:
+            self._topics = self._cluster.topics(wanted)
+        except AccessRefused as refused:
+            if self._planning:
+                self._note(f"plan_gap is not told: {refused}")
+            self._planning, self._topics = False, None
+        else:
+            self._planning = True
+        self._found()
+
+    def _found(self) -> None:
+        if not self.reachable:
+            self._note("the cluster responds again")
+        self.reachable = True
+
+    def _lost(self, error: Exception) -> None:
+        if self.reachable:
+            self._note(f"the cluster doesn't respond, and is asked again: {error or type(error).__name__}")
+        self.reachable, self._looked = False, None
+
+    def _live(self, group: str) -> LiveGroup | None:
+        return self._meter(group).live
+
+    def _meter(self, group: str) -> LogMeter | PolledMeter:
+        return self._polled[group] if group in self._polled else self._log[group]
+
+    def _reading(self, group: str) -> Reading:
+        meter = self._meter(group)
+        return Reading(group, meter.totals.copy(), meter.live, self._gap(group, meter.live), group in self._polled)
+
+    def _gap(self, group: str, live: LiveGroup | None) -> int | None:
+        if live is None or self._topics is None:
+            return None
+        topics = _of(self._topics, live)
+        kept = self._gaps.get(group)
+        if kept is None or kept[:2] != (live, topics):
+            self._gaps[group] = kept = (live, topics, plan_gap(live, topics))
+        return kept[2]
+
+
+def _of(topics: LiveTopics, live: LiveGroup) -> LiveTopics:
+    """The topics that a group subscribes to."""
+    mine = {topic for member in live.members for topic in member.topics}
+
+    def only(values: Mapping[str, object]) -> dict[str, object]:
+        return {topic: value for topic, value in values.items() if topic in mine}
+
+    return LiveTopics(only(topics.counts), only(topics.racks), only(topics.leaders))  # type: ignore[arg-type]

@@ -1,0 +1,169 @@
+"""`exporter`: its metrics, the rules and the dashboard made of them, and a group of a real broker."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jsonschema
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from kafka_assignors.cli.exporter import PREFIX, Readings, serving
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ClusterError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.live.group import LiveGroup, LiveMember
+from kafka_assignors.live.meter import Totals
+from kafka_assignors.live.monitor import Reading
+from tests.support.cli import SCHEMAS, cli
+from tests.support.places import ROOT
+from tests.support.waiting import until
+
+MONITORING = ROOT / "examples" / "monitoring"
+
+
+def scraped(url: str) -> dict[tuple[str, Mapping[str, str]], float]:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    return {(s.name, *sorted(s.labels.items())): s.value for each in families for s in each.samples}  # type: ignore[misc]
+
+
+def reading(may_miss: bool = False) -> Reading:
+    member = LiveMember("m-1", "m", "h", frozenset({"t"}), (TopicPartition("t", 0),))
+    live = LiveGroup("g", "Stable", "classic", "range", (member,), None if may_miss else 7)
+    return Reading("g", Totals(moved=3, needless=1, ownerless_ms=2500.0), live, 2, may_miss)
+
+
+def served(*now: Reading, partitions: bool = False) -> dict[Any, float]:
+    readings = Readings(partitions=partitions)
+    readings.now = now
+    with serving(readings, "127.0.0.1", 0) as url:
+        return scraped(url)
+
+
+def test_the_metrics_are_the_readings() -> None:
+    told = served(reading())
+    group = ("group", "g")
+    assert told[f"{PREFIX}partitions_moved_total", group] == 3
+    assert told[f"{PREFIX}needless_moves_total", group] == 1
+    assert told[f"{PREFIX}ownerless_seconds_lower_bound_total", group] == 2.5
+    assert told[f"{PREFIX}rebalances_total", ("cause", "joined"), group] == 0, (
+        "a series from the start: increase() works"
+    )
+    assert told[f"{PREFIX}generation", group] == 7
+    assert (told[f"{PREFIX}members", group], told[f"{PREFIX}plan_gap", group]) == (1, 2)
+    assert not any("partition_owner" in name for name, *_ in told)
+    owner = (f"{PREFIX}partition_owner", ("group", "g"), ("member", "m"), ("partition", "0"), ("topic", "t"))
+    assert served(reading(), partitions=True)[owner] == 1
+
+
+def test_what_polling_cannot_tell_is_absent() -> None:
+    told = served(reading(may_miss=True))
+    assert told[f"{PREFIX}may_miss_rebalances", ("group", "g")] == 1
+    assert not {f"{PREFIX}generation", f"{PREFIX}needless_moves_total"} & {name for name, *_ in told}
+
+
+def test_rules_and_dashboard_name_metrics_and_causes_that_exist() -> None:
+    told = served(reading())
+    names = {name for name, *_ in told}
+    causes = {label[1] for _, *labels in told for label in labels if label[0] == "cause"}
+    rules = [
+        rule for group in yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"] for rule in group["rules"]
+    ]
+    board = json.loads((MONITORING / "dashboard.json").read_text())
+    queries = [rule["expr"] for rule in rules]
+    queries += [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    queries += [v["query"]["query"] for v in board["templating"]["list"] if v["type"] == "query"]
+
+    used = {name for query in queries for name in re.findall(r"kafka_[a-z_]+", query)}
+    assert used <= names, used - names
+    assert names - used <= {f"{PREFIX}partition_owner"}, "each metric is on the dashboard or in a rule"
+    assert {cause for query in queries for cause in re.findall(r'cause="([^"]*)"', query)} <= causes
+
+
+def test_a_port_that_is_taken_is_one_sentence() -> None:
+    with serving(Readings(), "127.0.0.1", 0) as url:
+        again = serving(Readings(), "127.0.0.1", urlsplit(url).port or 0)
+        with pytest.raises(ClusterError, match="--port"):
+            again.__enter__()
+
+
+@contextmanager
+def exporting(*args: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command as a process; ended by SIGTERM, as a service is."""
+    command = [sys.executable, "-m", "kafka_assignors", "exporter", *args, "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.stderr.read() if process.stderr else ""
+            said = json.loads(line)
+            jsonschema.validate(said, json.loads((SCHEMAS / "exporter.json").read_text("utf-8")))
+            yield said["url"], process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                _, errors = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+    assert (process.returncode, errors) == (130, "interrupted\n")
+
+
+@pytest.fixture
+def live_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[MemberGroup]:
+    with MemberGroup(kafka_broker.bootstrap, f"g-{uuid.uuid4().hex[:8]}", tmp_path / "history", "run") as group:
+        yield group
+
+
+def test_a_join_and_a_kill_are_counted_with_their_causes(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
+) -> None:
+    """Each rebalance once, with its cause, as `why` tells it later; those before the start not at all."""
+    group, topic = live_group, kafka_topic(partitions=6)
+    for name in ("m1", "m2"):
+        group.start(name, [topic], ["cooperative-sticky"])
+    before = group.wait_stable().generation
+    with exporting(group.group, "-b", kafka_broker.bootstrap, "--partitions") as (url, _):
+        name = ("group", group.group)
+
+        def causes() -> dict[str, float]:
+            return {
+                key[1][1]: value for key, value in scraped(url).items() if key[0].endswith("rebalances_total") and value
+            }
+
+        assert causes() == {}
+        assert scraped(url)[f"{PREFIX}generation", name] == before
+        group.start("m3", [topic], ["cooperative-sticky"])
+        joined = group.wait_stable()
+        until(lambda: causes() == {"joined": 1}, "the join is counted", 60)
+        group.kill("m2")
+        last = group.wait_stable()
+        until(lambda: causes() == {"joined": 1, "left or expired": 1}, "the kill is counted", 60)
+        told = scraped(url)
+    assert joined.generation > before
+    assert told[f"{PREFIX}generation", name] == last.generation
+    assert (told[f"{PREFIX}members", name], told[f"{PREFIX}imbalance_ratio", name]) == (2, 1)
+    assert told[f"{PREFIX}partitions_moved_total", name] == 4, "2 to m3, and the 2 of m2"
+    assert (told[f"{PREFIX}needless_moves_total", name], told[f"{PREFIX}plan_gap", name]) == (0, 0)
+    assert sum(key[0] == f"{PREFIX}partition_owner" for key in told) == 6
+    assert told[f"{PREFIX}may_miss_rebalances", name] == 0
+
+
+def test_no_such_group_is_one_sentence(kafka_broker: Broker) -> None:
+    done = cli("exporter", "no-such-group", "-b", kafka_broker.bootstrap)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
+    assert "no-such-group" in done.stderr
