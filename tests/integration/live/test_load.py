@@ -99,18 +99,20 @@ def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
     assert then >= 1.5 * before
 
 
+@pytest.mark.parametrize("client", ["kafka-python", pytest.param("bridge", marks=pytest.mark.long)])
 def test_rebalances_that_members_request_are_judged_by_their_rounds(
-    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    client: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """The first leader knows no weights when it assigns, and requests them after its rest."""
     topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
     with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 60):
-        first = started(group, topic, {m: [METERED] for m in ("m1", "m2")})
+        first = started(group, topic, {m: [METERED] for m in ("m1", "m2")}, client=client)
 
-        def answered() -> bool:
-            return group.wait_stable(timeout_s=60).generation > first.generation
+        def requested() -> bool:
+            return any('"rebalance_request"' in path.read_text("utf-8") for path in tmp_path.glob("*.jsonl"))
 
-        until(answered, "a rebalance that the leader requested", within_s=40)
+        until(requested, "a request of the leader", within_s=40)
+        until(lambda: group.wait_stable(timeout_s=60).generation > first.generation, "its rebalance", within_s=40)
         group.step("one of a lower priority joins, and one with a hard cap")
         group.start("m3", [topic], ['weighted{"priority":-1}'])
         group.wait_stable(timeout_s=60)
