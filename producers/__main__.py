@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -33,6 +35,7 @@ Settings = Annotated[
 Records = Annotated[
     int, typer.Option("--records", min=1, help="number of records to read per partition, from its beginning")
 ]
+Json = Annotated[bool, typer.Option("--json", help="one JSON object instead of text")]
 TIMEOUT_S = 30
 BOOTSTRAP_TIMEOUT_S = 10
 
@@ -45,6 +48,7 @@ def audit_command(
     settings: Settings = None,
     records: Records = 10_000,
     strays: Annotated[int, typer.Option("--strays", min=0, help="number of misplaced records to list")] = 10,
+    as_json: Json = False,
 ) -> None:
     """Name the hash a topic's keys were placed with, and list the records that lie elsewhere.
 
@@ -53,7 +57,7 @@ def audit_command(
     with _ErrorsInOneLine():
         n, found = _read(topic, _connection(bootstrap, config, settings), records)
         result = audit(found, n, strays=strays)
-    typer.echo(_text(topic, result))
+    typer.echo(json.dumps(_as_json(topic, result)) if as_json else _text(topic, result))
     raise typer.Exit(0 if result.preset is not None and not result.stray_count else 1)
 
 
@@ -69,6 +73,7 @@ def growth_command(
     config: Config = None,
     settings: Settings = None,
     records: Records = 10_000,
+    as_json: Json = False,
 ) -> None:
     """Tell the share of keys that another number of partitions would move, for each preset."""
     with _ErrorsInOneLine():
@@ -78,6 +83,9 @@ def growth_command(
             else _keys(topic, _connection(bootstrap, config, settings), records)
         )
         shares = growth(keys, now, then)
+    if as_json:
+        typer.echo(json.dumps({"from": now, "to": then, "topic": topic, "keys": len(keys), "moved": dict(shares)}))
+        return
     for name, share in shares.items():
         typer.echo(f"{name:<18} {share:6.1%} of {len(keys)} keys move from {now} to {then} partitions")
 
@@ -176,6 +184,15 @@ def _records(consumer: Any, until: dict[Any, int]) -> Iterator[PlacedKey]:
             for record in batch:
                 if record.key is not None and record.offset < until[tp]:
                     yield tp.partition, record.key
+
+
+def _as_json(topic: str, found: Audit) -> dict[str, Any]:
+    # Keys are bytes of any kind, so they are given in base64.
+    misplaced = [{"partition": p, "key_base64": base64.b64encode(key).decode()} for p, key in found.strays]
+    return {
+        "topic": topic, "partitions": found.partitions, "keys": found.keys, "agreement": found.agreement,
+        "preset": found.preset, "misplaced_count": found.stray_count, "misplaced": misplaced,
+    }  # fmt: skip
 
 
 def _text(topic: str, found: Audit) -> str:

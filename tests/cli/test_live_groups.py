@@ -78,6 +78,8 @@ def test_who_may_join_and_how_to_change(
     group.start("m2", [topic], ["sticky", "range"])
     group.wait_stable()
 
+    watched = answered("watch", cli("watch", group.group, *where, "--once"))
+    assert (watched["members"], {each["partition"] for each in watched["owned"]}) == (["m1", "m2"], {0, 1})
     assert answered("vote", cli("vote", group.group, *where), 4)["elected"] == "sticky"
     assert answered("vote", cli("vote", group.group, *where, "--adding", "range,sticky"))["allowed"] is True
     assert answered("vote", cli("vote", group.group, *where, "--adding", "range"), 4)["allowed"] is None

@@ -93,6 +93,14 @@ def test_the_doctor_names_what_lacks() -> None:
     assert (cluster["ok"], "127.0.0.1:1" in cluster["found"]) == (False, True)
 
 
+def test_judge_keys_and_watch_have_schemas(tmp_path: Any) -> None:
+    (tmp_path / "a.jsonl").write_text("")
+    assert answered("judge", cli("judge", str(tmp_path), "--json"), 4)["value"] is None
+    growth = answered("keys-growth", cli("keys", "growth", "--from", "6", "--to", "12", "--json"))
+    assert (growth["topic"], growth["keys"]) == (None, 20_000)
+    assert 0.4 < growth["moved"]["java"] < 0.6, "twice the partitions move half the keys"
+
+
 def test_judge_and_keys_have_our_exit_codes(tmp_path: Any) -> None:
     (tmp_path / "a.jsonl").write_text("")
     assert cli("judge", str(tmp_path)).returncode == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
 from contextlib import closing
@@ -12,6 +13,7 @@ from kafka import KafkaProducer
 from kafka_assignors.producers import ConfigError, KeyHashPartitioner, partition_for_key
 from kafka_assignors.producers.core import audit as module
 from kafka_assignors.producers.core.audit import FAMILIES, audit, growth
+from tests.support.cli import answered
 
 KEYS = [b"user-%d" % i for i in range(3000)]
 
@@ -102,6 +104,10 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     found = command("audit", topic, "--bootstrap", kafka_broker.bootstrap)
     assert found.returncode == 1
     assert found.stdout.splitlines()[-1] == f"  misplaced: partition {stray}, key b'by hand'"
+    told = command("audit", topic, "--bootstrap", kafka_broker.bootstrap, "--json")
+    answer = answered("keys-audit", told, 1)
+    assert (answer["preset"], answer["misplaced_count"]) == ("sarama", 1)
+    assert answer["misplaced"] == [{"partition": stray, "key_base64": base64.b64encode(b"by hand").decode()}]
     missing = command("audit", "no-such-topic", "--bootstrap", kafka_broker.bootstrap)
     assert missing.returncode == 2
     assert "no-such-topic" in missing.stderr
