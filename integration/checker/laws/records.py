@@ -61,17 +61,18 @@ class _Commit(NamedTuple):
 
 
 class _Delay(NamedTuple):
-    """A proxy's delay of one process's requests, and the commits that the process began in that time."""
+    """A proxy's delay of one process's requests, and the commits that the process began since."""
 
     end_ns: int
     begun: Sequence[Event]
 
-    def brings(self, tp: TopicPartition, commit: _Commit) -> bool:
-        """Whether a commit in the log may be one of these: it is as old as the delay, and arrives with its end."""
+    def brings(self, tp: TopicPartition, before: _Commit, commit: _Commit) -> bool:
+        """Whether a commit in the log is a delayed copy: the process began it in that time, but not after `before`."""
         if commit.mono_ns > self.end_ns + _SLACK_NS:
             return False
         row = {"topic": tp.topic, "partition": tp.partition, "offset": commit.offset}
-        return any(begin.mono_ns < commit.mono_ns and row in begin.data["offsets"] for begin in self.begun)
+        begins = [begin.mono_ns for begin in self.begun if row in begin.data["offsets"]]
+        return bool(begins) and max(begins) < before.mono_ns
 
 
 def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
@@ -181,7 +182,7 @@ def commits(record: GroupRecord, found: Findings) -> None:
                 before is not None
                 and after.offset < before.offset
                 and not _may_fall(rereads.get(tp, ()), before, after)
-                and not any(each.brings(tp, after) for each in delays)
+                and not any(each.brings(tp, before, after) for each in delays)
             ):
                 message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
                 found.broken("C5", message, before.event, after.event)
@@ -234,11 +235,8 @@ def _delays(record: GroupRecord) -> list[_Delay]:
         process = begin.member, begin.incarnation
         mine = (e.mono_ns for e in ends if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns)
         end_ns = min(mine, default=record.last_ns)
-        begun = [
-            e
-            for e in record.events["commit_begin"]
-            if (e.member, e.incarnation) == process and begin.mono_ns <= e.mono_ns <= end_ns
-        ]
+        commits = record.events["commit_begin"]
+        begun = [e for e in commits if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns]
         found.append(_Delay(end_ns, begun))
     return found
 

@@ -88,6 +88,7 @@ def test_a_generation_is_judged_by_the_topics_as_they_were_while_it_stood() -> N
         (shifted.delayed_commit(0, target="a"), {"C5"}),  # another member's
         (shifted.delayed_commit(0, begun=False), {"C5"}),  # begun before the delay
         (shifted.delayed_commit(0, fault="drop"), {"C5"}),
+        (shifted.delayed_commit(0, again=True), {"C5"}),  # the member itself commits it again
     ],
 )
 def test_a_committed_offset_may_fall_to_a_commit_that_a_proxy_delayed(story: Story, broken: set[str]) -> None:

@@ -207,7 +207,13 @@ def committed_late(after_ms: float) -> Story:
 
 
 def delayed_commit(
-    arrives_after_ms: float, *, side: str = "request", target: str = "b", begun: bool = True, fault: str = "delay"
+    arrives_after_ms: float,
+    *,
+    side: str = "request",
+    target: str = "b",
+    begun: bool = True,
+    fault: str = "delay",
+    again: bool = False,
 ) -> Story:
     """b sends a commit again that a proxy delays; the first copy reaches the log so long after the delay's end."""
     story = told.two().records(8).consume()
@@ -219,6 +225,8 @@ def delayed_commit(
     if not begun:
         story.tell("fault_begin", "proxy", target, **delay)
     story.records(8).consume("b")
+    if again:  # the member itself goes back
+        story.tell("commit_begin", "member", "b", offsets=[copy_])
     end = story.tell("fault_end", "proxy", target, **delay, hits=1)
     told.since(story, end, arrives_after_ms).tell("offset_committed", "coordlog", **copy_)
     return story.records(8).consume()
