@@ -146,15 +146,17 @@ class CoordinatorLog:
             self._writer.abandon()
 
     def _follow(self) -> None:
+        asked, end = 0, None  # the newest call of `catch_up`, and where the log ended then
         try:
             while True:
-                asked = self._asked
-                end = self._end() if asked > self._caught_up else None
+                if end is None and self._asked > self._caught_up:
+                    asked, end = self._asked, self._end()
                 polled = self._consumer.poll(timeout_ms=100) if end is None or self._position() < end else {}
                 for records in polled.values():
                     for record in records:
                         self._take(decode(record.key, record.value), record.timestamp)
                 if end is not None and self._position() >= end:
+                    end = None
                     with self._changed:
                         self._caught_up = asked
                         self._changed.notify_all()

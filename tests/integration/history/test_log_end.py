@@ -59,3 +59,20 @@ def test_a_reader_that_died_leaves_no_seal(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_an_empty_poll_is_not_the_end_of_the_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert kinds(monkeypatch, tmp_path, lambda: Broker(end=7, position=5)) == []
+
+
+class Busy(Broker):
+    """A log that grows with each read, and whose last two records are of an open transaction."""
+
+    def poll(self, timeout_ms: int) -> dict[str, list[Any]]:
+        self.end += 1
+        self.at = self.end - 2
+        return {}
+
+
+def test_a_log_that_grows_is_read_to_where_it_ended_at_the_call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    busy = Busy(end=7, position=3)
+
+    assert kinds(monkeypatch, tmp_path, lambda: busy) == ["end"]
