@@ -242,6 +242,12 @@ def is_fenced(member: Any) -> bool:
     return tells is not None and bool(tells().generation_id == NO_GENERATION)
 
 
+def is_in_generation(coordinator: Any, generation: int) -> bool:
+    """Whether a consumer's group is in this generation; True if the coordinator does not show it."""
+    tells: Callable[[], Any] | None = _get(coordinator, "group_metadata", None)
+    return tells is None or bool(tells().generation_id == generation)
+
+
 def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[tuple[str, int]]:
     """The partitions that a consumer may consume at this moment; none once it is fenced.
 

@@ -115,7 +115,9 @@ class ByWork(Cooperative):
             progress = private.progress(coordinator) if self._progress is None else self._progress()
             for partition, position, end in progress:
                 self._source.meter.saw(partition, position, end, now)
-        if self._loop.due(now):
+        # In a generation that another assignor of the list assigned, this one's figures are outdated, and its leader
+        # would not move by work.
+        if self._loop.due(now) and private.is_in_generation(coordinator, self._generation):
             owned = private.held(coordinator, self._owned or ())
             verdict = self._loop.check(now, self._work_of(owned, now), self._capacity)
             if verdict is not None and verdict.act:

@@ -1,0 +1,72 @@
+"""When an assignor by work requests a rebalance from its consumer, which is real and never reaches a broker."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from kafka import KafkaConsumer
+from kafka.coordinator.base import Generation
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
+from kafka.structs import TopicPartition
+
+from kafka_assignors import RangeAssignor, WeightedAssignor
+from kafka_assignors.core.wire.balance import Balance, encode
+from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment, with_user_data
+
+
+@pytest.fixture
+def consumer() -> Iterator[Callable[..., Any]]:
+    """Makes consumers in generation 7 that hold two partitions."""
+    made, silent = [], socket.create_server(("127.0.0.1", 0))
+
+    def make(*strategy: Any) -> Any:
+        made.append(
+            KafkaConsumer(
+                bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}", group_id="g", api_version=(2, 5),
+                partition_assignment_strategy=list(strategy), enable_auto_commit=False,
+            )
+        )  # fmt: skip
+        made[-1].subscribe(["t"])
+        made[-1]._coordinator._generation = Generation(7, "m-1", strategy[0].name)
+        made[-1]._subscription.assign_from_subscribed([TopicPartition("t", p) for p in range(2)])
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close(autocommit=False, timeout_ms=100)
+    silent.close()
+
+
+def assigned(bound: float) -> Any:
+    """An assignment of both partitions by a leader that knew all weights."""
+    told = encode(Balance(bound, bound, 2, 2, 0, {"t": (np.arange(2), np.full(2, bound / 2))}))
+    return ConsumerProtocolAssignment.decode(
+        bytes(with_user_data(encode_assignment(AssignedPartitions({"t": [0, 1]})), told))
+    )
+
+
+def test_where_a_lists_other_assignor_was_elected_no_rebalance_is_requested(consumer: Callable[..., Any]) -> None:
+    """Its work is twice the bound of the last generation that `weighted` assigned; `range` assigned the current one."""
+    assignor = WeightedAssignor(weights={"t": [1.0, 1.0]}, check_every_s=10)
+    coordinator = consumer(assignor, RangeAssignor())._coordinator
+    reasons: list[str] = []
+    assignor.on_request(reasons.append)
+    assignor.on_assignment(assigned(bound=1.0), 7)
+    now = time.monotonic() + 1000
+
+    assignor._tick(now)
+    assert len(reasons) == 1
+    coordinator._generation = Generation(8, "m-1", "range")
+    for later in range(100, 1000, 100):
+        assignor._tick(now + later)
+    assert len(reasons) == 1
+
+    coordinator._generation = Generation(9, "m-1", "weighted")
+    assignor.on_assignment(assigned(bound=1.0), 9)
+    assignor._tick(time.monotonic() + 3000)
+    assert len(reasons) == 2
