@@ -26,6 +26,7 @@ NAMES = (
     "weighted",
     "spread",
     "meter",
+    "loop",
     "residence",
 )
 

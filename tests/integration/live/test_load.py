@@ -11,20 +11,18 @@ from typing import Any
 
 import pytest
 
+from benchmarks.loop import EVEN, PARTITIONS, known, play, told
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.checker.verdict import Verdict
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender
-from tests.support.integration.load import NS, Planted, consumed_per_s, known, told, unevenness
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
-PARTITIONS = 60
-"""20 for each of three members; with two members, too, more than the exact solver takes, whose time varies."""
 METERED = 'weighted{"meter":"work","check_every_s":1,"rest_s":5}'
 SESSION_MS = 6000
 
@@ -51,52 +49,18 @@ def requests(history: History, since_ns: int = 0, until_ns: float = math.inf) ->
 
 @pytest.mark.long
 def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
-    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
     """The partitions of one member become slow and get most records. Then the leader is killed."""
-    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
-    planted = Planted(tmp_path, topic, PARTITIONS)
-    assignor = METERED.replace('"rest_s":5', '"rest_s":12')
-    first = started(group, topic, {m: [assignor] for m in ("m1", "m2", "m3")}, **planted.settings())
-    loaded = next(m for m in sorted(first.owned) if m != first.leader)
-    slow = first.owned[loaded][topic]
-    planted.plant(slow, 0.012, 0.0005)
-    last: list[Stable] = []
-
-    def even() -> bool:
-        last[:] = [group.wait_stable(timeout_s=60)]
-        return unevenness(planted.work_of(last[0].owned)) < 1.15
-
-    with planted.sent(kafka_broker.bootstrap, tmp_path, 250, slow, 0.8):
-        begun_ns = time.monotonic_ns()
-        assert unevenness(planted.work_of(first.owned)) > 2
-        group.step("a key range is slow")
-        until(even, "the work is even", within_s=90)
-        even_ns = time.monotonic_ns()
-        until(lambda: time.monotonic_ns() > even_ns + 8 * NS, "eight seconds of even work", within_s=20)
-        even_end_ns = time.monotonic_ns()
-        leader = group.wait_stable(timeout_s=60).leader
-        group.step("the leader is killed")
-        group.kill(leader)
-        after = group.wait_stable(timeout_s=60)
-        group.step("it comes back")
-        group.start(leader, [topic], [assignor], **planted.settings())
-        group.wait_stable(timeout_s=60)
-        planted.plant([], 0.0, 0.0)
-    group.drain(timeout_s=120)
-    group.close()
-
-    history, _ = judged(tmp_path)
-    generations = told(history, {topic: PARTITIONS})
-    assert 1 <= requests(history, begun_ns, even_ns) <= 2
-    killed_ns = next(e.mono_ns for e in history.events if e.kind == "fault_begin")
-    said = next(said for at_ns, said in generations if at_ns > killed_ns and len(said) == len(after.owned))
-    assert known(said, topic) == set(range(PARTITIONS)), "what the dead leader knew is told by others"
-    moved_ns = next(at_ns for at_ns, _ in generations if at_ns > begun_ns + 3 * NS)
-    before = consumed_per_s(history, begun_ns + NS, moved_ns)
-    then = consumed_per_s(history, even_ns, even_end_ns)
-    print(f"records per second: {before:.0f} before, {then:.0f} after; {before and then / before:.2f} times")
-    assert then >= 1.5 * before
+    played = play(unjudged_group(session_timeout_ms=SESSION_MS), kafka_topic(partitions=PARTITIONS))
+    print(played.text())
+    assert played.uneven > 2
+    assert played.even < EVEN
+    assert 1 <= played.requests <= 2
+    assert played.after >= 1.5 * played.before
+    assert played.lost == 0, "what the dead leader knew is told by others"
+    assert played.broken == ()
+    assert played.replayed > 0
 
 
 @pytest.mark.parametrize("client", ["kafka-python", pytest.param("bridge", marks=pytest.mark.long)])
@@ -221,7 +185,7 @@ def test_members_of_three_clients_share_a_group_by_work(
             group.start(name, [topic], [assignor], client=client, **({"app_work_ms": 2} if client == "bridge" else {}))
             group.wait_stable(timeout_s=60)
         begun_ns = time.monotonic_ns()
-        until(lambda: time.monotonic_ns() > begun_ns + 12 * NS, "twelve seconds of measuring", within_s=30)
+        until(lambda: time.monotonic_ns() > begun_ns + 12_000_000_000, "twelve seconds of measuring", within_s=30)
         group.step("k2 joins")
         group.start("k2", [topic], ["weighted"])
         group.wait_stable(timeout_s=60)
