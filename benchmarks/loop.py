@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from kafka_assignors.core.wire import weighted as carried
 from kafka_assignors.core.wire.protocol import decode_subscription
@@ -195,7 +196,7 @@ class Planted:
         whole.write_text(json.dumps(named), "utf-8")
         whole.replace(self.file)
 
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, Any]:
         """Consumer settings of the members: small batches, and little fetched ahead."""
         return {"app_work_file": str(self.file), "max_poll_records": 10, "max_partition_fetch_bytes": 2048}
 
@@ -243,7 +244,7 @@ def consumed_per_s(history: History, begin_ns: int, end_ns: int) -> float:
         if e.kind == "consume" and begin_ns <= e.mono_ns < end_ns
         for row in e.data["offsets"]
     ]
-    return sum(row["count"] for row in rows) / ((end_ns - begin_ns) / _NS)
+    return float(sum(row["count"] for row in rows)) / ((end_ns - begin_ns) / _NS)
 
 
 def told(history: History, partitions: Mapping[str, int]) -> list[tuple[int, dict[str, carried.Carried]]]:

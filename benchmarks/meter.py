@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import statistics
 import time
 import uuid
@@ -29,44 +28,45 @@ def run(quick: bool) -> Iterator[Result]:
     """CPU time of the meter, as a part of the consumer's own while it reads a backlog and does nothing else with it.
 
     ``-share``: what the meter adds to the polls, measured apart on the batches that the consumer returned.
-    ``-cpu``: CPU time of a process that consumes with a meter, and of one without for a peer. Each run is a process of
-    its own, and the two take turns. ``-thread``: the same of the thread that polls alone. ``one-by-one`` is the worst
-    case, polls that return one record each.
+    ``-cpu``: the process's CPU time with the meter, against that without it: one consumer polls in short turns with
+    and without its meter, so that neither drift of the process nor other work on the machine favours a side.
+    ``one-by-one`` is the worst case, polls that return one record each.
     """
     records = 60_000 if quick else 400_000
     with start_broker("jvm") as broker:
         topic = f"meter-{uuid.uuid4().hex[:6]}"
         create_topics(broker.bootstrap, {topic: _PARTITIONS})
         _fill(broker.bootstrap, topic, records)
-        for name, most, read in (("meter/default", 500, records), ("meter/one-by-one", 1, min(records, 40_000))):
-            seen: dict[str | None, list[dict[str, Any]]] = {None: [], "work": []}
-            for turn in range(4 if quick else 10):
-                # The order alternates: a busy phase of the machine, or a warm cache, helps both sides equally often.
-                for meter in (None, "work") if turn % 2 == 0 else ("work", None):
-                    seen[meter].append(_apart(broker.bootstrap, topic, read, most, meter))
-            yield from _results(name, read, seen[None], seen["work"])
+        for name, most, polls in (("meter/default", 500, 5), ("meter/one-by-one", 1, 250)):
+            read = records if most > 1 else min(records, 100_000)
+            rounds = [_apart(broker.bootstrap, topic, read, most, polls) for _ in range(2 if quick else 5)]
+            yield from _results(name, rounds)
 
 
-def _results(name: str, records: int, plain: list[dict[str, Any]], metered: list[dict[str, Any]]) -> Iterator[Result]:
-    batches = metered[0].pop("batches")
-    for each in (*plain, *metered):
-        each.pop("batches", None)
-    spent = statistics.median(_replayed(batches) for _ in range(5))
-    used = statistics.median(each["cpu_s"] for each in plain)
-    raw = {"spent_s": spent, "plain": plain, "metered": metered}
-    note = f"{len(batches):,} polls, {spent / len(batches) * 1e6:.2f} us each; {used / records * 1e6:.1f} us a record"
+def _results(name: str, rounds: list[dict[str, Any]]) -> Iterator[Result]:
+    batches = rounds[0]["batches"]
+    records = sum(sum(batch.values()) for batch in batches)
+    spent = statistics.median(_replayed(batches) for _ in range(5)) / records * 1e6
+    ours, peer = ([us for each in rounds for us in each[side]] for side in ("metered", "plain"))
+    # Turns come in pairs, one of each side.
+    more = sorted(a / b - 1 for a, b in zip(ours, peer, strict=True))
+    used, each_us = statistics.median(peer), spent * records / len(batches)
+    raw = {
+        "spent_us": spent,
+        "rounds": [{name: value for name, value in each.items() if name != "batches"} for each in rounds],
+    }
+    note = f"{len(batches):,} polls, {each_us:.2f} us each; {used:.1f} us of CPU a record"
     yield Result(f"{name}-share", 100 * spent / used, "% of CPU", note=note, raw=raw)
-    for of, figure in (("cpu", "cpu_s"), ("thread", "thread_s")):
-        ours, peer = ([each[figure] / records * 1e6 for each in side] for side in (metered, plain))
-        apart = [a / b - 1 for a, b in zip(ours, peer, strict=True)]
-        note = f"in pairs {min(apart):+.1%} to {max(apart):+.1%}, median {statistics.median(apart):+.2%}"
-        yield Result(
-            f"{name}-{of}", statistics.median(ours), "us/record", "without a meter", statistics.median(peer), note
-        )
+    quarter = len(more) // 4
+    note = (
+        f"{len(more)} pairs of turns: median {statistics.median(more):+.2%}, the middle half {more[quarter]:+.1%} to "
+        f"{more[-quarter - 1]:+.1%}"
+    )
+    yield Result(f"{name}-cpu", statistics.median(ours), "us/record", "without a meter", used, note)
 
 
 def _apart(*arguments: Any) -> dict[str, Any]:
-    """`_consumed` in a process of its own: a consumer that was closed leaves memory behind, which slows the next."""
+    """`_consumed` in a process of its own: consumers that were closed leave memory behind, which slows later ones."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         return process.submit(_consumed, *arguments).result()
 
@@ -79,33 +79,36 @@ def _fill(bootstrap: str, topic: str, records: int) -> None:
     producer.close()
 
 
-def _consumed(bootstrap: str, topic: str, records: int, most: int, meter: str | None) -> dict[str, Any]:
-    """CPU time to read so many records from the beginning, and the partitions' counts of each poll."""
+def _consumed(bootstrap: str, topic: str, records: int, most: int, polls: int) -> dict[str, Any]:
+    """Read so many records from the beginning, and turn the meter off and on every few polls.
+
+    Returns:
+        ``metered``, ``plain``: CPU us per record of each turn; ``batches``: the partitions' counts of each poll.
+    """
     consumer = KafkaConsumer(
         topic, bootstrap_servers=bootstrap, group_id=uuid.uuid4().hex, auto_offset_reset="earliest",
         enable_auto_commit=False, max_poll_records=most,
-        partition_assignment_strategy=[WeightedAssignor.factory(meter=meter)],
+        partition_assignment_strategy=[WeightedAssignor.factory(meter="work")],
     )  # fmt: skip
     try:
         seen, batches = 0, []
         while seen < records // 20:  # the join, and the first fetches
             seen += sum(map(len, consumer.poll(1000).values()))
-        before, began, thread, seen = (
-            resource.getrusage(resource.RUSAGE_SELF),
-            time.process_time(),
-            time.thread_time(),
-            0,
-        )
+        places = [(consumer._coordinator, "poll"), (consumer._fetcher, "fetch_records")]
+        metered = [getattr(*place) for place in places]
+        found: dict[str, list[float]] = {"metered": [], "plain": []}
         while seen < records - records // 10:
-            polled = consumer.poll(1000)
-            batches.append({partition: len(each) for partition, each in polled.items()})
-            seen += sum(batches[-1].values())
-        spent, of_thread = time.process_time() - began, time.thread_time() - thread
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        return {
-            "cpu_s": spent * records / seen, "thread_s": of_thread * records / seen, "batches": batches,
-            "switches": after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw,
-        }  # fmt: skip
+            for side in ("metered", "plain")[:: 1 if len(found["plain"]) % 2 else -1]:
+                for (owner, name), method in zip(places, metered, strict=True):
+                    setattr(owner, name, method if side == "metered" else method.__wrapped__)
+                began, many = time.process_time(), 0
+                for _ in range(polls):
+                    polled = consumer.poll(1000)
+                    batches.append({partition: len(each) for partition, each in polled.items()})
+                    many += sum(batches[-1].values())
+                found[side].append((time.process_time() - began) / max(many, 1) * 1e6)
+                seen += many
+        return {**found, "batches": batches}
     finally:
         consumer.close()
 
