@@ -31,10 +31,10 @@ help:  ## show this list
 
 ##@ run
 demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
-	$(BIN)/python -m kafka_assignors.integration demo $(ARGS)
+	$(BIN)/kafka-assignors demo $(ARGS)
 
 soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
-	$(BIN)/python -m kafka_assignors.integration run soak $(ARGS)
+	$(BIN)/kafka-assignors test soak $(ARGS)
 
 ##@ check
 format: $(READY)  ## format, and fix what ruff can fix

@@ -380,7 +380,7 @@ def _told(verdict: Verdict, folder: Path) -> str:
         [
             *(first or verdict.unknown[:1]),
             *lines,
-            f"judge it again: python -m kafka_assignors.integration judge {shlex.quote(str(folder))}",
+            f"judge it again: kafka-assignors judge {shlex.quote(str(folder))}",
         ]
     )
 

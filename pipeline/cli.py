@@ -200,8 +200,7 @@ def report_(
         options.known_format(format_)
         if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
             raise ConfigError(
-                f"FOLDER {out!r}: it has no complete run; create one with: "
-                f"python -m kafka_assignors.pipeline run --out {out}"
+                f"FOLDER {out!r}: it has no complete run; create one with: kafka-assignors report run --out {out}"
             )
         with session(progress) as spark, progress("summary"):
             require(spark, format_)

@@ -129,9 +129,7 @@ def _rerun(
             given = [word for each in assignors for word in ("--assignor", each)]
             given += [] if client is None else ["--client", client]
             given += [] if minutes is None else ["--minutes", f"{minutes:g}"]
-            again = shlex.join(
-                ["python", "-m", "kafka_assignors.integration", "run", name, "--seed", str(seed), *given]
-            )
+            again = shlex.join(["kafka-assignors", "test", name, "--seed", str(seed), *given])
             print(f"run it again: {again}", file=sys.stderr)
         raise
 

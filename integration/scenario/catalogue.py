@@ -60,7 +60,7 @@ class Scenario:
     """A named course of events for one group.
 
     Args:
-        name: Known to ``python -m kafka_assignors.integration run NAME``.
+        name: Known to ``kafka-assignors test NAME``.
         about: One sentence for the user.
         steps: The steps, in order.
         topics: topic -> partition count; created for the run.

@@ -146,9 +146,7 @@ def chosen(spark: SparkSession, out: str, run: str | None, format_: str = "parqu
             raise
         rows = []
     if not rows:
-        raise ConfigError(
-            f"{out!r} has no complete run; create one with: python -m kafka_assignors.pipeline run --out {out}"
-        )
+        raise ConfigError(f"{out!r} has no complete run; create one with: kafka-assignors report run --out {out}")
     names = [row["run"] for row in rows]
     if run is not None and run not in names:
         raise ConfigError(f"--run {run!r} is not a complete run in {out!r}; complete runs: {', '.join(names[:10])}")

@@ -148,7 +148,7 @@ def test_commands_on_a_cluster_of_three(tmp_path: Path):
     """The first to come, with the rights of a run: the cluster has no coordinator log yet, and they can't make it."""
     with start_cluster(3, backend="shared", certificates=Certificates()) as cluster:
         assert cluster.secured is not None
-        user = cluster.secured.user("alice", [*PLAYED, *NEEDED["watch"], *NEEDED["producers audit"]])
+        user = cluster.secured.user("alice", [*PLAYED, *NEEDED["watch"], *NEEDED["keys audit"]])
         for address in user.bootstrap.split(","):
             assert len(brokers(user.at(address))) == 3
         out = tmp_path / "run"
@@ -295,7 +295,7 @@ def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(
     what: str, options: Options, tab: str, secured: Secured, orders: str, watched: str, spark_log: Path, tmp_path: Path
 ):
     """Nor do Spark's plans, settings and events, its UI while it works, and what that answers to programs."""
-    user = secured.user(f"analyst-{options.__name__}", NEEDED[f"pipeline {what}"])
+    user = secured.user(f"analyst-{options.__name__}", NEEDED[f"report {what}"])
     name, *groups = what.split()
     words = (name, "--topics", orders, *(f"{each}={watched}" for each in groups), "--json")
     out, job, [port] = str(tmp_path / "out"), str(ROOT / "pipeline" / "__main__.py"), free_ports(1)
@@ -315,7 +315,7 @@ def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(
     assert [page for page, text in shows.items() for secret in user.secrets if secret in text] == []
 
 
-PIPELINE = {name: rights for name, rights in NEEDED.items() if name.startswith("pipeline")}
+PIPELINE = {name: rights for name, rights in NEEDED.items() if name.startswith("report")}
 
 
 @pytest.mark.parametrize(("what", "missing"), [(name, right) for name in PIPELINE for right in PIPELINE[name]])

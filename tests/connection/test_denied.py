@@ -71,7 +71,7 @@ def test_the_page_has_the_table_that_is_tested():
         told = ", ".join(
             f"{r.operation} {r.kind} {names.get(r.name, r.name)}{'*' if r.prefixed else ''}" for r in rights
         )
-        if what != "run":
-            told = told.replace(run, "those of `run`")
+        if what != "test":
+            told = told.replace(run, "those of `test`")
         assert f"| {what} | {told} |" in page, f"| {what} | {told} |"
-        run = told if what == "run" else run
+        run = told if what == "test" else run

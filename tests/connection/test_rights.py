@@ -216,25 +216,25 @@ COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
     "lag of a group, for a producer": lambda c, _: lag_of_a_group(c),
     "plan of a live group": lambda c, _: plan_of_a_live_group(c),
     "watch": lambda c, _: command(harness, c, "watch", "owned", "--once", "--json"),
-    "producers audit": lambda c, _: command(producers, c, "audit", "orders", "--strays", "0"),
-    "producers growth --topic": lambda c, _: command(
+    "keys audit": lambda c, _: command(producers, c, "audit", "orders", "--strays", "0"),
+    "keys growth --topic": lambda c, _: command(
         producers, c, "growth", "--from", "4", "--to", "8", "--topic", "orders"
     ),
-    "run": external_run,
+    "test": external_run,
 }
 
 
-OF_A_RUN = [right for right in NEEDED["run"] if right.operation in ("Create", "Read")]
+OF_A_RUN = [right for right in NEEDED["test"] if right.operation in ("Create", "Read")]
 """Those that a run needs to make its topics, to read them and its log, and to be a group; the long form has all."""
 
 
 @pytest.mark.parametrize(
     ("name", "needed"),
     [
-        *((name, NEEDED[name] if name != "run" else OF_A_RUN) for name in COMMANDS),
-        pytest.param("run", NEEDED["run"], marks=pytest.mark.long),
+        *((name, NEEDED[name] if name != "test" else OF_A_RUN) for name in COMMANDS),
+        pytest.param("test", NEEDED["test"], marks=pytest.mark.long),
     ],
-    ids=[*COMMANDS, "run, every right"],
+    ids=[*COMMANDS, "test, every right"],
 )
 def test_the_least_rights_are_enough_and_each_is_needed(name: str, needed: Sequence[Right], user: Any, tmp_path: Path):
     run = COMMANDS[name]
@@ -277,9 +277,9 @@ GROWING = {"name": "orders grows", "actions": [{"add_partitions": "orders", "par
 @pytest.mark.parametrize(
     ("name", "missing", "words", "steps", "fields"),
     [
-        ("run --events-topic", (MAKE_EVENTS, WRITE_EVENTS), ("--events-topic", "events"), (), {}),
-        ("run of a scenario that adds partitions", (GROW,), (), (GROWING,), SOON),
-        ("run of a scenario with transactions", (TRANSACT,), (), (), {"output": "done"}),
+        ("test --events-topic", (MAKE_EVENTS, WRITE_EVENTS), ("--events-topic", "events"), (), {}),
+        ("test of a scenario that adds partitions", (GROW,), (), (GROWING,), SOON),
+        ("test of a scenario with transactions", (TRANSACT,), (), (), {"output": "done"}),
     ],
 )
 def test_what_some_runs_need_beside(

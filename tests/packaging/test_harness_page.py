@@ -131,26 +131,21 @@ def test_every_test_that_the_page_names_is_there() -> None:
 def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
     """A scenario, its picture, the kept history judged again, a group watched: lines of README and quickstart."""
     shell = "".join(block.code for block in blocks("sh") if block.page in ("README.md", "docs/quickstart.md"))
-    lines = re.findall(
-        r"^\.venv/bin/python -m (kafka_assignors\.integration (?:run|judge|watch) .*?)(?: {2,}#.*)?$",
-        shell,
-        re.MULTILINE,
-    )
+    lines = re.findall(r"^\.venv/bin/kafka-assignors ((?:test|judge|watch) .*?)(?: {2,}#.*)?$", shell, re.MULTILINE)
     play, judge, watch = (
-        next(line.split() for line in lines if line.startswith(f"kafka_assignors.integration {verb} "))
-        for verb in ("run", "judge", "watch")
+        next(line.split() for line in lines if line.startswith(f"{verb} ")) for verb in ("test", "judge", "watch")
     )
     out = tmp_path / "out"
 
-    python = [sys.executable, "-m"]
-    said = run([*python, *play, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json"], ROOT)
+    ours = [sys.executable, "-m", "kafka_assignors"]
+    said = run([*ours, *play, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json"], ROOT)
     verdict = json.loads(said)
     assert verdict["value"] is True
     assert {"O1", "O2", "O3", "G3", "A1"} <= {law for law, times in verdict["laws"].items() if times}
     page = (out / "report.html").read_text("utf-8")
     assert "</svg>" in page
     assert not re.search(r"(src|href)\s*=\s*[\"']http|<script", page), "it must open offline"
-    again = run([*python, *[str(out) if word == "runs/..." else word for word in judge], "--json"], ROOT)
+    again = run([*ours, *[str(out) if word == "runs/..." else word for word in judge], "--json"], ROOT)
     assert json.loads(again)["laws"] == verdict["laws"]
     (log,) = (out / "history").glob("*.coordlog.jsonl")
     group = f"billing-{out.parent.name}"

@@ -151,7 +151,7 @@ def parsed(place: str, given: list[str]) -> None:
 
 
 def test_every_scenario_that_a_page_names_is_there() -> None:
-    names = {words[4] for _, words in command_lines() if words[2:4] == ["kafka_assignors.integration", "run"]}
+    names = {words[2] for _, words in command_lines() if words[0].endswith("kafka-assignors") and words[1] == "test"}
 
     assert len(names) >= 7
     assert names - {*SCENARIOS, *DRAWN} == {"mine.json"}

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from typing import Any
 
-import pytest
+import click
 import typer
 
-from kafka_assignors.integration.commands.cli import app as integration
-from kafka_assignors.pipeline.cli import app as pipeline
-from kafka_assignors.producers.__main__ import app as producers
+from kafka_assignors.cli.app import app
+from kafka_assignors.cli.fronts import HARNESS, KEYS, REPORT
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "what-we-write.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("program", "app"), [("integration", integration), ("producers", producers), ("pipeline", pipeline)]
-)
-def test_every_command_that_reaches_a_cluster_is_on_the_page(program: str, app: typer.Typer) -> None:
-    rows = [row.split("|")[1] for row in PAGE.splitlines() if row.startswith(f"| `{program} ")]
-    named = {name for row in rows for name in re.findall(rf"`(?:{program} )?([a-z]+)[^`]*`", row)}
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    reaching = {name for name, each in commands.items() if any("--bootstrap" in p.opts for p in each.params)}
+def commands() -> dict[str, click.Command]:
+    """Every command of ``kafka-assignors`` that takes ``--bootstrap``, with the words that one types."""
+    own: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    fronts = {**HARNESS, **{f"report {n}": f for n, f in REPORT.items()}, **{f"keys {n}": f for n, f in KEYS.items()}}
+    for name, front in fronts.items():
+        there: Any = typer.main.get_command(import_module(front.module).app)
+        own[name] = there.commands[front.command]
+    return {name: each for name, each in own.items() if any("--bootstrap" in p.opts for p in each.params)}
 
-    assert reaching
-    assert reaching <= named <= commands.keys()
+
+def test_every_command_that_reaches_a_cluster_is_on_the_page() -> None:
+    table = PAGE[PAGE.index("## Commands") : PAGE.index("## Libraries")]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    named = {each for row in rows for each in re.findall(r"`([^`]+)`", row)}
+    reaching = commands()
+
+    assert {"plan", "test", "keys audit", "report run"} <= reaching.keys()
+    assert {name for name in reaching if not any(f"{each} ".startswith(f"{name} ") for each in named)} == set()
 
 
 def test_every_test_that_the_page_names_is_there() -> None:

@@ -226,7 +226,7 @@ def test_report_of_a_folder_without_tables_names_the_command(tmp_path: Path) -> 
     result = CliRunner().invoke(run.app, ["report", str(tmp_path)])
 
     assert result.exit_code == 3
-    assert "it has no complete run; create one with: python -m kafka_assignors.pipeline run" in result.stderr
+    assert "it has no complete run; create one with: kafka-assignors report run" in result.stderr
 
 
 def test_a_session_of_ours_has_no_web_pages(spark: SparkSession) -> None:

@@ -149,7 +149,7 @@ def test_a_drawn_scenario_that_could_not_be_played_tells_how_to_draw_it_again(tm
     other = CliRunner().invoke(app, ["run", "churn", *given])
 
     assert done.exit_code == other.exit_code == COULD_NOT_RUN
-    assert "run it again: python -m kafka_assignors.integration run chaos --seed 7 --assignor sticky\n" in done.output
+    assert "run it again: kafka-assignors test chaos --seed 7 --assignor sticky\n" in done.output
     assert "run it again" not in other.output
 
 

@@ -190,10 +190,10 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert report.index("O3: ") < report.index("verdict FALSE"), "the law comes first: pytest's summary is one line"
     assert "witness " in report
     assert "Traceback" not in report
-    (again,) = re.findall(r"python -m kafka_assignors.integration judge (.*)", report)
+    (again,) = re.findall(r"kafka-assignors judge (.*)", report)
     assert again == f"'{histories['drops']}'"
     judged = subprocess.run(
-        ["/bin/sh", "-c", f"'{sys.executable}' -m kafka_assignors.integration judge {again}"],
+        ["/bin/sh", "-c", f"'{sys.executable}' -m kafka_assignors judge {again}"],
         cwd=suite, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert judged.returncode == 1, judged.stdout + judged.stderr
