@@ -153,7 +153,7 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Call
         consumer.assign([place := TopicPartition(kafka_topic(), 0)])
         consumer.commit({place: OffsetAndMetadata(0, "", -1)})
     here = {"billing": group, "localhost:9092": kafka_broker.bootstrap}
-    watched = [*python, *(here.get(word, word) for word in watch), "--once", "--json"]
+    watched = [*ours, *(here.get(word, word) for word in watch), "--once", "--json"]
     assert json.loads(run(watched, ROOT))["state"] == "Empty"
     gone = log.name.removesuffix(".coordlog.jsonl")  # the run has removed its group
     nobody = [word if word != group else gone for word in watched]
