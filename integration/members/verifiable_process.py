@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 from kafka_assignors.connection.properties import render
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.errors import ConfigError, JarError, UnknownName
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
-from kafka_assignors.jvm import java, kafka_jars
+from kafka_assignors.jvm import has_tools, java, kafka_jars
 
 from ..broker import KAFKA_VERSION
 from ..broker.settings import LOGGER_FLAGS
@@ -64,6 +64,11 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
         strategies = ",".join(JAVA_ASSIGNORS[name] for name in config.assignors)
         program = transformer.arguments(config, strategies, properties, version)
         return [str(java().executable), *_FLAGS, *logger, *program]
+    if not has_tools(version):
+        raise JarError(
+            f"a Java member of Kafka {version} can't run: its kafka-tools jar (VerifiableConsumer) is not published; "
+            f"use a member of another version, for example of Kafka {KAFKA_VERSION}"
+        )
     class_path = os.pathsep.join(map(str, kafka_jars(version)))
     return [
         *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),

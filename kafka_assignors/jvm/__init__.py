@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .cache import cache_folder
 from .jars import kafka_jars, spark_jars
+from .locks import has_tools, kafka_versions
 from .runtime import Java, java, spark_java_home
 
-__all__ = ["Java", "cache_folder", "java", "kafka_jars", "spark_jars", "spark_java_home"]
+__all__ = ["Java", "cache_folder", "has_tools", "java", "kafka_jars", "kafka_versions", "spark_jars", "spark_java_home"]

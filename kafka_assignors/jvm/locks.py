@@ -26,6 +26,10 @@ SPARK_ROOTS = (
 """The jars that Spark's Kafka source needs beside Spark's own, without their dependencies, which Spark ships."""
 
 
+KRAFT_READY = (3, 3)
+"""First version whose brokers are ready for production without ZooKeeper (KIP-833)."""
+
+
 @dataclass(frozen=True)
 class Jar:
     """One pinned jar.
@@ -66,10 +70,29 @@ def kafka_lock(version: str) -> Path:
         UnknownName: The version is not pinned; the message lists the known ones.
     """
     path = FOLDER / f"kafka-{version}.lock"
-    if not path.exists():
-        known = sorted(p.stem.removeprefix("kafka-") for p in FOLDER.glob("kafka-*.lock"))
-        raise UnknownName("Kafka version", version, known)
+    if version not in kafka_versions():
+        remedy = f"pin another release with: python -m kafka_assignors.jvm lock --kafka {version}"
+        raise UnknownName("Kafka version", version, kafka_versions(), remedy)
     return path
+
+
+def kafka_versions() -> list[str]:
+    """The pinned versions of Kafka, oldest first."""
+    found = [path.stem.removeprefix("kafka-") for path in FOLDER.glob("kafka-*.lock")]
+    return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
+
+
+def has_tools(version: str) -> bool:
+    """Whether a pinned version's jars include Kafka's command-line tools (``VerifiableConsumer``).
+
+    Raises:
+        UnknownName: The version is not pinned.
+    """
+    return any(jar.coordinate == _tools(version) for jar in read_lock(kafka_lock(version)))
+
+
+def _tools(version: str) -> str:
+    return f"org.apache.kafka:kafka-tools:{version}"
 
 
 def spark_lock() -> Path:
@@ -96,9 +119,9 @@ def read_lock(path: Path) -> list[Jar]:
     return jars
 
 
-def write_lock(path: Path, remark: str, jars: Sequence[Jar]) -> None:
+def write_lock(path: Path, remarks: Sequence[str], jars: Sequence[Jar]) -> None:
     """Write a lock file."""
-    lines = [f"# {remark}", "# Made by: python -m kafka_assignors.jvm lock"]
+    lines = [*(f"# {remark}" for remark in remarks), "# Made by: python -m kafka_assignors.jvm lock"]
     lines += [f"{jar.coordinate} {jar.size} {jar.sha256}" for jar in jars]
     path.write_text("\n".join(lines) + "\n")
 
@@ -107,19 +130,35 @@ def lock_kafka(version: str, context: Any) -> Path:
     """Resolve a Kafka version's broker class path and pin it.
 
     The class path is the broker's dependencies, without Connect and the web servers that only the tools need, plus the
-    tools' own jar (``VerifiableConsumer``) and a logger: without one, the broker would log nothing.
+    tools' own jar (``VerifiableConsumer``) and a logger: without one, the broker would log nothing. A version whose
+    tools are not published is pinned without them, and its lock file says so.
 
     Args:
         version: Kafka's version, e.g. ``4.3.0``.
         context: jgo's MavenContext to resolve and download with.
 
     Raises:
-        JarError: A file cannot be fetched.
+        ConfigError: Brokers of the version have no KRaft mode that is ready for production.
+        JarError: A file cannot be fetched, or the repository does not have the version.
     """
-    names = [*_closure(context, f"org.apache.kafka:kafka_2.13:{version}")]
-    names += [f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36"]
+    if not (number := re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)):
+        raise ConfigError(f"{version!r} is not a release of Kafka; name one in full, like 3.9.1 or 4.3.0")
+    if (int(number[1]), int(number[2])) < KRAFT_READY:
+        raise ConfigError(
+            f"Kafka {version} can't be pinned: brokers here run without ZooKeeper, and Kafka has been ready for that "
+            "only since 3.3"
+        )
+    names = [*_closure(context, f"org.apache.kafka:kafka_2.13:{version}"), "org.slf4j:slf4j-simple:1.7.36"]
+    jars = [_pin(context, name) for name in names]
+    remarks = [f"Apache Kafka {version}: broker, tools, logger"]
+    try:
+        jars.insert(-1, _pin(context, _tools(version)))
+    except JarError as error:
+        if not isinstance(error.__cause__, RuntimeError):  # no answer proves nothing; jgo raises RuntimeError for a 404
+            raise
+        remarks = [f"Apache Kafka {version}: broker, logger", f"Not published: {_tools(version)} (VerifiableConsumer)"]
     path = FOLDER / f"kafka-{version}.lock"
-    write_lock(path, f"Apache Kafka {version}: broker, tools, logger", [_pin(context, name) for name in names])
+    write_lock(path, remarks, jars)
     return path
 
 
@@ -130,7 +169,7 @@ def lock_spark(context: Any) -> Path:
         JarError: A file cannot be fetched.
     """
     jars = [_pin(context, name) for name in SPARK_ROOTS]
-    write_lock(spark_lock(), "Spark's Kafka connector, for PySpark 4.0", jars)
+    write_lock(spark_lock(), ["Spark's Kafka connector, for PySpark 4.0"], jars)
     return spark_lock()
 
 

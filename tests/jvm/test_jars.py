@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kafka_assignors.errors import ChecksumMismatch, ConfigError, JarError, NotEnoughSpace
-from kafka_assignors.jvm import cache_folder, kafka_jars, spark_jars
+from kafka_assignors.jvm import cache_folder, has_tools, kafka_jars, kafka_versions, spark_jars
 from kafka_assignors.jvm.__main__ import main
 from kafka_assignors.jvm.jars import locked_jars
-from kafka_assignors.jvm.locks import Jar, kafka_lock, read_lock, spark_lock, write_lock
+from kafka_assignors.jvm.locks import Jar, kafka_lock, lock_kafka, read_lock, spark_lock, write_lock
 
 FETCH = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from kafka_assignors.jvm.jars import locked_jars
 print(*locked_jars(Path(sys.argv[1])))
 """
@@ -89,7 +91,7 @@ def pinned(repository) -> list[Jar]:
 @pytest.fixture
 def lock(tmp_path, pinned) -> Path:
     path = tmp_path / "small.lock"
-    write_lock(path, "three small jars", pinned)
+    write_lock(path, ["three small jars"], pinned)
     return path
 
 
@@ -136,7 +138,7 @@ def test_a_transfer_that_was_damaged_once_is_repeated(repository, lock):
 def test_a_wrong_lock_is_refused_after_one_refetch(repository, pinned, tmp_path):
     wrong = Jar(pinned[1].coordinate, pinned[1].size, "0" * 64)
     lock = tmp_path / "wrong.lock"
-    write_lock(lock, "a wrong digest", [pinned[0], wrong])
+    write_lock(lock, ["a wrong digest"], [pinned[0], wrong])
 
     with pytest.raises(ChecksumMismatch) as caught:
         locked_jars(lock)
@@ -156,7 +158,7 @@ def test_a_wrong_lock_is_refused_after_one_refetch(repository, pinned, tmp_path)
 
 def test_a_jar_that_the_repository_lacks_is_named(repository, pinned, tmp_path):
     lock = tmp_path / "more.lock"
-    write_lock(lock, "one too many", [*pinned, Jar("org.example:gone:1.0", 5, "0" * 64)])
+    write_lock(lock, ["one too many"], [*pinned, Jar("org.example:gone:1.0", 5, "0" * 64)])
 
     with pytest.raises(JarError, match=r"cannot fetch org\.example:gone:1\.0 .* KAFKA_ASSIGNORS_MAVEN"):
         locked_jars(lock)
@@ -175,7 +177,7 @@ def test_no_network_is_said_with_the_way_out(repository, lock, capsys, monkeypat
 
 def test_a_jar_larger_than_the_disk_is_refused_before_anything_is_asked(repository, tmp_path):
     lock = tmp_path / "large.lock"
-    write_lock(lock, "an exabyte", [Jar("org.example:large:1.0", 10**18, "0" * 64)])
+    write_lock(lock, ["an exabyte"], [Jar("org.example:large:1.0", 10**18, "0" * 64)])
 
     with pytest.raises(NotEnoughSpace, match=rf"{tmp_path}/cache/jars needs {10**18} bytes .* has \d+ bytes free"):
         locked_jars(lock)
@@ -188,7 +190,7 @@ def test_a_disk_that_fills_up_on_the_way_is_told_apart(repository, tmp_path):
     content = b"x" * 5_000_000
     jar = repository.jar("org.example:big:1.0", content)
     lock = tmp_path / "big.lock"
-    write_lock(lock, "says 9 bytes", [Jar(jar.coordinate, 9, jar.sha256)])
+    write_lock(lock, ["says 9 bytes"], [Jar(jar.coordinate, 9, jar.sha256)])
     small = tmp_path / "small"
     small.mkdir()
     mount_and_run = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
@@ -277,4 +279,67 @@ def test_the_command_line_shows_java_and_jars(capsys):
     assert main(["fetch"]) == 0
     assert "Kafka 4.3.0: 47 jars" in capsys.readouterr().out
     assert main(["fetch", "--kafka", "1.0"]) == 2
-    assert "unknown Kafka version '1.0'; known: 3.9.1, 4.3.0" in capsys.readouterr().err
+    pinned = "known: 3.7.2, 3.9.1, 4.0.1, 4.1.2, 4.3.0, 4.3.1, 4.4.0"
+    remedy = "pin another release with: python -m kafka_assignors.jvm lock --kafka 1.0"
+    assert f"unknown Kafka version '1.0'; {pinned}; {remedy}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", kafka_versions())
+def test_every_pinned_kafka_is_one_broker_with_a_logger(version):
+    """Its tools too, if they are published; the lock file says so otherwise."""
+    path = kafka_lock(version)
+    jars = {jar.coordinate for jar in read_lock(path)}
+    assert {f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-clients:{version}"} <= jars
+    assert {jar.split(":")[2] for jar in jars if jar.startswith("org.apache.kafka:")} == {version}
+    assert any(jar.startswith("org.slf4j:slf4j-simple:") for jar in jars)
+    assert has_tools(version) != (f"# Not published: org.apache.kafka:kafka-tools:{version}" in path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("version", "why"), [("2.8.2", "brokers here run without ZooKeeper"), ("3.9", "is not a release of Kafka")]
+)
+def test_a_version_that_can_not_be_pinned_is_named(version, why, capsys):
+    assert main(["lock", "--kafka", version]) == 2
+    err = capsys.readouterr().err
+    assert version in err
+    assert why in err
+
+
+class Published:
+    """A Maven repository with the files of `names`, in place of jgo's context."""
+
+    def __init__(self, folder, lacks, error):
+        self.folder, self.lacks, self.error, self.resolver = folder, lacks, error, self
+
+    def create_dependency(self, coordinate):
+        group, artifact, version = coordinate.split(":")
+        return SimpleNamespace(groupId=group, artifactId=artifact, version=version)
+
+    def resolve(self, dependencies):
+        return [SimpleNamespace(artifact=each, scope="compile") for each in dependencies], []
+
+    def project(self, group, artifact):
+        def file():
+            if artifact == self.lacks:
+                raise self.error
+            path = self.folder / artifact
+            path.write_text(artifact)
+            return path
+
+        return SimpleNamespace(at_version=lambda _: SimpleNamespace(artifact=lambda: SimpleNamespace(resolve=file)))
+
+
+def test_a_version_without_published_tools_is_pinned_without_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("kafka_assignors.jvm.locks.FOLDER", tmp_path)
+    path = lock_kafka("9.9.9", Published(tmp_path, "kafka-tools", RuntimeError("not found")))
+
+    assert [jar.parts[1] for jar in read_lock(path)] == ["kafka_2.13", "slf4j-simple"]
+    assert "# Not published: org.apache.kafka:kafka-tools:9.9.9 (VerifiableConsumer)" in path.read_text()
+    assert not has_tools("9.9.9")
+
+
+def test_no_answer_about_the_tools_pins_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("kafka_assignors.jvm.locks.FOLDER", tmp_path)
+    with pytest.raises(JarError, match="kafka-tools"):
+        lock_kafka("9.9.9", Published(tmp_path, "kafka-tools", TimeoutError("no answer")))
+    assert kafka_versions() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafka_assignors.integration.broker.settings import KAFKA_VERSION
 
-from . import coordinator_log, group_leaders, librdkafka, records, wire_bytes
+from . import coordinator_log, group_leaders, librdkafka, rack_cases, records, wire_bytes
 from .remaking import Maker
 
 FOLDER = Path(__file__).parent
@@ -31,6 +31,7 @@ MAKERS = {
         ("crc32", "fnv1a_abs", *librdkafka.PARTITIONERS), librdkafka.library, KAFKA_VERSION
     ),
     "partitioners/builtin_kip794.jsonl": Maker(("trace",), records.uniform, KAFKA_VERSION),
+    "partitioners/builtin_kip1123.jsonl": Maker(("trace",), records.uniform, rack_cases.VERSION),
     "partitioners/sticky_kip480.jsonl": Maker(("trace",), records.sticky, KAFKA_3),
 }
 

@@ -73,18 +73,26 @@ def uniform(kafka: KafkaClasses) -> Answer:
     changed = package_private("isPartitionChanged", types["Info"])
 
     def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-        log = jvm.org.apache.kafka.common.utils.LogContext()
-        partitioner = internals.BuiltInPartitioner(log, TOPIC, case["sticky_batch_size"])
-        known, trace = cluster(java, {TOPIC: case["cluster"]}), []
+        rack_aware = kafka_release(kafka.version) >= RACK_AWARE
+        if "rack" in case and not rack_aware:
+            raise NotMade("KIP-1123 came with Kafka 4.4")
+        utils = jvm.org.apache.kafka.common.utils
+        log = utils.internals.LogContext() if rack_aware else utils.LogContext()
+        rack = ("rack" in case, case.get("rack", "")) if rack_aware else ()
+        partitioner = internals.BuiltInPartitioner(log, TOPIC, case["sticky_batch_size"], *rack)
+        racks = case.get("racks", {})
+        known, trace = cluster(java, {TOPIC: case["cluster"]}, racks), []
         source.begin(case["draws"])
         for op in case["ops"]:
             if "cluster" in op:
-                known = cluster(java, {TOPIC: op["cluster"]})
+                known = cluster(java, {TOPIC: op["cluster"]}, racks)
             elif "load" in op:
                 sizes, ids = (java.array(jvm.int, op["load"][each]) for each in ("queue_sizes", "partition_ids"))
-                partitioner.updatePartitionLoadStats(sizes, ids, op["load"]["length"])
+                racks_of = op["load"].get("racks", [None] * len(op["load"]["partition_ids"]))
+                leaders = [java.array(jvm.java.lang.String, racks_of)] if rack_aware else []
+                partitioner.updatePartitionLoadStats(sizes, ids, *leaders, op["load"]["length"])
             elif "no_load" in op:
-                partitioner.updatePartitionLoadStats(None, None, 0)
+                partitioner.updatePartitionLoadStats(None, None, *([None] if rack_aware else []), 0)
             else:
                 # each of Java's calls draws once at most
                 at = source.during(partial(peek, partitioner, known))
@@ -94,6 +102,15 @@ def uniform(kafka: KafkaClasses) -> Answer:
         return {"trace": trace}
 
     return answer
+
+
+RACK_AWARE = (4, 4)
+"""The first version whose ``BuiltInPartitioner`` knows racks (KIP-1123)."""
+
+
+def kafka_release(version: str) -> tuple[int, ...]:
+    """``4.3.0`` as numbers that compare."""
+    return tuple(map(int, version.split(".")))
 
 
 def sticky(kafka: KafkaClasses) -> Answer:
@@ -129,10 +146,12 @@ def sticky(kafka: KafkaClasses) -> Answer:
     return answer
 
 
-def cluster(java: LiveJava, topics: Mapping[str, Sequence[int]]) -> Any:
-    """Java's ``Cluster``: topic -> broker id of each partition's leader, -1 = none."""
+def cluster(java: LiveJava, topics: Mapping[str, Sequence[int]], racks: Mapping[str, str | None] | None = None) -> Any:
+    """Java's ``Cluster``: topic -> broker id of each partition's leader, -1 = none; broker id -> its rack."""
     common, collections = java.classes.org.apache.kafka.common, java.classes.java.util
-    nodes = {n: common.Node(n, "localhost", 9092) for leaders in topics.values() for n in leaders if n != -1}
+    rack = racks or {}
+    ids = {n for leaders in topics.values() for n in leaders if n != -1}
+    nodes = {n: common.Node(n, "localhost", 9092, rack.get(str(n))) for n in ids}
     none = java.array(common.Node, [])
     partitions = [
         common.PartitionInfo(topic, p, nodes.get(leader), none, none)

@@ -30,9 +30,9 @@ class LocalNode:
 
     host = "127.0.0.1"
 
-    def __init__(self, directory: Path, log_path: Path, checkpoint: Path) -> None:
+    def __init__(self, directory: Path, log_path: Path, formatted: Path) -> None:
         self.directory, self.log_path = directory, log_path
-        self._checkpoint = checkpoint
+        self._formatted = formatted
         self._address = ""
 
     @property
@@ -47,7 +47,7 @@ class LocalNode:
     def format(self, node_id: int = 1, cluster_id: str | None = None) -> None:
         """Give the node an empty, formatted data folder unless it has one. By default the cluster id is new."""
         if not (self.data / "meta.properties").exists():
-            storage(self.data, self._checkpoint, node_id, cluster_id or uuid_base64())
+            storage(self.data, self._formatted, node_id, cluster_id or uuid_base64())
 
     def listeners(self, port: int, controller_port: int, route: Route) -> dict[str, str]:  # noqa: ARG002 - a Place's
         """No settings beside those of `broker_settings`."""
@@ -81,13 +81,13 @@ class NodeProcess(LocalNode):
         jars = kafka_jars(version)
         self.java = java()
         self.version = version
-        checkpoint = formatted_storage(self.java, jars, version)
+        formatted = formatted_storage(self.java, jars, version)
         flags = (*class_data(self.java, jars, version), *jvm_flags, *LOGGER_FLAGS)
         self._command = [str(self.java.executable), *flags, "-cp", os.pathsep.join(map(str, jars)), "kafka.Kafka"]
         self._temporary = directory is None
         require_space(Path(tempfile.gettempdir()) if directory is None else directory)
         folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if directory is None else directory.resolve()
-        super().__init__(folder, folder / "broker.log", checkpoint)
+        super().__init__(folder, folder / "broker.log", formatted)
         self._jvm: ChildProgram | None = None
 
     @property

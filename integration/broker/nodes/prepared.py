@@ -31,20 +31,23 @@ from ..settings import JVM_FLAGS, LOGGER_FLAGS, broker_settings, uuid_base64
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 240
-_CHECKPOINT = "bootstrap.checkpoint"
+_IDS = "meta.properties"
 
 
 def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
-    """Return the file that ``StorageTool format`` makes. It is cached: the tool takes 1 s, and only ids differ.
+    """Return a folder with the files that ``StorageTool format`` makes, without the ids, in which alone nodes differ.
+
+    It is cached, because the tool takes 1 s. The initial metadata are ``bootstrap.checkpoint``; from Kafka 4.4 on they
+    are the first snapshot of ``__cluster_metadata``.
 
     Raises:
         BrokerNotReady: The tool failed; the message has its output.
     """
-    template = cache_folder() / f"kafka-format-{version}" / _CHECKPOINT
-    if template.exists():
+    template = cache_folder() / f"kafka-format-{version}"
+    if _filled(template):
         return template
     with one_at_a_time(cache_folder() / "kafka-format.lock"), tempfile.TemporaryDirectory() as scratch:
-        if template.exists():
+        if _filled(template):
             return template
         data = Path(scratch, "data")
         config = Path(scratch, "server.properties")
@@ -53,19 +56,23 @@ def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
         done = _run([*command, "-t", uuid_base64(), "-c", str(config)])
         if done.returncode:
             raise not_ready(f"StorageTool format of Kafka {version} ended with {done.returncode}", _said(done))
-        template.parent.mkdir(parents=True, exist_ok=True)
-        part = template.with_name(".part")
-        shutil.copy(data / _CHECKPOINT, part)
-        part.replace(template)
+        part = template.with_name(f"{template.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        # not their modes: a file that only its owner may read and nobody may write can't be replaced later
+        shutil.copytree(data, part, ignore=shutil.ignore_patterns(_IDS), copy_function=shutil.copyfile)
+        part.replace(template)  # which is absent or empty
     return template
 
 
-def storage(data: Path, checkpoint: Path, node_id: int, cluster_id: str) -> None:
+def _filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def storage(data: Path, formatted: Path, node_id: int, cluster_id: str) -> None:
     """Write a node's formatted storage into the empty folder `data`."""
-    data.mkdir(parents=True, exist_ok=True)
-    shutil.copy(checkpoint, data / _CHECKPOINT)
+    shutil.copytree(formatted, data, dirs_exist_ok=True)
     ids = {"version": "1", "cluster.id": cluster_id, "directory.id": uuid_base64(), "node.id": str(node_id)}
-    (data / "meta.properties").write_text(render(ids))
+    (data / _IDS).write_text(render(ids))
 
 
 def class_data(java: Java, jars: Sequence[Path], version: str) -> tuple[str, ...]:
@@ -95,7 +102,7 @@ def class_data(java: Java, jars: Sequence[Path], version: str) -> tuple[str, ...
 
 def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> None:
     """Start a node that records its classes, and stop it by SIGTERM: the JVM writes the archive as it exits."""
-    checkpoint = formatted_storage(java, jars, version)
+    formatted = formatted_storage(java, jars, version)
     archive.parent.mkdir(parents=True, exist_ok=True)
     base: tuple[str, ...] = ()
     if _run([str(java.executable), "-Xshare:on", "-version"]).returncode:
@@ -107,7 +114,7 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
     with tempfile.TemporaryDirectory() as scratch:
         part, data, config = archive.with_suffix(".part"), Path(scratch, "data"), Path(scratch, "server.properties")
         part.unlink(missing_ok=True)
-        storage(data, checkpoint, 1, uuid_base64())
+        storage(data, formatted, 1, uuid_base64())
         port, controller_port = free_ports(2)
         config.write_text(render(broker_settings(port=port, controller_port=controller_port, data=str(data), rack="a")))
         note = (*base, f"-XX:ArchiveClassesAtExit={part}")

@@ -42,7 +42,7 @@ class SharedJvm:
         require_space(Path(tempfile.gettempdir()))
         jars = kafka_jars(version)
         self.java: Java = java()
-        self.checkpoint = formatted_storage(self.java, jars, version)
+        self.formatted = formatted_storage(self.java, jars, version)
         flags = (*class_data(self.java, jars, version), *JVM_FLAGS, *LOGGER_FLAGS)
         self.gateway = Gateway(version, flags, _START_TIMEOUT_S)
         self.lang: Any = self.gateway.classes.java.lang
@@ -62,7 +62,7 @@ class SharedNode(LocalNode):
     """One node in a shared JVM; a `Place`. `name` is its folder's."""
 
     def __init__(self, jvm: SharedJvm, name: str) -> None:
-        super().__init__(jvm.gateway.directory / name, jvm.gateway.log_path, jvm.checkpoint)
+        super().__init__(jvm.gateway.directory / name, jvm.gateway.log_path, jvm.formatted)
         self._jvm = jvm
         self.java = jvm.java
         self._settings: Mapping[str, str] = {}

@@ -26,9 +26,7 @@ def jars():
 def own_cache(monkeypatch, tmp_path, jars):
     """A cache with formatted storage alone."""
     storage = formatted_storage(java(), jars, VERSION)
-    folder = tmp_path / "cache" / storage.parent.name
-    folder.mkdir(parents=True)
-    shutil.copy(storage, folder)
+    shutil.copytree(storage, tmp_path / "cache" / storage.name)
     monkeypatch.setenv("KAFKA_ASSIGNORS_CACHE", str(tmp_path / "cache"))
 
 

@@ -1,48 +1,108 @@
-"""Kafka 3.9 beside 4.3: a group judged in every run, the whole contract and every scenario when asked for."""
+"""Every pinned Kafka × the clients of classic groups: churn judged true. Each run has a few cells, the long run all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
 from kafka_assignors.errors import UnknownName
-from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker import KAFKA_VERSION, Broker, start_broker
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.report.report import verdict_lines
-from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
+from kafka_assignors.integration.scenario import SCENARIOS, Scenario, Step, scenario
+from kafka_assignors.integration.scenario.actions import Join
 from kafka_assignors.integration.scenario.runner import run_scenario
+from kafka_assignors.jvm import kafka_versions
 
 pytestmark = pytest.mark.broker
 
-OLDER = "3.9.1"
+OLDER, NEWEST = "3.9.1", kafka_versions()[-1]
 ALONE = [name for name, each in SCENARIOS.items() if each.nodes == 1]
+FOUR = ("m1", "m2", "m3", "m4")
+MEMBERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "ours": dict.fromkeys(FOUR, ("kafka-python", "cooperative-sticky")),
+    "kafka-python": dict.fromkeys(FOUR, ("kafka-python", "kafka-python:range")),
+    "aiokafka": dict.fromkeys(FOUR, ("aiokafka", "aiokafka:sticky")),
+    "librdkafka": dict.fromkeys(FOUR, ("confluent", "cooperative-sticky")),
+    "java": dict.fromkeys(FOUR, ("java", "cooperative-sticky")),
+    "everyone": {
+        "m1": ("kafka-python", "range"),
+        "m2": ("aiokafka", "aiokafka:range"),
+        "m3": ("confluent", "range"),
+        "m4": ("java", "range"),
+    },
+}
+"""Whose members a group has: member -> client, assignor. Java's members have the jars of the default version."""
+
+
+def churn_of(whose: str) -> Scenario:
+    """The scenario ``churn`` with these members; one topic, because Java's tool reads one."""
+    as_planned = scenario("churn")
+
+    def recast(step: Step) -> Step:
+        return replace(step, actions=tuple(map(cast, step.actions)))
+
+    def cast(action):
+        if not isinstance(action, Join):
+            return action
+        client, assignor = MEMBERS[whose][action.member]
+        return replace(action, client=client, assignors=(assignor,))
+
+    return replace(as_planned, topics={"orders": 12}, steps=tuple(map(recast, as_planned.steps)))
 
 
 @pytest.fixture(scope="module")
-def older() -> Iterator[Broker]:
-    with start_broker(version=OLDER) as broker:
-        yield broker
+def kafka() -> Iterator[Callable[[str], Broker]]:
+    """A broker of a version; the tests that follow each other share it."""
+    brokers: dict[str, Broker] = {}
+    with ExitStack() as stack:
+
+        def of(version: str) -> Broker:
+            if version not in brokers:
+                for other in [*brokers]:
+                    brokers.pop(other).close()
+                brokers[version] = stack.enter_context(start_broker(version=version))
+            return brokers[version]
+
+        yield of
 
 
-def passes(what: Scenario, broker: Broker, folder) -> None:
-    result = judged(run_scenario(what, broker, folder, "run", group=f"{what.name}-{OLDER}"))
+def passes(what: Scenario, broker: Broker, folder, group: str) -> None:
+    result = judged(run_scenario(what, broker, folder, "run", group=group))
     assert result.verdict.value is True, "\n".join(verdict_lines(result.verdict))
 
 
-def test_a_group_on_an_older_broker_is_judged_true(older, kafka_history):
+@pytest.mark.parametrize(("version", "whose"), [(OLDER, "ours"), (NEWEST, "everyone")])
+def test_a_group_on_another_broker_is_judged_true(kafka, kafka_history, version, whose):
     """Joins, a leave and a kill; the coordinator's log of that version is read too."""
-    assert (older.version, "Kafka version: 3.9.1" in older.log_tail(400)) == (OLDER, True)
-    passes(scenario("churn"), older, kafka_history)
+    broker = kafka(version)
+    assert (broker.version, f"Kafka version: {version}" in broker.log_tail(400)) == (version, True)
+    passes(churn_of(whose), broker, kafka_history, f"churn-{version}-{whose}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("whose", MEMBERS)
+@pytest.mark.parametrize("version", kafka_versions())
+def test_every_version_with_every_client(kafka, kafka_history, version, whose):
+    """The matrix: cells of one version follow each other."""
+    passes(churn_of(whose), kafka(version), kafka_history, f"churn-{version}-{whose}")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ALONE)
-def test_every_scenario_of_one_node_on_an_older_broker(older, kafka_history, name):
-    passes(scenario(name), older, kafka_history)
+@pytest.mark.parametrize("version", [OLDER, NEWEST])
+def test_every_scenario_of_one_node_on_another_broker(kafka, kafka_history, version, name):
+    passes(scenario(name), kafka(version), kafka_history, f"{name}-{version}")
 
 
 @pytest.mark.parametrize("backend", ["jvm", "shared"])
-def test_a_version_that_is_not_pinned_is_named_with_the_known_ones(backend):
-    with pytest.raises(UnknownName, match=r"unknown Kafka version '3\.9'; known: 3\.9\.1, 4\.3\.0"):
+def test_a_version_that_is_not_pinned_is_named_with_the_known_ones_and_how_to_pin_it(backend):
+    with pytest.raises(UnknownName, match=r"unknown Kafka version '3\.9'; known: 3\.7\.2, .*pin another release with"):
         start_broker(backend, version="3.9")
+
+
+def test_the_default_version_is_pinned():
+    assert KAFKA_VERSION in kafka_versions()

@@ -22,6 +22,7 @@ from tests.support.producers import vectors
 from tests.support.producers.vectors import Draws, repeat, view
 
 CASES = vectors.load("builtin_kip794.jsonl")
+RACKS = vectors.load("builtin_kip1123.jsonl")
 ACCUMULATOR = vectors.load("accumulator_kip794.jsonl")
 
 
@@ -38,15 +39,16 @@ def load(uniform, row):
     uniform.set_loads(rows[: row["length"]], len(rows))
 
 
-@pytest.mark.source("apache/kafka 4.3.0 BuiltInPartitioner")
-@pytest.mark.parametrize("case", CASES, ids=[c["name"] for c in CASES])
+@pytest.mark.source("apache/kafka 4.3.0 BuiltInPartitioner; with racks 4.4.0")
+@pytest.mark.parametrize("case", [*CASES, *RACKS], ids=[c["name"] for c in [*CASES, *RACKS]])
 def test_replays_java(case):
     """`current` draws at the end of a stay, as Java does, not when the next record comes."""
-    draws = Draws(case["draws"])
-    uniform, topic, trace = Java(draws, case["sticky_batch_size"]), view(case["cluster"]), []
+    draws, racks = Draws(case["draws"]), case.get("racks")
+    uniform = Java(draws, case["sticky_batch_size"], rack=case.get("rack"))
+    topic, trace = view(case["cluster"], racks), []
     for op in case["ops"]:
         if "cluster" in op:
-            topic = view(op["cluster"])
+            topic = view(op["cluster"], racks)
         elif "load" in op:
             load(uniform, op["load"])
         elif "no_load" in op:

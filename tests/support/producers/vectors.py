@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kafka_assignors.producers.core.topic import TopicView
+from kafka_assignors.producers.core.topic import Broker, TopicView
 from tests.support.places import VECTORS
 
 FOLDER = VECTORS / "partitioners"
@@ -19,9 +19,11 @@ def load(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def view(leaders: Sequence[int], topic: str = "t") -> TopicView:
-    """leader id per partition (-1: none) -> the topic."""
-    return TopicView(topic, range(len(leaders)), [p for p, leader in enumerate(leaders) if leader != -1])
+def view(leaders: Sequence[int], racks: Mapping[str, str | None] | None = None) -> TopicView:
+    """Leader id per partition (-1: none), and the rack of each broker id -> the topic."""
+    known = {p: leader for p, leader in enumerate(leaders) if leader != -1}
+    of = None if racks is None else {p: Broker(b, "localhost", racks.get(str(b))) for p, b in known.items()}
+    return TopicView("t", range(len(leaders)), known, of)
 
 
 class Draws:
