@@ -45,10 +45,10 @@ def test_replays_java(case):
     """`current` draws at the end of a stay, as Java does, not when the next record comes."""
     draws, racks = Draws(case["draws"]), case.get("racks")
     uniform = Java(draws, case["sticky_batch_size"], rack=case.get("rack"))
-    topic, trace = view(case["cluster"], racks), []
+    topic, trace = view(case["cluster"], racks=racks), []
     for op in case["ops"]:
         if "cluster" in op:
-            topic = view(op["cluster"], racks)
+            topic = view(op["cluster"], racks=racks)
         elif "load" in op:
             load(uniform, op["load"])
         elif "no_load" in op:

@@ -19,11 +19,11 @@ def load(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def view(leaders: Sequence[int], racks: Mapping[str, str | None] | None = None) -> TopicView:
+def view(leaders: Sequence[int], topic: str = "t", racks: Mapping[str, str | None] | None = None) -> TopicView:
     """Leader id per partition (-1: none), and the rack of each broker id -> the topic."""
     known = {p: leader for p, leader in enumerate(leaders) if leader != -1}
     of = None if racks is None else {p: Broker(b, "localhost", racks.get(str(b))) for p, b in known.items()}
-    return TopicView("t", range(len(leaders)), known, of)
+    return TopicView(topic, range(len(leaders)), known, of)
 
 
 class Draws:
