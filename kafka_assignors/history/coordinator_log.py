@@ -5,9 +5,8 @@ subscription and assignment bytes. The server writes it before any member learns
 for members of any client.
 
 Source: apache/kafka ``group-coordinator/src/main/resources/common/message/``: OffsetCommitKey/Value (key versions 0-1,
-value 0-4), GroupMetadataKey/Value (key version 2, value 0-4), ConsumerGroup*Key/Value (key versions 3-8, value 0,
-KIP-848). Records of share groups (KIP-932), of streams groups (KIP-1071) and of resolved regular expressions are
-recognized by name only.
+value 0-4), GroupMetadataKey/Value (key version 2, value 0-4), ConsumerGroup*Key/Value (key versions 3-8 and 16, value
+0, KIP-848). Records of share groups (KIP-932) and of streams groups (KIP-1071) are recognized by name only.
 """
 
 from __future__ import annotations
@@ -91,14 +90,16 @@ class BrokerAssigned:
     Args:
         record: Kafka's name of the record, e.g. ``ConsumerGroupMetadata``.
         member: Member id; None for a record of the whole group.
-        fields: Its fields, named as in Kafka's schema, topic ids as Kafka prints them, without tagged fields. None for
-            a deletion.
+        fields: Its fields, named as in Kafka's schema, topic ids as Kafka prints them, bytes in base64. A tagged field
+            that the broker left out is missing. None for a deletion.
+        pattern: The regular expression of a ``ConsumerGroupRegularExpression``; None for other records.
     """
 
     record: str
     group: str
     member: str | None
     fields: Mapping[str, Any] | None
+    pattern: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,9 @@ def partition_of(group: str, partitions: int) -> int:
     return 0 if code == -(1 << 31) else abs(code) % partitions
 
 
+_NO_TAGS: Mapping[int, Any] = {}
+
+
 class _Reader(Reader):
     """`flexible` selects the compact forms of strings, bytes and arrays."""
 
@@ -190,17 +194,50 @@ class _Reader(Reader):
     def topic_partitions(self) -> list[dict[str, Any]]:
         return self.array(_Reader._topic_partition)
 
-    def _topic_partition(self) -> dict[str, Any]:
-        topic = base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
-        found = {"topicId": topic, "partitions": self.array(_Reader.int32)}
+    def topics(self) -> list[dict[str, Any]]:
+        return self.array(_Reader._topic)
+
+    def classic_member(self) -> dict[str, Any] | None:
+        if self.take(1)[0] == 0xFF:  # a nullable struct: -1 for null
+            return None
+        found = {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)}
         self.tags()
         return found
 
-    def tags(self) -> None:
-        if self.flexible:
-            for _ in range(self.varint()):
-                self.varint()
-                self.take(self.varint())
+    def tags(self, known: Mapping[int, tuple[str, Callable[[_Reader], Any]]] = _NO_TAGS) -> dict[str, Any]:
+        """Read tagged fields: those in `known` (tag -> name, how to read it); others are passed over."""
+        found: dict[str, Any] = {}
+        for _ in range(self.varint() if self.flexible else 0):
+            tag, size = self.varint(), self.varint()
+            inner = _Reader(self.take(size))
+            inner.flexible = True
+            if tag in known:
+                name, read = known[tag]
+                found[name] = read(inner)
+        return found
+
+    def _uuid(self) -> str:
+        return base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
+
+    def _topic_partition(self) -> dict[str, Any]:
+        found = {"topicId": self._uuid(), "partitions": self.array(_Reader.int32)}
+        return found | self.tags({0: ("assignmentEpochs", lambda value: value.array(_Reader.int32))})
+
+    def _topic(self) -> dict[str, Any]:
+        found = {"topicId": self._uuid(), "topicName": self.string_or_none(), "numPartitions": self.int32()}
+        found["partitionMetadata"] = self.array(_Reader._racks)
+        self.tags()
+        return found
+
+    def _racks(self) -> dict[str, Any]:
+        found = {"partition": self.int32(), "racks": self.array(_Reader.string)}
+        self.tags()
+        return found
+
+    def _protocol(self) -> dict[str, Any]:
+        found = {"name": self.string_or_none(), "metadata": base64.b64encode(self.bytes()).decode()}
+        self.tags()
+        return found
 
 
 def _decode(key: _Reader, value: bytes | None) -> Decoded:
@@ -224,6 +261,7 @@ def _decode(key: _Reader, value: bytes | None) -> Decoded:
 
 _BROKER_ASSIGNED: Mapping[int, tuple[str, Mapping[str, Callable[[_Reader], Any]]]] = {
     3: ("ConsumerGroupMetadata", {"epoch": _Reader.int32}),
+    4: ("ConsumerGroupPartitionMetadata", {"topics": _Reader.topics}),
     5: (
         "ConsumerGroupMemberMetadata",
         {
@@ -249,11 +287,25 @@ _BROKER_ASSIGNED: Mapping[int, tuple[str, Mapping[str, Callable[[_Reader], Any]]
             "partitionsPendingRevocation": _Reader.topic_partitions,
         },
     ),
+    16: (
+        "ConsumerGroupRegularExpression",
+        {
+            "topics": lambda value: value.array(_Reader.string),
+            "version": _Reader.int64,
+            "timestamp": _Reader.int64,
+        },
+    ),
 }
 """Key version -> Kafka's name, and the value's fields in their order."""
+_TAGGED: Mapping[int, Mapping[int, tuple[str, Callable[[_Reader], Any]]]] = {
+    3: {0: ("metadataHash", _Reader.int64)},
+    5: {0: ("classicMemberMetadata", _Reader.classic_member)},
+    6: {0: ("assignmentTimestamp", _Reader.int64)},
+}
+"""Key version -> tag -> the tagged field."""
 _OF_MEMBERS = (5, 7, 8)
+_OF_PATTERNS = (16,)
 _BY_NAME = {
-    4: "ConsumerGroupPartitionMetadata",
     9: "ShareGroupPartitionMetadata",
     10: "ShareGroupMemberMetadata",
     11: "ShareGroupMetadata",
@@ -261,7 +313,6 @@ _BY_NAME = {
     13: "ShareGroupTargetAssignmentMember",
     14: "ShareGroupCurrentMemberAssignment",
     15: "ShareGroupStatePartitionMetadata",
-    16: "ConsumerGroupRegularExpression",
     17: "StreamsGroupMetadata",
     18: "StreamsGroupPartitionMetadata",
     19: "StreamsGroupMemberMetadata",
@@ -276,13 +327,15 @@ def _broker_assigned(version: int, key: _Reader, value: bytes | None) -> Decoded
     record, fields = _BROKER_ASSIGNED[version]
     group = key.string()
     member = key.string() if version in _OF_MEMBERS else None
+    pattern = key.string() if version in _OF_PATTERNS else None
     if value is None:
-        return BrokerAssigned(record, group, member, None)
+        return BrokerAssigned(record, group, member, None, pattern)
     read = _Reader(value)
     if newer := read.int16():
         return Unknown(f"{record} value version {newer}", group)
     read.flexible = True
-    return BrokerAssigned(record, group, member, {name: take(read) for name, take in fields.items()})
+    found = {name: take(read) for name, take in fields.items()}
+    return BrokerAssigned(record, group, member, found | read.tags(_TAGGED.get(version, _NO_TAGS)), pattern)
 
 
 def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:

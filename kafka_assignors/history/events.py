@@ -50,7 +50,8 @@ generation_committed         coordlog generation protocol leader ts_ms members[{
                                      session_timeout_ms rebalance_timeout_ms subscription assigned[] assignment
                                      owned[]}]  (raw bytes as hex; ts_ms: when the join completed)
 offset_committed             coordlog topic partition offset
-broker_assigned              coordlog record fields{}? (of a KIP-848 group; without fields: deleted)
+broker_assigned              coordlog record fields{}? pattern? names{topic id: topic}? (of a KIP-848 group; without
+                                     fields: deleted; names: of the topic ids in it that exist)
 unread                       coordlog reason (a record of this group that the reader does not know)
 ack nack                     producer partitioner topic partition offset value_id key_hash? error? predicted? (the
                                      partitioner's choice) expected? (its rule's partition, computed independently)
@@ -159,7 +160,7 @@ def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any
 def committed(said: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
     """Kind and fields of the event for a coordinator record. Bytes that cannot be decoded stay as hex."""
     if isinstance(said, BrokerAssigned):
-        told = {"record": said.record, "member_id": said.member, "fields": said.fields}
+        told = {"record": said.record, "member_id": said.member, "fields": said.fields, "pattern": said.pattern}
         return "broker_assigned", {name: value for name, value in told.items() if value is not None}
     if isinstance(said, OffsetCommitted):
         return "offset_committed", {"topic": said.topic, "partition": said.partition, "offset": said.offset}

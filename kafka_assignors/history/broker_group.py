@@ -1,0 +1,164 @@
+"""A KIP-848 group as its records in the coordinator's log leave it: epochs, targets, and what each member has. Pure.
+
+The broker computes a *target* assignment per group epoch. Each member then reconciles alone: the coordinator takes
+partitions from it (state `UNREVOKED`), waits for other members to release partitions (`UNRELEASED`), and gives the rest.
+A partition is given to a member only after the member that had it acknowledged its revocation.
+
+Source: apache/kafka ``group-coordinator/…/modern/consumer/CurrentAssignmentBuilder.java`` and ``MemberState.java``; KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..core.group import TopicPartition
+from .coordinator_log import BrokerAssigned
+
+STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
+"""States of a member: it has its target; it must revoke partitions first; it waits for other members' partitions."""
+AWAY_EPOCH = -2
+"""Epoch of a static member that left and may return within its session."""
+
+GROUP, MEMBER = "ConsumerGroupMetadata", "ConsumerGroupMemberMetadata"
+TARGET_EPOCH, TARGET = "ConsumerGroupTargetAssignmentMetadata", "ConsumerGroupTargetAssignmentMember"
+CURRENT = "ConsumerGroupCurrentMemberAssignment"
+PATTERN, PARTITIONS = "ConsumerGroupRegularExpression", "ConsumerGroupPartitionMetadata"
+
+Ids = frozenset[TopicPartition]
+"""Topic-partitions with the topic's id, as Kafka prints it, in place of its name."""
+
+
+@dataclass(frozen=True)
+class BrokerMember:
+    """One member of a KIP-848 group.
+
+    Args:
+        client_id, instance_id, rack: As the member gave them.
+        topics: The topics that it subscribes to by name.
+        pattern: The regular expression that it subscribes to; None without one.
+        assignor: The broker's assignor that it asks for; None: the group's default.
+        rebalance_timeout_ms: How long it may take to revoke partitions.
+        classic: Whether it speaks the classic protocol, as a group in migration has such members.
+        target: Its partitions in the target assignment; None before its first.
+        epoch: Its epoch; -1 before its first, `AWAY_EPOCH` for a static member that is away.
+        previous_epoch: The epoch before.
+        state: `STABLE`, `UNREVOKED` or `UNRELEASED`; another number if a newer broker wrote it.
+        assigned: Its current assignment.
+        revoking: Partitions that it must revoke, and may still consume.
+    """
+
+    member_id: str
+    client_id: str = ""
+    instance_id: str | None = None
+    rack: str | None = None
+    topics: frozenset[str] = frozenset()
+    pattern: str | None = None
+    assignor: str | None = None
+    rebalance_timeout_ms: int = -1
+    classic: bool = False
+    target: Ids | None = None
+    epoch: int = -1
+    previous_epoch: int = -1
+    state: int = STABLE
+    assigned: Ids = frozenset()
+    revoking: Ids = frozenset()
+
+
+@dataclass
+class BrokerGroup:
+    """The state of a KIP-848 group after the records that `take` got, in the order of the log.
+
+    Args:
+        epoch: The group's epoch; -1 before its first record. It grows when a member or a topic changes.
+        target_epoch: The epoch of the newest target assignment; it may be behind `epoch` until the broker has computed.
+        members: Member id -> member. One that left is missing.
+        patterns: Regular expression -> the topics that the broker found for it.
+        names: Topic id -> name, as far as records tell it (brokers before 4.1).
+    """
+
+    group: str
+    epoch: int = -1
+    target_epoch: int = -1
+    members: dict[str, BrokerMember] = field(default_factory=dict)
+    patterns: dict[str, frozenset[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def take(self, said: BrokerAssigned) -> None:
+        """Apply one record of this group."""
+        fields = said.fields
+        if said.record == GROUP:
+            self.epoch = -1 if fields is None else fields["epoch"]
+        elif said.record == TARGET_EPOCH:
+            self.target_epoch = -1 if fields is None else fields["assignmentEpoch"]
+        elif said.record == PARTITIONS and fields is not None:
+            self.names |= {row["topicId"]: row["topicName"] for row in fields["topics"]}
+        elif said.record == PATTERN and said.pattern is not None:
+            self.patterns.pop(said.pattern, None)
+            if fields is not None:
+                self.patterns[said.pattern] = frozenset(fields["topics"])
+        elif said.member is not None:
+            self._take_of_member(said.record, said.member, fields)
+
+    def subscribed(self, member_id: str) -> frozenset[str]:
+        """The topics that a member subscribes to, those that match its pattern included."""
+        member = self.members[member_id]
+        return member.topics | self.patterns.get(member.pattern or "", frozenset())
+
+    @property
+    def settled(self) -> bool:
+        """Whether every member has the newest target assignment, and nothing is being computed."""
+        return self.epoch == self.target_epoch and all(
+            member.epoch == self.target_epoch and member.state == STABLE and member.assigned == member.target
+            for member in self.members.values()
+        )
+
+    def _take_of_member(self, record: str, member_id: str, fields: Mapping[str, Any] | None) -> None:
+        known = self.members.get(member_id)
+        if fields is None:
+            if record == MEMBER:
+                self.members.pop(member_id, None)
+            elif known is not None and record == TARGET:
+                self.members[member_id] = replace(known, target=None)
+            elif known is not None and record == CURRENT:
+                self.members[member_id] = replace(
+                    known, epoch=-1, previous_epoch=-1, state=STABLE, assigned=frozenset(), revoking=frozenset()
+                )
+            return
+        known = known or BrokerMember(member_id)
+        if record == MEMBER:
+            known = replace(
+                known,
+                client_id=fields["clientId"],
+                instance_id=fields["instanceId"],
+                rack=fields["rackId"],
+                topics=frozenset(fields["subscribedTopicNames"]),
+                pattern=fields["subscribedTopicRegex"] or None,
+                assignor=fields["serverAssignor"],
+                rebalance_timeout_ms=fields["rebalanceTimeoutMs"],
+                classic=fields.get("classicMemberMetadata") is not None,
+            )
+        elif record == TARGET:
+            known = replace(known, target=ids(fields["topicPartitions"]))
+        elif record == CURRENT:
+            known = replace(
+                known,
+                epoch=fields["memberEpoch"],
+                previous_epoch=fields["previousMemberEpoch"],
+                state=fields["state"],
+                assigned=ids(fields["assignedPartitions"]),
+                revoking=ids(fields["partitionsPendingRevocation"]),
+            )
+        self.members[member_id] = known
+
+
+def ids(rows: Iterable[Mapping[str, Any]]) -> Ids:
+    """The topic-partitions of a record's field, by topic id."""
+    return frozenset(TopicPartition(row["topicId"], p) for row in rows for p in row["partitions"])
+
+
+def topic_ids(fields: Mapping[str, Any] | None) -> frozenset[str]:
+    """The topic ids that a record's fields name."""
+    places = ("topicPartitions", "assignedPartitions", "partitionsPendingRevocation")
+    return frozenset(row["topicId"] for place in places for row in (fields or {}).get(place, ()))
