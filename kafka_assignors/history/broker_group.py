@@ -1,10 +1,10 @@
 """A KIP-848 group as its records in the coordinator's log leave it: epochs, targets, and what each member has. Pure.
 
 The broker computes a *target* assignment per group epoch. Each member then reconciles alone: the coordinator takes
-partitions from it (state `UNREVOKED`), waits for other members to release partitions (`UNRELEASED`), and gives the rest.
-A partition is given to a member only after the member that had it acknowledged its revocation.
+partitions from it (state `UNREVOKED`), waits for other members to release partitions (`UNRELEASED`), and gives the
+rest. A partition is given to a member only after the member that had it acknowledged its revocation.
 
-Source: apache/kafka ``group-coordinator/…/modern/consumer/CurrentAssignmentBuilder.java`` and ``MemberState.java``; KIP-848.
+Source: KIP-848; apache/kafka ``CurrentAssignmentBuilder.java`` and ``MemberState.java`` in ``group-coordinator``.
 """
 
 from __future__ import annotations

@@ -224,13 +224,17 @@ class _Reader(Reader):
         return found | self.tags({0: ("assignmentEpochs", lambda value: value.array(_Reader.int32))})
 
     def _topic(self) -> dict[str, Any]:
-        found = {"topicId": self._uuid(), "topicName": self.string_or_none(), "numPartitions": self.int32()}
-        found["partitionMetadata"] = self.array(_Reader._racks)
+        found = {
+            "topicId": self._uuid(),
+            "topicName": self.string_or_none(),
+            "numPartitions": self.int32(),
+            "partitionMetadata": self.array(_Reader._racks),
+        }
         self.tags()
         return found
 
     def _racks(self) -> dict[str, Any]:
-        found = {"partition": self.int32(), "racks": self.array(_Reader.string)}
+        found: dict[str, Any] = {"partition": self.int32(), "racks": self.array(_Reader.string)}
         self.tags()
         return found
 
