@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import fronts
-from .common import NAME, USAGE, Common, command, grown, guarded, offers, separated
+from .common import NAME, USAGE, Common, command, grown, guarded, joining, offers, separated, sizes
 
 app = typer.Typer(
     name=NAME, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
@@ -59,7 +59,10 @@ def plan(  # options of the command line
             "Default: the elected one, range, sticky and cooperative-sticky.",
         ),
     ] = None,
-    add: Annotated[int, typer.Option("--add", metavar="N", min=0, max=100_000, help="So many members join.")] = 0,
+    add: Annotated[
+        list[str] | None,
+        typer.Option("--add", metavar="N", help="So many members join; or their client ids.", show_default=False),
+    ] = None,
     remove: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,6 +73,12 @@ def plan(  # options of the command line
         list[str] | None,
         typer.Option(
             "--add-partitions", metavar="TOPIC:COUNT", help="A topic grows to so many partitions.", show_default=False
+        ),
+    ] = None,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            "--members", metavar="A..B", help="How many members? The loads at these group sizes.", show_default=False
         ),
     ] = None,
     save: Annotated[
@@ -86,8 +95,9 @@ def plan(  # options of the command line
     from ..live.group import Change
     from . import plan as work
 
-    change = Change(add, tuple(separated(remove)), grown(add_partitions))
-    return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay))
+    count, named = joining(add)
+    change = Change(count, tuple(separated(remove)), grown(add_partitions), named)
+    return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay, sizes(members)))
 
 
 @app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} why billing -b localhost:9092 --last 20")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..connection import Connection
-from ..core.group import TopicPartition
+from ..core.group import Group, TopicPartition
 from ..core.group.assignment import owners
 from ..core.strategies import STRATEGIES, strategy
 from ..errors import AccessRefused, ClusterError, ConfigError
@@ -36,6 +36,7 @@ class Wanted:
 
     Args:
         assignors: ``NAME`` or ``NAME:option=value,…``; empty: the elected one and the usual ones.
+        sizes: Numbers of members: tell the loads at these instead of one plan.
     """
 
     group: str | None
@@ -43,6 +44,7 @@ class Wanted:
     change: Change = field(default_factory=Change)
     save: Path | None = None
     replay: Path | None = None
+    sizes: range | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ def run(common: Common, wanted: Wanted) -> int:
         return _replay(common, wanted.replay)
     if wanted.group is None:
         raise ConfigError("no GROUP is named, and no --replay FILE either; give one of them")
+    if wanted.sizes is not None and wanted.save is not None:
+        raise ConfigError("--members tells loads, and --save keeps plans; give one of them")
     for given in wanted.assignors:
         made(given)
     live, topics = read(common, common.connection(), wanted.group)
@@ -80,6 +84,9 @@ def run(common: Common, wanted: Wanted) -> int:
         return _broker_assigns(common, live)
     group = as_group(live, topics, wanted.change)
     elected = [live.protocol] if live.protocol in STRATEGIES else []
+    if wanted.sizes is not None:
+        names = wanted.assignors or tuple(elected or ["cooperative-sticky"])
+        return _tell_sizes(common, live, group, names, wanted.sizes)
     names = wanted.assignors or tuple(dict.fromkeys([*elected, *_USUAL]))
     with common.busy("planning"):
         plans = {name: plan(group, made(name)[0], **made(name)[1]) for name in names}
@@ -94,6 +101,20 @@ def run(common: Common, wanted: Wanted) -> int:
     common.show(lines(answer))
     if wanted.save is not None:
         common.show([f"Saved; show it again by: kafka-assignors plan --replay {safe(str(wanted.save))}"])
+    return YES
+
+
+def _tell_sizes(common: Common, live: LiveGroup, group: Group, names: Sequence[str], sizes: range) -> int:
+    """How many members? One table per assignor; `schemas/plan-members.json` describes the JSON."""
+    with common.busy("planning"):
+        found = {name: plan(group, made(name)[0], members=sizes, **made(name)[1]) for name in names}
+    if common.as_json:
+        told = [{"assignor": name, "sizing": json.loads(each.to_json())} for name, each in found.items()]
+        common.print_json({"group": live.group, "members": len(live.members), "sizings": told})
+        return YES
+    common.show([f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, {safe(live.protocol)}"])
+    for each in found.values():
+        common.show(["", *(safe(line) for line in str(each).splitlines())])
     return YES
 
 
@@ -158,7 +179,11 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "elected": answer.live.protocol,
         "generation": answer.live.generation,
         "leader": called.get(answer.live.leader or ""),
-        "change": {**asdict(answer.change), "remove": list(answer.change.remove)},
+        "change": {
+            **asdict(answer.change),
+            "remove": list(answer.change.remove),
+            "joining": list(answer.change.joining),
+        },
         "topics": dict(answer.topics.counts),
         "members": [
             {
@@ -237,6 +262,7 @@ def changed(change: Change) -> str:
     '2 more members, without m1, 1 member fewer, orders grown to 12 partitions'
     """
     told = [f"{many(change.add, 'more member')}"] if change.add else []
+    told += [f"{name} joins" for name in change.joining]
     told += [f"{many(int(each), 'member')} fewer" if each.isdecimal() else f"without {each}" for each in change.remove]
     told += [f"{topic} grown to {count} partitions" for topic, count in change.partitions.items()]
     return ", ".join(told)

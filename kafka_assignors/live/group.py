@@ -81,14 +81,18 @@ class Change:
         add: Number of members that join.
         remove: Members that leave: client ids, instance ids or member ids; or one number.
         partitions: Topic -> its partition count after the change.
+        joining: Client ids of further members that join. Assignors order members by member id, which the coordinator
+            makes of the client id: only with its client id, what a new member gets of ``range`` or ``roundrobin`` is
+            known.
     """
 
     add: int = 0
     remove: tuple[str, ...] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
+    joining: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.add or self.remove or self.partitions)
+        return bool(self.add or self.remove or self.partitions or self.joining)
 
 
 def names(members: Iterable[LiveMember]) -> dict[str, str]:
@@ -134,9 +138,15 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) 
     ]
     taken = {member.member_id for member in members}
     subscription = Counter(member.topics for member in live.members).most_common(1)
-    if change.add and not subscription:
-        raise ConfigError(f"--add {change.add}: group {live.group!r} has no member to copy")
+    if (change.add or change.joining) and not subscription:
+        asked = ", ".join((*([str(change.add)] if change.add else []), *change.joining))
+        raise ConfigError(f"--add {asked}: group {live.group!r} has no member to copy")
+    for name in change.joining:
+        if name in taken:
+            raise ConfigError(f"--add {name}: the group has a member of that name; give another client id, or a number")
+        taken.add(name)
     fresh = (name for n in range(1, change.add + len(taken) + 1) if (name := f"new-{n}") not in taken)
+    members += [Member(name, subscription[0][0]) for name in change.joining]
     members += [Member(next(fresh), subscription[0][0]) for _ in range(change.add)]
     if not members:
         raise ConfigError(f"group {live.group!r} has no members after the change; a plan needs at least one")

@@ -84,9 +84,9 @@ class LogMeter:
             found = self._found(self._fresh + 1)  # the last one counted may have gone on
             for each in found if settled else found[:-1]:
                 self._count(each)
-        if settled:
+            # Only the last one may go on: a storm costs the same per generation as a calm group.
+            self._fresh = 0 if settled else 1
             self._forget()
-            self._fresh = 0
 
     def _keep(self, record: Logged) -> None:
         value = record.value

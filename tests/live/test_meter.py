@@ -10,7 +10,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.live.cluster import Log
 from kafka_assignors.live.group import LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.live.meter import SETTLED_S, LogMeter, PolledMeter, Totals, imbalance, plan_gap
-from kafka_assignors.live.rebalances import rebalances
+from kafka_assignors.live.rebalances import Rebalance, rebalances
 from tests.support.live.log import LogStory
 
 
@@ -59,6 +59,24 @@ def test_memory_is_bounded() -> None:
         meter.add([], n * 2 * SETTLED_S + SETTLED_S)
         kept.append(len(meter._records))
     assert max(kept[40:]) <= max(kept[:40])
+
+
+def test_a_storm_costs_the_same_per_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generations that come without a rest are counted one by one: none is planned again and again."""
+    asked: list[int] = []
+
+    def told(log: Log, last: int) -> list[Rebalance]:
+        asked.append(last)
+        return rebalances(log, last)
+
+    monkeypatch.setattr("kafka_assignors.live.meter.rebalances", told)
+    records = life(60).records
+    meter = LogMeter(Log(tuple(records[:1]), True))
+    for record in records[1:]:
+        meter.add([record], 0.0)
+    assert max(asked) <= 3
+    meter.add([], SETTLED_S)
+    assert sum(counted(meter.totals).values()) == 60
 
 
 def test_what_was_before_the_start_is_not_counted_and_gives_the_cause_of_the_next() -> None:

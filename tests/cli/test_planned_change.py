@@ -1,0 +1,55 @@
+"""The change that `plan` is asked for: members that join by name, and groups of several sizes."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from kafka_assignors.cli import plan as work
+from kafka_assignors.cli.common import Common
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, as_group
+from kafka_assignors.plans import plan
+from tests.support.cli import SCHEMAS
+
+TOPICS = LiveTopics({"t": 6})
+
+
+def live() -> LiveGroup:
+    owned = {"b": [0, 1, 2], "d": [3, 4, 5]}
+    members = tuple(
+        LiveMember(f"{name}-1", name, "h", frozenset({"t"}), tuple(TopicPartition("t", p) for p in partitions))
+        for name, partitions in owned.items()
+    )
+    return LiveGroup("g", "Stable", "classic", "range", members, 3)
+
+
+def test_a_new_member_takes_its_place_among_the_others() -> None:
+    """Range gives the first partitions to the first member id, so the name decides."""
+    first, last = (plan(as_group(live(), TOPICS, Change(joining=(name,))), "range").target for name in ("a", "e"))
+    assert first == {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}, "d": {"t": [4, 5]}}
+    assert last == {"b": {"t": [0, 1]}, "d": {"t": [2, 3]}, "e": {"t": [4, 5]}}
+
+
+def test_a_name_that_is_taken_is_refused_and_unnamed_members_avoid_it() -> None:
+    with pytest.raises(ConfigError, match="--add b: the group has a member of that name"):
+        as_group(live(), TOPICS, Change(joining=("b",)))
+    group = as_group(live(), TOPICS, Change(add=1, joining=("new-1",)))
+    assert sorted(member.member_id for member in group.members) == ["b", "d", "new-1", "new-2"]
+
+
+def test_sizes_are_told_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    group = as_group(live(), TOPICS)
+    for as_json in (True, False):
+        assert work._tell_sizes(Common(as_json=as_json), live(), group, ["range", "sticky"], range(1, 4)) == 0
+        told = capsys.readouterr().out
+        if as_json:
+            answer = json.loads(told)
+            jsonschema.validate(answer, json.loads((SCHEMAS / "plan-members.json").read_text("utf-8")))
+            assert [size["greatest"] for size in answer["sizings"][1]["sizing"]["sizes"]] == [6, 3, 2]
+        else:
+            assert max(map(len, told.splitlines())) <= 80
+            assert "*" in told
