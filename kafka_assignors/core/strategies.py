@@ -221,6 +221,14 @@ class Sticky(Optimal):
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
 
+    def echoing(
+        self, assignments: Mapping[str, bytes | memoryview], members: Iterable[Joined], generation: int
+    ) -> Mapping[str, bytes | memoryview]:
+        echo = {member_id for member_id, _, sent in members if sent.version <= userdata.ECHOING}
+        if not echo:
+            return assignments
+        return {m: userdata.echoed(each, generation) if m in echo else each for m, each in assignments.items()}
+
 
 class CooperativeSticky(Optimal):
     """``cooperative-sticky``: the optimal assignment in two rebalances; see `cooperative.assign`."""

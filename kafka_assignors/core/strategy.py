@@ -230,6 +230,21 @@ class Strategy:
         indexed, claims = self._indexed(decoded.group, decoded.claims)
         return bulk.assignments(indexed, self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
 
+    def echoing(
+        self,
+        assignments: Mapping[str, bytes | memoryview],
+        members: Iterable[Joined],  # noqa: ARG002
+        generation: int,  # noqa: ARG002
+    ) -> Mapping[str, bytes | memoryview]:
+        """The assignments with what members of other clients must send back to claim their partitions.
+
+        Args:
+            assignments: The bytes of `assign_bytes`.
+            members: The members as they joined.
+            generation: The generation that is being assigned.
+        """
+        return assignments
+
     def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
         """The assignment after the last rebalance; `assignment`, if one rebalance is enough.
 

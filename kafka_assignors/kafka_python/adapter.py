@@ -245,6 +245,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         leaders = leader_racks(cluster, partitions) if "leaders" in needs else None
         group = decode(strategy.name, sent, partitions, racks, leaders)
         assigned, facts = strategy.assign_bytes(group)
+        assigned = strategy.echoing(assigned, sent, private.joined_generation(coordinator))
         reported = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts))
         self._fact_log.warn(self.name, reported)
         return {member_id: Assigned(data) for member_id, data in assigned.items()}

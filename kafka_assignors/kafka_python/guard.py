@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirCooperativeAssignor
-from kafka.errors import FencedInstanceIdError
+from kafka.errors import FencedInstanceIdError, KafkaError
 
 from ..errors import ConfigError
 from . import private
@@ -22,7 +23,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes four defects:
+    second call does nothing. It fixes five defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -35,6 +36,9 @@ def guard(consumer: Any) -> None:
       revoked all its partitions, also drops its positions.
     * **A leader assigns before it has metadata** of topics that only other members read, so their holders lose these
       partitions for a generation. With the guard, it waits for the metadata, as Java's leader does.
+    * **A broker's outage ends the consumer.** When a broker is away and the following refresh of the metadata fails,
+      too, ``poll`` raises ``KafkaConnectionError``, although it is retriable and Java's ``poll`` goes on. With the
+      guard, ``poll`` tries again until its timeout, and returns no records. A call without a timeout still raises.
     * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
       With the guard, it then claims nothing.
 
@@ -60,7 +64,7 @@ def guard_coordinator(coordinator: Any) -> None:
     """Guard a consumer by its coordinator; does nothing if a private name is missing (`private.check` warns)."""
     if coordinator not in _guarded and not private.unguardable(coordinator):
         _guarded.add(coordinator)
-        private.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing)
+        private.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing, find=_finding, poll=_polling)
         private.learn_before_leading(coordinator)
 
 
@@ -91,6 +95,49 @@ def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[
             mine = private.instance_id(coordinator)
             raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
         return await join()
+
+    return guarded
+
+
+def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """The search for the group's coordinator tries again after a retriable error, within its time limit.
+
+    kafka-python refreshes its metadata between two tries, and raises what that refresh raises.
+    """
+
+    @functools.wraps(find)
+    async def guarded(timeout_ms: float | None = None) -> Any:
+        if timeout_ms is None:
+            return await find()
+        deadline = time.monotonic() + timeout_ms / 1000
+        while True:
+            try:
+                return await find(timeout_ms=max(0.0, 1000 * (deadline - time.monotonic())))
+            except KafkaError as error:
+                left = deadline - time.monotonic()
+                if not private.is_retriable(error):
+                    raise
+                if left <= 0:
+                    return False
+                await private.sleep(coordinator, min(private.backoff_s(coordinator), left))
+
+    return guarded
+
+
+def _polling(coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:
+    """The group part of ``poll`` ends early on a retriable error, as it does when its time is up."""
+
+    @functools.wraps(poll)
+    def guarded(timeout_ms: float | None = None) -> Any:
+        begun = time.monotonic()
+        try:
+            return poll(timeout_ms=timeout_ms)
+        except KafkaError as error:
+            if timeout_ms is None or not private.is_retriable(error):
+                raise
+            left = begun + timeout_ms / 1000 - time.monotonic()
+            time.sleep(max(0.0, min(private.backoff_s(coordinator), left)))
+            return False
 
     return guarded
 

@@ -106,7 +106,7 @@ def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
         if each.topics != last:
             last, shared = each.topics, _shared(each.topics, alike)
         why = owns_beyond(len(owned))
-        read.append(Subscription(shared, each.user_data, (), each.generation_id, each.rack_id, why))
+        read.append(Subscription(shared, each.user_data, (), each.generation_id, each.rack_id, why, each.version))
         held.append(() if why else owned)
     if not any(held):
         return read

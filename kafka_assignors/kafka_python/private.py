@@ -47,6 +47,7 @@ GUARD = tuple(
     PrivateName(path, _GUARD)
     for path in (
         *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
+        "ensure_coordinator_ready_async",
         *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining"),
         *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
     )
@@ -374,7 +375,10 @@ class _Learning:
     async def _joined(self, sent: Any) -> Any:
         answer = await sent
         if not answer.error_code and answer.leader == answer.member_id:
-            await learn(self._coordinator, bulk.topics([bytes(member.metadata) for member in answer.members]))
+            subscriptions = bulk.completed([bytes(member.metadata) for member in answer.members])
+            for member, subscription in zip(answer.members, subscriptions, strict=True):
+                member.metadata = subscription
+            await learn(self._coordinator, bulk.topics(subscriptions))
         return answer
 
 
@@ -459,9 +463,13 @@ Wrap = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
 """(coordinator, its original method) -> the replacement."""
 
 
-def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap) -> None:
-    """Wrap the coordinator's methods for a heartbeat response, a join and a reset of the generation."""
+def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap, find: Wrap, poll: Wrap) -> None:
+    """Wrap the coordinator's methods for a heartbeat response, a join, a reset of the generation, the search for the
+    group's coordinator, and the group part of ``poll``.
+    """
     for name, around in (
+        ("ensure_coordinator_ready_async", find),
+        ("poll", poll),
         ("_handle_heartbeat_response", on_heartbeat),
         ("_do_join_and_sync_async", join),
         ("reset_generation", reset),
@@ -479,6 +487,22 @@ def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wr
         setattr(coordinator, name, around(coordinator, getattr(coordinator, name)))
 
 
+def is_retriable(error: KafkaError) -> bool:
+    """Whether kafka-python calls an error retriable: a broker that is away, metadata that are not known yet."""
+    return bool(getattr(error, "retriable", False))
+
+
+def backoff_s(coordinator: Any) -> float:
+    """The consumer's ``retry_backoff_ms``, in seconds."""
+    return float(_get(coordinator, "config", {}).get("retry_backoff_ms", 100)) / 1000
+
+
+async def sleep(coordinator: Any, seconds: float) -> None:
+    """Sleep on kafka-python's own thread; not at all if its event loop is unknown."""
+    if (pause := _get(coordinator, "_net.sleep", None)) is not None:
+        await pause(seconds)
+
+
 def rebalancing(coordinator: Any) -> bool:
     """Whether a cooperative member has joined and waits for its assignment; it keeps its partitions meanwhile."""
     return bool(is_cooperative(coordinator) and coordinator.rebalance_in_progress())
@@ -487,6 +511,12 @@ def rebalancing(coordinator: Any) -> bool:
 def finish_join(coordinator: Any, timeout_ms: float | None) -> bool:
     """Wait for the end of the current join and its callbacks, as ``poll`` does; False after a timeout."""
     return bool(coordinator.ensure_active_group(timeout_ms=timeout_ms))
+
+
+def joined_generation(coordinator: Any) -> int:
+    """The generation that a member is joining, while its assignor assigns; `NO_GENERATION` if it is unknown."""
+    tells: Callable[[], Any] | None = _get(coordinator, "group_metadata", None)
+    return NO_GENERATION if tells is None else int(tells().generation_id)
 
 
 def owned(coordinator: Any) -> Collection[Any]:

@@ -12,7 +12,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as Theirs
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.base import Generation
-from kafka.errors import FencedInstanceIdError, StaleMetadata
+from kafka.errors import FencedInstanceIdError, GroupAuthorizationFailedError, KafkaConnectionError, StaleMetadata
 from kafka.protocol.consumer import HeartbeatResponse
 from kafka.structs import TopicPartition
 
@@ -228,3 +228,60 @@ def test_a_leader_that_no_broker_tells_of_a_topic_joins_again(consumer: Make) ->
         coordinator._net.run(private.learn, coordinator, {"t", "other"})
 
     assert StaleMetadata.retriable
+
+
+class Away:
+    """The search for a coordinator whose broker is away for some tries."""
+
+    def __init__(self, error: Exception, tries: int) -> None:
+        self.error, self.tries, self.asked = error, tries, 0
+
+    async def __call__(self, timeout_ms: float | None = None) -> bool:
+        self.asked += 1
+        if self.asked <= self.tries:
+            raise self.error
+        return True
+
+
+def searching(consumer: Make, away: Away) -> Any:
+    made = consumer(RangePartitionAssignor, retry_backoff_ms=1)
+    made._coordinator.ensure_coordinator_ready_async = away
+    guard(made)
+    return made._coordinator
+
+
+@pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py ensure_coordinator_ready_async")
+def test_a_broker_that_is_away_for_a_moment_is_asked_again(consumer: Make) -> None:
+    away = Away(KafkaConnectionError("refused"), 3)
+    assert searching(consumer, away).ensure_coordinator_ready(timeout_ms=20_000) is True
+    assert away.asked == 4
+
+
+def test_a_broker_that_stays_away_ends_the_search_at_its_time_limit(consumer: Make) -> None:
+    away = Away(KafkaConnectionError("refused"), 10**9)
+    coordinator = searching(consumer, away)
+    assert coordinator.ensure_coordinator_ready(timeout_ms=50) is False
+    assert coordinator.poll(timeout_ms=0) is False
+    with pytest.raises(KafkaConnectionError):
+        coordinator.ensure_coordinator_ready()
+
+
+def test_an_error_that_no_retry_mends_is_raised_at_once(consumer: Make) -> None:
+    away = Away(GroupAuthorizationFailedError("g"), 1)
+    with pytest.raises(GroupAuthorizationFailedError):
+        searching(consumer, away).poll(timeout_ms=20_000)
+    assert away.asked == 1
+
+
+def test_a_retriable_error_elsewhere_in_the_poll_ends_it_early(consumer: Make) -> None:
+    """For example of the refresh of the metadata that a subscription by pattern waits for."""
+    made = consumer(RangePartitionAssignor, retry_backoff_ms=1)
+
+    def refuse(timeout_ms: float | None = None) -> bool:
+        raise KafkaConnectionError("refused")
+
+    made._coordinator.poll = refuse
+    guard(made)
+    assert made.poll(timeout_ms=5) == {}
+    with pytest.raises(KafkaConnectionError):
+        made._coordinator.poll()

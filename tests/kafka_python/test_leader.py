@@ -81,7 +81,7 @@ def test_what_a_decoded_member_owns():
     sent = ConsumerProtocolSubscription(version=1, topics=["t"], user_data=None, owned_partitions=partitions)
     owned = (OurTopicPartition("t", 2), OurTopicPartition("t", 0))
 
-    assert leader.subscriptions([sent]) == [Subscription(("t",), None, owned)]
+    assert leader.subscriptions([sent]) == [Subscription(("t",), None, owned, version=1)]
 
 
 def test_an_answer_looks_like_any_other(assigned):

@@ -306,7 +306,8 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
                 holding[m] = at
                 read.append(Subscription(topics, user_data))
             elif version >= 0 and at <= len(each):
-                read.append(Subscription(topics, user_data, (), *_tail(each, at + 4, version)))
+                tail = _tail(each, at + 4, version)
+                read.append(Subscription(topics, user_data, (), *tail, "", min(version, VERSION)))
             else:
                 raise ValueError
         except (ValueError, struct.error):
@@ -320,7 +321,8 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
                 if claimed is None:
                     raise ValueError
                 version = int.from_bytes(each[:2], "big")
-                read[m] = Subscription(heard.topics, heard.user_data, claimed[0], *_tail(each, claimed[1], version))
+                tail = _tail(each, claimed[1], version)
+                read[m] = Subscription(heard.topics, heard.user_data, claimed[0], *tail, "", min(version, VERSION))
             except (ValueError, struct.error):
                 read[m] = decode_subscription(each)
     return read
@@ -336,6 +338,29 @@ def topics(data: Sequence[bytes]) -> frozenset[str]:
                 names, _ = _topics(each, heads)
                 found[id(names)] = names
     return frozenset[str]().union(*found.values())
+
+
+def completed(data: Sequence[bytes]) -> list[bytes]:
+    """Subscriptions with the fields that their version promises, empty if they were left out after the user data.
+
+    kafka-python's leader fails on the subscriptions of segmentio/kafka-go without this; see
+    `protocol.decode_subscription`. Others stay as they are, malformed ones too.
+    """
+    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    whole = []
+    for each in data:
+        missing = b""
+        with suppress(WireError, struct.error):
+            if not beyond(len(each), int.from_bytes(each[2:6], "big")):
+                _, at = _topics(each, heads)
+                if at + 4 + max(_INT32(each, at)[0], 0) == len(each):
+                    missing = _EMPTY_TAILS[min(max(_INT16(each, 0)[0], 0), VERSION)]
+        whole.append(each + missing)
+    return whole
+
+
+_EMPTY_TAILS = (b"", bytes(4), bytes(4) + b"\xff" * 4, bytes(4) + b"\xff" * 6)
+"""By version: no owned partitions, no generation, no rack."""
 
 
 def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:

@@ -43,6 +43,7 @@ class Subscription(NamedTuple):
         generation: Generation that assigned `owned`; `NO_GENERATION` below version 2.
         rack: Its ``client.rack``; None below version 3.
         unread: Why a part was ignored (`limits`), "" if nothing was.
+        version: The version that it came in.
     """
 
     topics: tuple[str, ...]
@@ -51,6 +52,7 @@ class Subscription(NamedTuple):
     generation: int = NO_GENERATION
     rack: str | None = None
     unread: str = ""
+    version: int = VERSION
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,9 @@ def encode_subscription(subscription: Subscription, version: int = VERSION) -> b
 def decode_subscription(data: bytes) -> Subscription:
     """Decode a subscription of any version. Fields that the version lacks or that exceed `limits` have defaults.
 
+    A subscription may end after its user data whatever its version says: segmentio/kafka-go sends version 1 without
+    owned partitions. aiokafka and Sarama read that, too (IBM/sarama ``consumer_group_members.go``).
+
     Raises:
         WireError: Truncated or malformed bytes, or a version below 0.
     """
@@ -99,12 +104,14 @@ def decode_subscription(data: bytes) -> Subscription:
         return Subscription((), unread=why)
     topics = reader.strings()
     user_data = reader.bytes_or_none()
+    if reader.offset == len(data):
+        return Subscription(topics, user_data, version=version)
     if version >= 1 and (why := owns_beyond(reader.ahead(6))):
         return Subscription(topics, user_data, unread=why)
     owned = reader.partitions() if version >= 1 else ()
     generation = reader.int32() if version >= 2 else NO_GENERATION
     rack = reader.string_or_none() if version >= 3 else None
-    return Subscription(topics, user_data, owned, generation, rack)
+    return Subscription(topics, user_data, owned, generation, rack, version=version)
 
 
 def beyond(size: int, topics: int) -> str:

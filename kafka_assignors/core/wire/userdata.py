@@ -26,7 +26,7 @@ from typing import NamedTuple
 from ...errors import WireError
 from ..group import NO_GENERATION, TopicPartition
 from . import bulk, compact, limits, weighted
-from .protocol import Reader, by_topic, encode_partitions
+from .protocol import Reader, by_topic, encode_partitions, with_user_data
 
 
 class Claim(NamedTuple):
@@ -64,6 +64,20 @@ def encode_sticky(owned: Collection[tuple[str, int]], generation: int, told: byt
         count, name = int.from_bytes(claims[:4], "big") + 1, _MARK + told
         claims = struct.pack(">ih", count, len(name)) + name + bytes(4) + claims[4:]
     return claims + struct.pack(">i", generation)
+
+
+ECHOING = 2
+"""The newest subscription version of Sarama, whose members send back under ``sticky`` the user data of their last
+assignment, and claim nothing after a leader that sent none. Java, kafka-python and we send version 3."""
+
+
+def echoed(assignment: bytes | memoryview, generation: int) -> bytes:
+    """An assignment without user data -> the same with sticky user data that claim it, as Sarama's leader sends them.
+
+    Source: IBM/sarama v1.61.1 ``consumer_group.go`` (``c.userData = members.UserData``), ``balance_strategy.go``
+    (``AssignmentData``).
+    """
+    return with_user_data(assignment, bytes(assignment[2:-4]) + struct.pack(">i", generation))
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:

@@ -8,9 +8,12 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
+from kafka_assignors.core import reading
 from kafka_assignors.core.group import NO_GENERATION, TopicPartition
-from kafka_assignors.core.wire import protocol, userdata
+from kafka_assignors.core.strategies import strategy
+from kafka_assignors.core.wire import bulk, protocol, userdata
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription
 from kafka_assignors.errors import KafkaAssignorsError, WireError
 from tests.support.assignors import golden
@@ -188,3 +191,45 @@ def test_unknown_versions_are_not_written(version):
 def test_names_beyond_an_int16_are_refused():
     with pytest.raises(WireError, match="longer than Kafka's 32767"):
         protocol.encode_subscription(Subscription(("x" * 32768,)))
+
+
+@pytest.mark.source("segmentio/kafka-go v0.4.51 joingroup.go; IBM/sarama v1.61.1 consumer_group_members.go")
+@pytest.mark.parametrize("version", [1, 2, 3, 7])
+@pytest.mark.parametrize("user_data", [None, b"", b"held"])
+def test_a_subscription_may_end_after_its_user_data(version, user_data):
+    """segmentio's kafka-go sends version 1 without owned partitions; kafka-python's own decoder needs the rest."""
+    short = version.to_bytes(2, "big") + protocol.encode_subscription(Subscription(("a", "b"), user_data), 0)[2:]
+    read = Subscription(("a", "b"), user_data, version=min(version, 3))
+    (whole,) = bulk.completed([short])
+
+    assert [protocol.decode_subscription(short), *bulk.subscriptions([short]), *bulk.subscriptions([whole])] == [
+        read
+    ] * 3
+    decoded = ConsumerProtocolSubscription.decode(whole)
+    assert (decoded.topics, decoded.user_data, list(decoded.owned_partitions)) == (["a", "b"], user_data, [])
+    assert bulk.completed([whole, short[:-1], b""]) == [whole, short[:-1], b""]
+
+
+def test_a_subscription_that_ends_within_its_owned_partitions_stays_an_error():
+    whole = protocol.encode_subscription(Subscription(("a",), None, [TopicPartition("a", 0)], 4), 2)
+    for size in range(len(protocol.encode_subscription(Subscription(("a",)), 0)) + 1, len(whole)):
+        with pytest.raises(WireError):
+            protocol.decode_subscription(whole[:size])
+        with pytest.raises(WireError):
+            bulk.subscriptions([whole[:size]])
+
+
+@pytest.mark.source("IBM/sarama v1.61.1 consumer_group.go, balance_strategy.go AssignmentData")
+def test_members_that_echo_their_assignment_get_what_claims_it():
+    """Sarama sends versions 0 to 2; the bytes for others stay Java's, and under other names nobody gets any."""
+    sticky, members = strategy("sticky"), [(f"m{v}", None, Subscription(("t",), version=v)) for v in range(4)]
+    given, _ = sticky.assign_bytes(reading.decode("sticky", members, {"t": 6}))
+    echoed = sticky.echoing(given, members, 12)
+
+    assert bytes(echoed["m3"]) == bytes(given["m3"])
+    for member_id, _, _ in members[:3]:
+        told = protocol.decode_assignment(bytes(echoed[member_id]))
+        assert told.partitions == protocol.decode_assignment(bytes(given[member_id])).partitions
+        held = [(topic, p) for topic, ids in told.partitions.items() for p in ids]
+        assert told.user_data == userdata.encode_sticky(held, 12)
+    assert strategy("range").echoing(given, members, 12) is given
