@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -34,6 +36,8 @@ from ..errors import BrokerUnreachable
 
 _CLOSE_S = 10
 """Limit for reading records that are already in the log."""
+_ASK_MS = 1000
+"""Limit for one question where the log ends."""
 
 
 class Joined(NamedTuple):
@@ -72,7 +76,8 @@ class CoordinatorLog:
 
     def __init__(self, bootstrap: str | Connection, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
         self._group, self._writer = group, writer
-        self._consumer, self._asker = _open(bootstrap, group, timeout_s)
+        self._consumer, self._ask_anew = _open(bootstrap, group, timeout_s)
+        self._asker: KafkaConsumer | None = None
         self._changed = threading.Condition()
         self._generations: list[tuple[int, GroupCommitted]] = []  # ms of the broker's clock
         self._offsets: dict[TopicPartition, int] = {}
@@ -168,14 +173,22 @@ class CoordinatorLog:
                 self._changed.notify_all()
         finally:
             self._consumer.close()
-            self._asker.close()
+            if self._asker is not None:
+                self._asker.close()
 
     def _end(self) -> int | None:
         """The end offset of the log, including open transactions; None if the broker doesn't answer now."""
         (at,) = self._consumer.assignment()
-        with suppress(KafkaError):
-            return int(self._asker.end_offsets([at], timeout_ms=1000)[at])
-        return None
+        try:
+            if self._asker is None:
+                self._asker = self._ask_anew()
+            return int(self._asker.end_offsets([at], timeout_ms=_ASK_MS)[at])
+        except KafkaError:
+            # A consumer of kafka-python 3.0.12 that was idle while its nodes restarted can time out each time.
+            if self._asker is not None:
+                self._asker.close()
+            self._asker = None
+            return None
 
     def _position(self) -> int:
         (at,) = self._consumer.assignment()
@@ -199,8 +212,10 @@ class CoordinatorLog:
             self._changed.notify_all()
 
 
-def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[KafkaConsumer, KafkaConsumer]:
-    """A consumer at the end of the group's partition of the coordinator log, and a second one to ask for that end."""
+def _open(
+    bootstrap: str | Connection, group: str, timeout_s: float
+) -> tuple[KafkaConsumer, Callable[[], KafkaConsumer]]:
+    """A consumer at the end of the group's partition of the coordinator log; makes consumers that ask for that end."""
     require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
     user = Connection.of(bootstrap)
@@ -228,7 +243,7 @@ def _open(bootstrap: str | Connection, group: str, timeout_s: float) -> tuple[Ka
             consumer.seek(at, max(0, end - 1))
             consumer.poll(timeout_ms=1000 if end else 0)
         consumer.seek(at, end)
-        return consumer, KafkaConsumer(group_id=None, **config)
+        return consumer, partial(KafkaConsumer, group_id=None, **config)
     except BaseException:
         consumer.close()
         raise

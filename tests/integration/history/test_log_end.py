@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.integration.members import coordinator_log
@@ -40,7 +41,7 @@ class Broker:
 
 def kinds(monkeypatch: pytest.MonkeyPatch, folder: Path, broker: Callable[[], Broker]) -> list[str]:
     """What the file has once the reader is closed."""
-    monkeypatch.setattr(coordinator_log, "_open", lambda *_: (broker(), broker()))
+    monkeypatch.setattr(coordinator_log, "_open", lambda *_: (broker(), broker))
     monkeypatch.setattr(coordinator_log, "_CLOSE_S", 0.3)
     path = folder / "g.coordlog.jsonl"
     log = CoordinatorLog("h:1", "g", EventWriter(path, "run", "coordlog", group="g"))
@@ -76,3 +77,20 @@ def test_a_log_that_grows_is_read_to_where_it_ended_at_the_call(
     busy = Busy(end=7, position=3)
 
     assert kinds(monkeypatch, tmp_path, lambda: busy) == ["end"]
+
+
+class Forgetful(Broker):
+    """A consumer that gets no answer where the log ends, as its nodes have restarted."""
+
+    def end_offsets(self, partitions: list[str], timeout_ms: int) -> dict[str, int]:
+        raise KafkaTimeoutError
+
+
+def test_a_consumer_that_gets_no_answer_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = [Broker(end=7, position=7), Forgetful(end=7), Broker(end=7)]
+
+    assert kinds(monkeypatch, tmp_path, lambda: made.pop(0)) == ["end"]
+
+
+def test_a_log_whose_end_nobody_tells_is_not_sealed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert kinds(monkeypatch, tmp_path, lambda: Forgetful(end=7, position=7)) == []
