@@ -142,12 +142,12 @@ def read_back(
         run: Run id, written to every event.
         topics: Topics to read.
         committed: Use ``read_committed``: wait for transactions that are open now, and skip aborted records.
-        timeout_s: Limit for the whole read.
+        timeout_s: Limit for the time without a record, e.g. while a transaction is open.
 
     Raises:
         ConfigError: A topic does not exist.
         BrokerUnreachable: No broker answers.
-        NotDrained: The end was not reached within `timeout_s`.
+        NotDrained: The end was not reached, and no record came within `timeout_s`.
     """
     deadline = time.monotonic() + timeout_s
     seen = ReadBack()
@@ -173,9 +173,11 @@ def read_back(
         while left:
             if time.monotonic() > deadline:
                 behind = ", ".join(f"{tp.topic}-{tp.partition} at {consumer.position(tp)}/{ends[tp]}" for tp in left)
-                raise NotDrained(f"not read to the end within {timeout_s:g} s: {behind}")
+                raise NotDrained(f"no record to read within {timeout_s:g} s before the end: {behind}")
             with needing(Connection.of(bootstrap), *may_read):
                 polled = consumer.poll(timeout_ms=200)
+            if polled:
+                deadline = time.monotonic() + timeout_s
             for tp, records in polled.items():
                 for record in records:
                     if record.offset < ends[tp]:
