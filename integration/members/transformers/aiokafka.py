@@ -2,12 +2,19 @@
 
 Its producer sends offsets under a group id alone, without member or generation (aiokafka#844), so a broker can't fence
 an evicted member. Law X2 shows this.
+
+Its consumer (0.14.0: OffsetFetch up to version 3) can't ask for stable offsets (KIP-447, version 7): the offsets of a
+transaction are missing from the answer until the group's coordinator has the transaction's end. A commit returns before
+that, long before if a coordinator is restarting, and a successor would begin at the older offsets. Our member keeps its
+partitions until its committed offsets can be fetched.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -22,6 +29,8 @@ from ..clients.events import Writing
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
+
+SETTLE_S = 0.02
 
 
 class TransformingAioMember(AioMember):
@@ -69,6 +78,17 @@ class TransformingAioMember(AioMember):
             await self._rewind(ends)
         else:
             self.write("commit_ok", offsets=rows, transaction=number)
+            await self._settle(ends)
+
+    async def _settle(self, ends: Mapping[Any, int]) -> None:
+        """Wait until committed offsets can be fetched, at most as long as a transaction may be open."""
+        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
+        for tp, end in sorted(ends.items()):
+            while (await self._consumer.committed(tp) or 0) < end:
+                if time.monotonic() > deadline:
+                    logging.warning("member %s: offset %d of %s isn't committed yet", self._config.member, end, tp)
+                    return
+                await asyncio.sleep(SETTLE_S)
 
     async def _rewind(self, taken: Mapping[Any, int]) -> None:
         rows = []

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from aiokafka import AIOKafkaConsumer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaTimeoutError
+from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.errors import JavaNotFound
 from kafka_assignors.integration.broker import KAFKA_VERSION, Broker
@@ -24,6 +32,7 @@ from kafka_assignors.integration.scenario.chaos import of_client
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.jvm import java
+from tests.support.waiting import until
 
 COMMITTED = ("commit_ok", "commit_fail")
 EXACTLY_ONCE = scenario("exactly-once")
@@ -92,6 +101,38 @@ def test_a_java_without_a_compiler_is_told_by_its_place(monkeypatch: pytest.Monk
 
     with pytest.raises(JavaNotFound, match=f"{tmp_path / 'bin'} has no javac; install a JDK"):
         transformer.arguments(config, "range", tmp_path / "m.properties", KAFKA_VERSION)
+
+
+@pytest.mark.broker
+@pytest.mark.source("KIP-447")
+def test_aiokafka_fetches_an_older_offset_while_a_transaction_commits_a_newer_one(
+    kafka_broker: Broker, kafka_topic: Callable[..., str]
+) -> None:
+    """A member of aiokafka's that takes a partition over then begins too early; kafka-python's waits for the end.
+
+    When this fails, aiokafka asks for stable offsets, and our member need not wait for its own.
+    """
+    topic, connection = kafka_topic(partitions=1), kafka_broker.connection
+    at, end = TopicPartition(topic, 0), OffsetAndMetadata(7, "", -1)
+    how: dict[str, Any] = {"group_id": topic, "isolation_level": "read_committed", "enable_auto_commit": False}
+    producer = KafkaProducer(**connection.kafka_python(), transactional_id=topic)
+
+    async def committed_to_aiokafka() -> int | None:
+        async with AIOKafkaConsumer(**connection.aiokafka(), **how) as consumer:
+            return cast("int | None", await consumer.committed(at))
+
+    with closing(producer), closing(KafkaConsumer(**connection.kafka_python(), **how)) as careful:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction({at: end}, topic)
+
+        assert asyncio.run(committed_to_aiokafka()) is None
+        with pytest.raises(KafkaTimeoutError):
+            careful.committed(at, timeout_ms=1000)
+
+        producer.commit_transaction()
+        assert careful.committed(at) == 7
+        until(lambda: asyncio.run(committed_to_aiokafka()) == 7, "aiokafka fetches the offset")
 
 
 @pytest.mark.broker
