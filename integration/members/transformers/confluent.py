@@ -2,6 +2,10 @@
 
 It also prints ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it is committed, and
 ``rewound`` after it was aborted.
+
+Since a node that restarts is missing from the metadata for a while, librdkafka 2.16.1 can wait for a coordinator that
+it has forgotten (librdkafka#5511), and ``send_offsets_to_transaction`` doesn't return at its time limit (#5456). Our
+member then goes on with a new producer, whose ``init_transactions`` aborts the open transaction and fences the old one.
 """
 
 from __future__ import annotations
@@ -9,7 +13,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDone
 from itertools import count
 from typing import Any
 
@@ -19,14 +25,55 @@ from ..clients.json_lines import say, text
 from ..config import MemberConfig
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
-_TIMEOUT_S = 15.0
+TIMEOUT_S = 15.0
+OVERDUE_S = 5.0
+"""How long after its time limit a call is given up."""
+
+
+class CallOverdue(Exception):
+    """A call of librdkafka's hasn't returned although its time limit has passed."""
+
+
+def transactional(call: Callable[..., Any], *given: Any, timeout_s: float | None = None) -> None:
+    """Make a transactional call, and make it again while librdkafka says so (``retriable``), within `timeout_s` (15).
+
+    Raises:
+        CallOverdue: It goes on 5 s after `timeout_s`. It is left in a thread of its own, which keeps the producer.
+        KafkaException: The transaction must be aborted, or the producer is of no use any more, or time is up.
+    """
+    from confluent_kafka import KafkaException
+
+    timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
+    outcome: Future[None] = Future()
+    deadline = time.monotonic() + timeout_s
+
+    def work() -> None:
+        try:
+            while True:
+                try:
+                    call(*given, max(0.0, deadline - time.monotonic()))
+                    break
+                except KafkaException as error:
+                    if not error.args[0].retriable() or time.monotonic() > deadline:
+                        raise
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        outcome.result(timeout_s + OVERDUE_S)
+    except NotDone:
+        raise CallOverdue(
+            f"{call.__name__} hasn't returned {OVERDUE_S:g} s after its limit of {timeout_s:g} s"
+        ) from None
 
 
 class _Batches:
     """Records that were polled, until their transaction is over."""
 
-    def __init__(self, config: MemberConfig, consumer: Any, producer: Any) -> None:
-        self._config, self._consumer, self._producer = config, consumer, producer
+    def __init__(self, config: MemberConfig, consumer: Any) -> None:
+        self._config, self._consumer, self._producer = config, consumer, _producer(config)
         self._work_s = config.consumer.get(WORK_MS, 0) / 1000
         self._numbers = count(1)
         self._records: list[Any] = []
@@ -61,16 +108,24 @@ class _Batches:
         say("transaction_ending", offsets=rows, transaction=number)
         told = {"offsets": rows, "transaction": number}
         try:
-            self._producer.send_offsets_to_transaction(due, self._membership, _TIMEOUT_S)
-            self._producer.commit_transaction(_TIMEOUT_S)
-        except KafkaException as error:
+            transactional(self._producer.send_offsets_to_transaction, due, self._membership)
+            transactional(self._producer.commit_transaction)
+        except (KafkaException, CallOverdue) as error:
             say("offsets_committed", **told, success=False, error=str(error))
-            if not error.args[0].txn_requires_abort():
-                raise
-            self._producer.abort_transaction(_TIMEOUT_S)
+            self._abort(error)
             self._rewind(due)
         else:
             say("offsets_committed", **told, success=True)
+
+    def _abort(self, error: Exception) -> None:
+        from confluent_kafka import KafkaException
+
+        if isinstance(error, KafkaException):
+            if not error.args[0].txn_requires_abort():
+                raise error
+            transactional(self._producer.abort_transaction)
+        else:
+            self._producer = _producer(self._config)
 
     def _rewind(self, taken: Iterable[Any]) -> None:
         from confluent_kafka import TopicPartition
@@ -78,7 +133,7 @@ class _Batches:
         held = {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
         mine = [TopicPartition(tp.topic, tp.partition) for tp in taken if (tp.topic, tp.partition) in held]
         rows = []
-        for tp in self._consumer.committed(mine, _TIMEOUT_S):
+        for tp in self._consumer.committed(mine, TIMEOUT_S):
             tp.offset = max(tp.offset, 0)  # without a commit, restart at the beginning like `auto.offset.reset`
             self._consumer.seek(tp)
             rows.append({"topic": tp.topic, "partition": tp.partition, "offset": tp.offset})
@@ -89,13 +144,20 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     """Transform until told to stop, then leave the group.
 
     Raises:
-        KafkaException: The client couldn't recover from it.
+        KafkaException, CallOverdue: The client couldn't recover from it.
     """
-    from confluent_kafka import Consumer, Producer
+    from confluent_kafka import Consumer
 
     own = settings(config)
     own.pop(WORK_MS.replace("_", "."), None)
     consumer = Consumer(own)
+    consume(consumer, config.topics, _Batches(config, consumer), stop)
+
+
+def _producer(config: MemberConfig) -> Any:
+    """A producer whose predecessor, if any, is fenced and its open transaction aborted."""
+    from confluent_kafka import Producer
+
     producer = Producer(
         {
             **config.connection().librdkafka(),
@@ -104,8 +166,8 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         }
     )
-    producer.init_transactions(_TIMEOUT_S)
-    consume(consumer, config.topics, _Batches(config, consumer, producer), stop)
+    transactional(producer.init_transactions)
+    return producer
 
 
 if __name__ == "__main__":
