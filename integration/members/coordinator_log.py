@@ -34,10 +34,10 @@ from kafka_assignors.history.writer import EventWriter
 from ..broker.ready import require_broker
 from ..errors import BrokerUnreachable
 
-_CLOSE_S = 10
+_CLOSE_S = 20
 """Limit for reading records that are already in the log."""
-_ASK_MS = 1000
-"""Limit for one question where the log ends."""
+_ASK_MS, _FIRST_ASK_MS = 1000, 5000
+"""Limits for one question where the log ends. A new consumer's first answer can take seconds on a busy machine."""
 
 
 class Joined(NamedTuple):
@@ -122,7 +122,7 @@ class CoordinatorLog:
         """Convert wall-clock time to the monotonic clock."""
         return ts_ns - self._wall_minus_mono_ns
 
-    def catch_up(self, timeout_s: float = 5) -> bool:
+    def catch_up(self, timeout_s: float = 10) -> bool:
         """Read everything that is in the log at the call. False: that didn't succeed in time."""
         with self._changed:
             self._asked += 1
@@ -179,12 +179,13 @@ class CoordinatorLog:
     def _end(self) -> int | None:
         """The end offset of the log, including open transactions; None if the broker doesn't answer now."""
         (at,) = self._consumer.assignment()
+        limit_ms = _FIRST_ASK_MS if self._asker is None else _ASK_MS
         try:
             if self._asker is None:
                 self._asker = self._ask_anew()
-            return int(self._asker.end_offsets([at], timeout_ms=_ASK_MS)[at])
+            return int(self._asker.end_offsets([at], timeout_ms=limit_ms)[at])
         except KafkaError:
-            # A consumer of kafka-python 3.0.12 that was idle while its nodes restarted can time out each time.
+            # A consumer of kafka-python 3.0.12 that was idle while all its nodes were replaced times out each time.
             if self._asker is not None:
                 self._asker.close()
             self._asker = None
