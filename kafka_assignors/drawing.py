@@ -19,7 +19,7 @@ STYLE = """\
 :root { color-scheme:light dark;
   --bg:#fff; --fg:#1b1f24; --dim:#667080; --line:#d9dee5; --card:#f6f8fa; --ok:#0a7d45; --bad:#c0252b;
   --unknown:#96690a; --bar:#5a8cc0; --hot:#d9622b; --area:#9fbcd9; --gap:#d7263d; --fault:#f2b701; --heat:217,98,43; }
-@media (prefers-color-scheme:dark) { :root {
+@media screen and (prefers-color-scheme:dark) { :root {
   --bg:#14171b; --fg:#e6e9ee; --dim:#98a2b0; --line:#30363f; --card:#1c2026; --ok:#4cc38a; --bad:#ff7b7f;
   --unknown:#e2b34a; --bar:#5f8fc0; --hot:#f08a4b; --area:#35536f; --heat:240,138,75; } }
 svg text { fill:var(--fg); font-size:11px; font-family:system-ui,sans-serif; }
@@ -37,13 +37,34 @@ svg .hot { fill:var(--hot); }
 svg .area { fill:var(--area); }
 svg .ground { fill:var(--bg); }
 svg .none { fill:transparent; }
-svg .gap { fill:var(--gap); opacity:.38; }
+svg .gap { fill:var(--gap); opacity:.6; }
 svg .overlap { fill:var(--gap); stroke:var(--fg); stroke-width:1.2; }
 svg .fault { fill:var(--fault); opacity:.17; }
 svg .twice { fill:none; stroke:var(--bad); stroke-width:2; }
 svg .cross { fill:var(--bad); font-size:15px; font-weight:700; }
 """
-"""Style sheet of the pages: the variables of both themes, and the classes in their drawings."""
+"""Style sheet of the drawings: the variables of both themes, and the drawings' classes. Paper has the light theme."""
+PAGE = """\
+* { box-sizing:border-box; }
+body { background:var(--bg); color:var(--fg); font:15px/1.5 system-ui,sans-serif; margin:0 auto; max-width:1160px; padding:28px 24px 60px; }
+h1 { font-size:26px; margin:0 0 2px; } h2 { font-size:21px; margin:44px 0 8px; border-bottom:1px solid var(--line); padding-bottom:4px; } h3 { font-size:16px; margin:28px 0 6px; }
+h1,h2,h3,li,p { overflow-wrap:anywhere; } p { margin:4px 0 10px; } .dim,small { color:var(--dim); } small { font-size:12px; }
+code { font:13px ui-monospace,monospace; background:var(--card); padding:1px 4px; border-radius:3px; overflow-wrap:anywhere; }
+.true,.ok,.ok b { color:var(--ok); } .false,.bad,.bad b { color:var(--bad); } .unknown { color:var(--unknown); } .true,.false,.unknown { font-weight:600; }
+.tiles { display:flex; flex-wrap:wrap; gap:12px; margin:18px 0 8px; } .tile { background:var(--card); border-radius:8px; padding:10px 16px; flex:1 1 130px; } .tile b { display:block; font-size:22px; font-weight:600; font-variant-numeric:tabular-nums; white-space:nowrap; } .tile span { color:var(--dim); font-size:13px; }
+details { margin:8px 0; } summary { cursor:pointer; color:var(--dim); } details.broken { background:var(--card); border-left:4px solid var(--bad); border-radius:4px; padding:8px 14px; } .broken summary { font-weight:600; color:var(--fg); } details ul { margin:6px 0 2px; padding-left:20px; }
+.none { border-left:4px solid var(--ok); background:var(--card); border-radius:4px; padding:8px 14px; }
+table { border-collapse:collapse; margin:6px 0 14px; font-variant-numeric:tabular-nums; } th,td { border-bottom:1px solid var(--line); padding:4px 16px 4px 0; text-align:left; vertical-align:top; }
+th { color:var(--dim); font-weight:500; white-space:nowrap; } td.n,th.n { text-align:right; white-space:nowrap; }
+.best { font-weight:600; color:var(--ok); }
+.share { display:inline-block; height:10px; background:var(--hot); border-radius:2px; vertical-align:0; min-width:1px; } .moves { background:var(--bar); }
+.scroll { overflow-x:auto; } svg { display:block; max-width:none; margin:2px 0; } svg rect:hover { filter:brightness(1.2); }
+@media (max-width:640px) { body { padding:16px 12px 40px; font-size:14px; } h1 { font-size:21px; } h2 { font-size:18px; margin-top:32px; }
+  .tiles { gap:8px; } .tile { padding:8px 12px; flex:1 1 120px; } .tile b { font-size:18px; white-space:normal; } th,td { padding-right:10px; } }
+@media print { body { max-width:none; padding:0; font-size:12px; -webkit-print-color-adjust:exact; print-color-adjust:exact; }
+  h2,h3 { break-after:avoid; } table,svg,details,.tiles { break-inside:avoid; } .scroll { overflow:visible; } svg { max-width:100%; height:auto; } }
+"""  # noqa: E501 (rules of CSS)
+"""Style sheet of the pages around their drawings: wide, on a phone, and on paper."""
 _TITLE_PX, _MARGIN_PX, _ZOOM = 24, 12, 1.3
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 

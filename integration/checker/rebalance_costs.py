@@ -14,7 +14,7 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
 from .ledger import Generation, GroupRecord
-from .transitions import Transition, transitions
+from .transitions import Transition, needed_moves, subscribe_alike, transitions
 
 STATES = ("stable", "drained", "read_back")
 """Steps that record a state; every other step starts a named step of a scenario."""
@@ -111,10 +111,13 @@ class Cost:
             excluded.
         downtime_ms: Sum of those times over all topic-partitions, in partition·ms.
         moves: Topic-partitions whose owner changed, compared by member name.
+        least: The fewest moves after which the group can be balanced; None if its members have racks
+            or do not subscribe alike.
         needless: Topic-partitions taken from a member that owns them before and after, counted each time.
         duplicates: Records that were consumed again.
         asked: Whether membership changed only by scenario actions. False, for example, if a member missed its session
             on a busy machine.
+        killed: Whether a member was killed, so that the stop contains its session timeout.
     """
 
     group: str
@@ -128,6 +131,8 @@ class Cost:
     needless: int
     duplicates: int
     asked: bool
+    least: int | None
+    killed: bool
 
 
 def costs(record: GroupRecord) -> list[Cost]:
@@ -170,9 +175,20 @@ def costs(record: GroupRecord) -> list[Cost]:
             needless=_needless(transition, begin),
             duplicates=again[begin],
             asked=transition.asked,
+            least=_least(transition),
+            killed=any(e.kind == "fault_begin" and e.data["fault"] == "kill" for e in transition.triggers),
         )
         for transition, step, begin in zip(found, named, begins, strict=True)
     ]
+
+
+def _least(transition: Transition) -> int | None:
+    if transition.before is None:
+        return 0
+    with suppress(WireError):  # the laws report it
+        if subscribe_alike(transition.before, transition.after):
+            return needed_moves(transition.before, transition.after)
+    return None
 
 
 def _named(record: GroupRecord, transition: Transition) -> Event | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -157,3 +158,41 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
             tuple(e for e in requests if answered < e.mono_ns <= until),
         )  # fmt: skip
         rest, before = step, after
+
+
+def needed_moves(before: Generation, after: Generation) -> int:
+    """The fewest moves from one generation after which the members of another are balanced, if they subscribe alike."""
+    held = Counter(owner for tp, owner in before.owners.items() if tp in after.owners)  # topics may have changed
+    staying = [o for o in before.identities.values() if o in set(after.identities.values())]
+    return held.total() - most_kept([held[o] for o in staying], len(after.assigned), len(after.owners))
+
+
+def subscribe_alike(before: Generation, after: Generation) -> bool:
+    """Whether the members of each generation have one subscription, without racks.
+
+    Raises:
+        WireError: A subscription can't be read.
+    """
+    for generation in (before, after):
+        seen = {
+            (frozenset(subscription.topics), subscription.rack)
+            for subscription in map(generation.subscription_of, generation.assigned)
+        }
+        if len(seen) != 1 or next(iter(seen))[1] is not None:
+            return False
+    return True
+
+
+def most_kept(held: Collection[int], members: int, partitions: int) -> int:
+    """The most partitions that can keep their owner when `partitions` are spread evenly over `members`.
+
+    Args:
+        held: Number of partitions of each staying member.
+        members: Number of members, staying and new.
+        partitions: Number of partitions.
+
+    >>> most_kept([4, 4], 3, 8)  # quotas 3, 3, 2
+    6
+    """
+    quota, extra = divmod(partitions, members)
+    return sum(min(count, quota) for count in held) + min(extra, sum(count > quota for count in held))

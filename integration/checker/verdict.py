@@ -49,6 +49,15 @@ class Verdict:
     intervals: tuple[Interval, ...]
 
     @property
+    def words(self) -> str:
+        """How many laws held, were broken, and had nothing to judge."""
+        broken = {violation.law for violation in self.violations}
+        held = sum(1 for law, times in self.checked.items() if times and law not in broken)
+        idle = len(LAWS) - held - len(broken)
+        failed = f"{len(broken)} {'law is' if len(broken) == 1 else 'laws are'} broken, " if broken else ""
+        return f"{failed}{held} of {len(LAWS)} laws held, {idle} had nothing to judge"
+
+    @property
     def laws(self) -> str:
         """The laws that were judged, and how often."""
         return ", ".join(f"{law} ×{times}" for law, times in self.checked.items() if times) or "none"

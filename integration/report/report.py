@@ -12,14 +12,15 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from rich.table import Table
 
-from kafka_assignors.drawing import STYLE
+from kafka_assignors.drawing import PAGE, STYLE
 from kafka_assignors.history.events import Event
 
 from ..checker import LAWS, Interval, Verdict, laws
 from ..checker.laws.told import told
 from ..checker.rebalance_costs import STATES
 from ..history import History
-from .timeline_svg import svg
+from .side_by_side import Row, compared, result_words, row_of
+from .timeline_svg import axis_of, svg
 from .timeline_view import TimelineView, timeline_views
 from .work_svg import svg as work_svg
 from .work_view import WorkView, work_views
@@ -116,6 +117,16 @@ class GroupResult:
     work: WorkView | None = None
 
     @property
+    def assignor(self) -> str:
+        """The assignor that was elected last."""
+        return self.steps[-1].protocol if self.steps else ""
+
+    @property
+    def row(self) -> Row:
+        """The group's sums, as a row of the assignors side by side."""
+        return row_of(self)
+
+    @property
     def svg(self) -> Markup:
         """The ownership timeline."""
         if self.timeline is None:
@@ -126,7 +137,9 @@ class GroupResult:
     @property
     def work_svg(self) -> Markup:
         """The members' shares of partitions and work, on the timeline's axis."""
-        return Markup("") if self.work is None else work_svg(self.work)
+        if self.work is None or self.timeline is None:
+            return Markup("")
+        return work_svg(self.work, axis_of(self.timeline))
 
     @property
     def costs(self) -> list[Mapping[str, Any] | None]:
@@ -156,6 +169,16 @@ class Report:
     placement_verdict: Verdict | None = None
     groups: tuple[GroupResult, ...] = field(default_factory=tuple)
     spark: SparkResult | None = None
+
+    @property
+    def result(self) -> list[tuple[bool | None, str]]:
+        """The result in a few words each; see `result_words`."""
+        return result_words(self.groups, () if self.placement_verdict is None else (self.placement_verdict,))
+
+    @property
+    def rows(self) -> list[Row]:
+        """The assignors that played one scenario, side by side."""
+        return compared(self.groups)
 
 
 def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
@@ -214,15 +237,18 @@ class LawRow(NamedTuple):
     skipped: str = ""
 
 
+def _says() -> dict[str, str]:
+    return {line[:2]: line[6:] for line in (laws.__doc__ or "").splitlines() if line[:2] in LAWS}
+
+
 def law_rows(verdict: Verdict) -> list[LawRow]:
     """Every law with its result."""
     broken = {violation.law for violation in verdict.violations}
-    says = {line[:2]: line[6:] for line in (laws.__doc__ or "").splitlines() if line[:2] in LAWS}
     rows = []
     for law in LAWS:
         times = verdict.checked.get(law, 0)
         value = False if law in broken else True if times else None
-        rows.append(LawRow(law, says.get(law, ""), times, value, _reasons(verdict.skipped.get(law, {}))))
+        rows.append(LawRow(law, _says().get(law, ""), times, value, _reasons(verdict.skipped.get(law, {}))))
     return rows
 
 
@@ -238,7 +264,7 @@ def render_html(report: Report) -> str:
     """The page. It has no scripts, links or downloads."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    environment.globals.update(law_rows=law_rows, told=told, zip=zip, style=Markup(STYLE))
+    environment.globals.update(law_rows=law_rows, says=_says(), told=told, zip=zip, style=Markup(STYLE + PAGE))
     page: str = environment.from_string(template).render(report=report)
     return page
 
@@ -265,7 +291,7 @@ def step_table(step: StepRow) -> Table:
 def verdict_lines(verdict: Verdict) -> list[str]:
     """The verdict with every violation and its witnesses, one per line."""
     word = {True: "true", False: "FALSE"}.get(verdict.value, "UNKNOWN")  # type: ignore[arg-type]
-    lines = [f"verdict {word} ({verdict.laws})"]
+    lines = [f"verdict {word}: {verdict.words}"]
     for violation in verdict.violations:
         lines.append(f"  {violation.law}: {violation.message}")
         lines += [f"    witness {told(witness)}" for witness in violation.witnesses]

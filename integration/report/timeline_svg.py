@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from kafka_assignors.drawing import colours, legend, short
 
+from .time_axis import CUT_PX, TimeAxis
 from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
 
 LABEL_PX, PLOT_PX = 118, 760
@@ -15,7 +16,7 @@ LABEL_PX, PLOT_PX = 118, 760
 _SIDE_PX = 86
 WIDTH_PX = LABEL_PX + PLOT_PX + 2 * (_SIDE_PX + 14) + 4
 _LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
-_LABEL_EVERY_PX = 17
+_LABEL_EVERY_PX, _NEAR_PX = 17, 30
 
 
 def svg(view: TimelineView, name: str) -> Markup:
@@ -29,10 +30,13 @@ def svg(view: TimelineView, name: str) -> Markup:
     bottom = top + row_px * len(view.rows)
     colour_of = colours(view.members)
 
-    def x(seconds: float) -> float:
-        return LABEL_PX + PLOT_PX * seconds / max(view.seconds, 1e-9)
+    axis = axis_of(view)
 
-    key, height = legend(_looks(colour_of, name), WIDTH_PX, bottom + 24)
+    def x(seconds: float) -> float:
+        return LABEL_PX + axis.x(seconds)
+
+    key, height = legend([(f'fill="{colour}"', member) for member, colour in colour_of.items()], WIDTH_PX, bottom + 24)
+    states, height = legend(_states(name), WIDTH_PX, height)
     out = [
         f'<svg width="{WIDTH_PX}" height="{height:.0f}" viewBox="0 0 {WIDTH_PX} {height:.0f}" role="img" '
         f'aria-label="who owned which topic-partition when">',
@@ -69,23 +73,55 @@ def svg(view: TimelineView, name: str) -> Markup:
             f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{height}" {look}>'
             f"<title>{escape(bar.title)}</title></rect>"
         )
+    out += _cuts(axis, top, bottom)
     out += _marks(view.steps, x, 12 + _LANE_PX, bottom, "mark")
     out += _marks(view.generations, x, 12 + 2 * _LANE_PX, top, "tick")
     left = LABEL_PX + PLOT_PX + 14
     out += _side(view.downtime_ms, left, top, row_px, "ms down", GAP)
     out += _side(view.records, left + _SIDE_PX + 14, top, row_px, "records", "bar")
-    tick = next(s for s in (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9) if view.seconds / s <= 12)
-    out += [
-        f'<text class="dim" x="{x(k * tick):.1f}" y="{bottom + 16}">{k * tick:g} s</text>'
-        for k in range(int(view.seconds / tick) + 1)
-    ]
-    return Markup("".join([*out, *key]) + "</svg>")
+    out += _seconds(axis, bottom + 16)
+    return Markup("".join([*out, *key, *states]) + "</svg>")
 
 
-def _looks(colour_of: Mapping[str, str], name: str) -> list[tuple[str, str]]:
-    """The legend: how members and kinds of bar look, and what they are."""
+def axis_of(view: TimelineView) -> TimeAxis:
+    """The axis of a group's drawings; time in which nothing changes is cut."""
+    edges = [at for bar in view.bars for at in (bar.start_s, bar.end_s)]
+    faults = [at for fault in view.faults for at in (fault.at_s, fault.end_s or fault.at_s)]
+    marks = [mark.at_s for mark in (*view.steps, *view.generations)]
+    return TimeAxis.of(view.seconds, PLOT_PX, [*edges, *faults, *marks])
+
+
+def _cuts(axis: TimeAxis, top: int, bottom: int) -> list[str]:
+    out = []
+    for cut in axis.cuts:
+        left, told = LABEL_PX + axis.x(cut.from_s), f"{cut.to_s - cut.from_s:.1f} s in which nothing changes are cut"
+        out.append(
+            f'<rect class="ground" x="{left:.1f}" y="{top}" width="{CUT_PX:g}" height="{bottom - top}">'
+            f"<title>{told}</title></rect>"
+        )
+        out += [
+            f'<line class="topic" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>' for x in (left, left + CUT_PX)
+        ]
+    return out
+
+
+def _seconds(axis: TimeAxis, y: int) -> list[str]:
+    """Labels of the axis, and of its cuts; a label that would touch another one is left out."""
+    middles = [(axis.x(cut.from_s) + CUT_PX / 2, f"{cut.to_s - cut.from_s:.0f} s cut") for cut in axis.cuts]
+    wanted = [*middles, *((axis.x(at), f"{at:g} s") for at in axis.ticks())]
+    taken: list[tuple[float, float]] = []
+    out = []
+    for at, label in wanted:
+        half = 3.2 * len(label) + 3
+        if all(at + half <= left or at - half >= right for left, right in taken):
+            taken.append((at - half, at + half))
+            out.append(f'<text class="dim" x="{LABEL_PX + at:.1f}" y="{y}" text-anchor="middle">{label}</text>')
+    return out
+
+
+def _states(name: str) -> list[tuple[str, str]]:
+    """The legend of what is no member, in a row of its own."""
     return [
-        *((f'fill="{colour}"', member) for member, colour in colour_of.items()),
         ('class="gap"', "nobody"),
         ('class="overlap"', "two owners"),
         (f'fill="url(#{name}-0)"', "zombie: can't know what it lost (half as high beside an owner)"),
@@ -116,17 +152,14 @@ def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
             f'<rect class="fault" x="{left:.1f}" y="2" width="{max(2.0, right - left):.1f}" height="{bottom - 2}">'
             f"<title>{escape(fault.title)}</title></rect>"
         )
-        width = 6.0 * len(fault.label) + 8
-        if left >= free_px:
-            out.append(
-                f'<text class="hit" x="{min(left + 3, WIDTH_PX - width):.1f}" y="12">{escape(fault.label)}</text>'
-            )
-            free_px = left + width
+        place, free_px = _beside(left, 6.0 * len(fault.label) + 8, free_px)
+        if place is not None:
+            out.append(f'<text class="hit" x="{place:.1f}" y="12">{escape(fault.label)}</text>')
     return out
 
 
 def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> list[str]:
-    """A line per mark, with its label if there is room."""
+    """A line per mark, with its label where there is room."""
     assert callable(x)
     out = []
     free_px = 0.0
@@ -134,10 +167,18 @@ def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> 
         at = x(mark.at_s)
         tip = f"<title>{escape(mark.title)}</title>"
         out.append(f'<line class="{kind}" x1="{at:.1f}" x2="{at:.1f}" y1="{y - 9}" y2="{bottom}">{tip}</line>')
-        if at >= free_px:
-            out.append(f'<text class="{kind}" x="{at + 3:.1f}" y="{y}">{escape(mark.label)}{tip}</text>')
-            free_px = at + max(_LABEL_EVERY_PX, 7 * len(mark.label) + 5)
+        place, free_px = _beside(at, max(_LABEL_EVERY_PX, 7 * len(mark.label) + 5), free_px)
+        if place is not None:
+            out.append(f'<text class="{kind}" x="{place:.1f}" y="{y}">{escape(mark.label)}{tip}</text>')
     return out
+
+
+def _beside(at: float, width: float, free_px: float) -> tuple[float | None, float]:
+    """Where a label of the moment `at` has room (None: nowhere near), and where room begins then, in px."""
+    place = min(max(at + 3, free_px), LABEL_PX + PLOT_PX - width)
+    if place < free_px or place - at > _NEAR_PX:
+        return None, free_px
+    return place, place + width
 
 
 def _side(values: Sequence[float], left: int, top: int, row_px: int, head: str, kind: str) -> list[str]:

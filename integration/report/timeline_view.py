@@ -94,7 +94,7 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     others = [e for e in history.events if e.group is None]
     steps = [e for e in events if e.kind == "step" and e.data["name"] not in STATES]
     begin = min([s.interval.start_ns for s in its] + [e.mono_ns for e in steps])
-    end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps])
+    end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps] + [gap.until_ns for gap in without])
     rows = tuple(sorted({s.tp for s in its} | {gap.tp for gap in without}))
     row_of = {tp: i for i, tp in enumerate(rows)}
 

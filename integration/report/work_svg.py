@@ -8,13 +8,14 @@ from markupsafe import Markup, escape
 
 from kafka_assignors.drawing import colours
 
+from .time_axis import TimeAxis
 from .timeline_svg import LABEL_PX, PLOT_PX, WIDTH_PX
 from .work_view import Stretch, WorkView
 
 _PANEL_PX, _BETWEEN_PX = 84, 16
 
 
-def svg(view: WorkView) -> Markup:
+def svg(view: WorkView, axis: TimeAxis) -> Markup:
     """Two panels of bands: each member's share of the partitions and of the work. Equal bands are balance."""
     bottom = 2 * _PANEL_PX + _BETWEEN_PX + 4
     out = [
@@ -25,7 +26,7 @@ def svg(view: WorkView) -> Markup:
     for i, (head, unit, stretches, field) in enumerate(panels):
         top = i * (_PANEL_PX + _BETWEEN_PX) + 2
         out.append(f'<text x="0" y="{top + 12}">{head}</text><text class="dim" x="0" y="{top + 27}">{unit}</text>')
-        out += _bands(view, stretches, top, unit or head)
+        out += _bands(view, axis, stretches, top, unit or head)
         left = LABEL_PX + PLOT_PX + 14
         if view.before is not None and view.after is not None:
             out.append(
@@ -34,20 +35,16 @@ def svg(view: WorkView) -> Markup:
                 f"{view.before[field]:.2f} → {view.after[field]:.2f}</text>"
             )
     for at_s in view.generations:
-        x = _x(view, at_s)
+        x = LABEL_PX + axis.x(at_s)
         out.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom}"/>')
     return Markup("".join(out) + "</svg>")
 
 
-def _x(view: WorkView, seconds: float) -> float:
-    return LABEL_PX + PLOT_PX * min(seconds / max(view.seconds, 1e-9), 1.0)
-
-
-def _bands(view: WorkView, stretches: Sequence[Stretch], top: int, unit: str) -> list[str]:
+def _bands(view: WorkView, axis: TimeAxis, stretches: Sequence[Stretch], top: int, unit: str) -> list[str]:
     colour_of, out = colours(view.members), []
     for stretch in stretches:
         whole = sum(stretch.of.values())
-        left, right = _x(view, stretch.start_s), _x(view, stretch.end_s)
+        left, right = LABEL_PX + axis.x(stretch.start_s), LABEL_PX + axis.x(stretch.end_s)
         y = float(top)
         for member in view.members:
             value = stretch.of.get(member, 0.0)

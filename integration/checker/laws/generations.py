@@ -58,7 +58,7 @@ def coverage(record: GroupRecord, found: Findings) -> None:
         found.judged("O3")
         partitions = {t: count or 0 for t, count in counts.items()}
         for _, texts in _breaches(generation, topics, partitions, ("covered", "subscribed", "exists")):
-            found.broken("O3", f"generation {number} stayed: {texts}", generation.event, witness)
+            found.broken("O3", f"generation {number}{_led_by(generation)}: {texts}", generation.event, witness)
     _left_out_again(record, standing, found)
 
 
@@ -248,6 +248,11 @@ def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[in
     return stayed
 
 
+def _led_by(generation: Generation) -> str:
+    leader = generation.names.get(generation.leader)
+    return f", led by {leader}" if leader else ""
+
+
 def _breaches(
     generation: Generation,
     topics: Mapping[str, frozenset[str]],
@@ -262,7 +267,8 @@ def _breaches(
     texts: dict[str, list[str]] = defaultdict(list)
     for violation in invariants.violations(Group(members, partitions), assignment):
         if violation.law in laws:
-            texts[violation.law].append(violation.text)
+            nobody = violation.law == "covered"
+            texts[violation.law].append(f"{violation.partition} → nobody" if nobody else violation.text)
     for law, said in texts.items():
         more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
         yield law, "; ".join(said[:SHOWN]) + more

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from kafka_assignors.core.group.assignment import moves
@@ -12,7 +11,7 @@ from kafka_assignors.history.events import Event
 
 from ...names import COOPERATIVE, is_ours, options_of
 from ..ledger import Generation, GroupRecord
-from ..transitions import Transition
+from ..transitions import Transition, needed_moves, subscribe_alike
 from .findings import MS, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
@@ -70,12 +69,8 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
     if not _alike(transition.before, transition.after, found):
         found.not_judged("R4", "members' subscriptions differ, or members have racks, which outweigh moves")
         return
-    before, after = transition.before.owners, transition.after.owners
-    moved = moves(before, after)
-    staying = [o for o in transition.before.identities.values() if o in set(transition.after.identities.values())]
-    # If topics changed, count only partitions that exist before and after.
-    held = Counter(owner for tp, owner in before.items() if tp in after)
-    needed = held.total() - most_kept([held[o] for o in staying], len(transition.after.assigned), len(after))
+    moved = moves(transition.before.owners, transition.after.owners)
+    needed = needed_moves(transition.before, transition.after)
     found.judged("R4")
     if len(moved) > needed:
         message = (
@@ -87,21 +82,6 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
 
 def _spread_first(name: str) -> bool:
     return is_ours(name) and "spread" in options_of(name)[1].get("goals", ())
-
-
-def most_kept(held: Collection[int], members: int, partitions: int) -> int:
-    """The most partitions that can keep their owner when `partitions` are spread evenly over `members`.
-
-    Args:
-        held: Number of partitions of each staying member.
-        members: Number of members, staying and new.
-        partitions: Number of partitions.
-
-    >>> most_kept([4, 4], 3, 8)  # quotas 3, 3, 2
-    6
-    """
-    quota, extra = divmod(partitions, members)
-    return sum(min(count, quota) for count in held) + min(extra, sum(count > quota for count in held))
 
 
 def few_rounds(transition: Transition, found: Findings) -> None:
@@ -247,18 +227,11 @@ def _unclear(law: str, transition: Transition, found: Findings) -> bool:
 
 
 def _alike(before: Generation, after: Generation, found: Findings) -> bool:
-    for generation in (before, after):
-        seen = set()
-        for member_id in generation.assigned:
-            try:
-                subscription = generation.subscription_of(member_id)
-            except WireError as error:
-                found.unknown.append(f"R4: a subscription of generation {generation.number} can't be read: {error}")
-                return False
-            seen.add((frozenset(subscription.topics), subscription.rack))
-        if len(seen) != 1 or next(iter(seen))[1] is not None:
-            return False
-    return True
+    try:
+        return subscribe_alike(before, after)
+    except WireError as error:
+        found.unknown.append(f"R4: a subscription can't be read: {error}")
+        return False
 
 
 def _back_soon(transition: Transition) -> bool:

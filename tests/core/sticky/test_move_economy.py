@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import Assignment
-from kafka_assignors.integration.checker.laws.rests import most_kept
+from kafka_assignors.integration.checker.transitions import most_kept
 from tests.support.assignors import model
 from tests.support.assignors.live import JavaLeader, metadata
 from tests.support.assignors.model import Counts, Live, Model

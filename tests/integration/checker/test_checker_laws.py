@@ -9,7 +9,7 @@ import pytest
 
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.integration.checker import Verdict, check
-from kafka_assignors.integration.checker.laws.rests import most_kept
+from kafka_assignors.integration.checker.transitions import most_kept
 from tests.support.damage.laws import (
     BROKEN,
     COOPERATIVE,

@@ -202,7 +202,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     report = report_of("test_never_rests", shown)
     assert "is not stable after 8 s" in report
     assert "verdict FALSE" in report
-    assert re.search(r"O3: generation \d+ stayed: topic-\S+-0 ", report), report
+    assert re.search(r"O3: generation \d+, led by \S+: topic-\S+-0 ", report), report
     assert re.search(
         r"witness \d\d:\d\d:\S+ the coordinator log \(event \d+\): generation \d+ \(dropping\): m1 got", report
     )

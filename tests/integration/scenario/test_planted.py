@@ -176,7 +176,7 @@ def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Brok
     again = integration("judge", str(out), "--page", str(tmp_path / "again.html"))
     assert again.returncode == 1
     assert re.search(
-        r"O3: generation(s \d+ to \d+ assigned \S+-0 to no member| \d+ stayed: \S+-0 is )", again.stdout
+        r"O3: generation(s \d+ to \d+ assigned \S+-0 to no member| \d+, led by \S+: \S+-0 → nobody)", again.stdout
     ), again.stdout
     assert "witness " in again.stdout
     for page in (out / "report.html", tmp_path / "again.html"):

@@ -1,0 +1,101 @@
+"""The result of a run in one line, and its assignors side by side. Pure; the page and the command show both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..checker import Verdict
+
+
+class Judged(Protocol):
+    """What is compared: the played and judged scenario of one group."""
+
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def about(self) -> str: ...  # noqa: D102
+    @property
+    def assignor(self) -> str: ...  # noqa: D102
+    @property
+    def verdict(self) -> Verdict: ...  # noqa: D102
+
+
+class Row(NamedTuple):
+    """One assignor in a scenario.
+
+    Args:
+        stop_ms: Longest time that a partition had no owner, in steps without a kill.
+        killed_ms: The same in steps with a kill, which contain a session timeout; None: nobody was killed.
+        moves: Partitions that changed owners.
+        least: The fewest moves after which the group can be balanced; None if a step doesn't tell it.
+        needless: Partitions taken from a member that owns them before and after.
+        duplicates: Records read twice.
+    """
+
+    assignor: str
+    title: str
+    value: bool | None
+    stop_ms: float
+    killed_ms: float | None
+    moves: int
+    least: int | None
+    needless: int
+    duplicates: int
+
+
+def row_of(group: Judged) -> Row:
+    """The sums of a group's steps."""
+    steps: Sequence[Mapping[str, Any]] = group.verdict.measures["steps"]
+    killed = [step["stop_ms"] for step in steps if step["killed"]]
+    needed = [step["least"] for step in steps]
+    return Row(
+        group.assignor,
+        group.title,
+        group.verdict.value,
+        max((step["stop_ms"] for step in steps if not step["killed"]), default=0.0),
+        max(killed, default=None),
+        sum(step["moves"] for step in steps),
+        None if None in needed else sum(needed),
+        sum(step["needless"] for step in steps),
+        sum(step["duplicates"] for step in steps),
+    )
+
+
+def compared(groups: Sequence[Judged]) -> list[Row]:
+    """A row per group that played the same scenario as another one with another assignor."""
+    played = [group.about for group in groups if group.about]
+    return [row_of(group) for group in groups if played.count(group.about) > 1]
+
+
+def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> list[tuple[bool | None, str]]:
+    """The result in a few words each, with whether it is good; None: it is no judgement.
+
+    Args:
+        groups: What was played.
+        verdicts: Verdicts of histories without a group.
+
+    >>> result_words([])
+    [(None, 'loss not judged'), (None, 'owners not judged')]
+    """
+    every = [*(group.verdict for group in groups), *verdicts]
+    found = [
+        _count(every, ("C3", "K1"), "lost", "records lost, or on another partition, in {} places", "loss"),
+        _count(every, ("O1", "O2"), "double owners", "{} double owners", "owners"),
+    ]
+    rows = compared(groups)
+    if rows:
+        least = [row.least for row in rows if row.least is not None]
+        told = f" of at least {min(least)}" if len(least) == len(rows) else ""
+        found.append((None, f"moves {' / '.join(str(row.moves) for row in rows)}{told}"))
+    return found
+
+
+def _count(
+    verdicts: Sequence[Verdict], laws: Sequence[str], none: str, some: str, what: str
+) -> tuple[bool | None, str]:
+    broken = sum(violation.law in laws for verdict in verdicts for violation in verdict.violations)
+    if broken:
+        return False, some.format(broken)
+    judged = any(verdict.checked.get(law) for verdict in verdicts for law in laws)
+    return (True, f"0 {none}") if judged else (None, f"{what} not judged")

@@ -1,0 +1,72 @@
+"""The time axis of the drawings: seconds → px, with idle time cut out. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+IDLE_S = 2.5
+"""A longer time in which nothing changes is cut, unless it is a small share of the whole."""
+_IDLE_SHARE = 0.08
+_KEPT_S = 0.5  # of an idle time, at each of its edges
+CUT_PX = 12.0
+
+
+class Cut(NamedTuple):
+    """An idle time that is not drawn, in seconds."""
+
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """An axis of `seconds` over `px` that leaves out `cuts`, each drawn as `CUT_PX`.
+
+    >>> axis = TimeAxis(10.0, 100.0, (Cut(2.0, 8.0),))
+    >>> axis.x(1.0), axis.x(2.0), axis.x(8.0), axis.x(10.0)
+    (22.0, 44.0, 56.0, 100.0)
+    """
+
+    seconds: float
+    px: float
+    cuts: tuple[Cut, ...] = ()
+
+    @classmethod
+    def of(cls, seconds: float, px: float, moments: Iterable[float]) -> TimeAxis:
+        """An axis that cuts the times in which no moment lies."""
+        longest = max(IDLE_S, _IDLE_SHARE * seconds)
+        known = sorted({0.0, seconds, *(at for at in moments if 0 <= at <= seconds)})
+        idle = (Cut(before + _KEPT_S, after - _KEPT_S) for before, after in pairwise(known) if after - before > longest)
+        return cls(seconds, px, tuple(idle))
+
+    @property
+    def drawn_s(self) -> float:
+        """The seconds that are drawn."""
+        return max(self.seconds - sum(cut.to_s - cut.from_s for cut in self.cuts), 1e-9)
+
+    @property
+    def px_per_s(self) -> float:
+        """Scale of the drawn seconds."""
+        return (self.px - CUT_PX * len(self.cuts)) / self.drawn_s
+
+    def x(self, seconds: float) -> float:
+        """Where a moment is, in px; moments outside lie at the nearer edge."""
+        at = min(max(seconds, 0.0), self.seconds)
+        before = self.cuts[: bisect_right(self.cuts, (at, float("inf")))]
+        px = at * self.px_per_s
+        for cut in before:
+            left_out = cut.to_s - cut.from_s
+            inside = min(1.0, (at - cut.from_s) / left_out)
+            px += inside * (CUT_PX - left_out * self.px_per_s)
+        return px
+
+    def ticks(self) -> list[float]:
+        """Round seconds for labels, outside the cuts."""
+        steps = (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9)
+        step = next(s for s in steps if self.drawn_s / s <= 12)
+        each = (k * step for k in range(int(self.seconds / step) + 1))
+        return [at for at in each if not any(cut.from_s <= at <= cut.to_s for cut in self.cuts)]
