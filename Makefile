@@ -31,7 +31,7 @@ help:  ## show this list
 
 ##@ run
 demo: $(READY)  ## the main job: real broker, partitioners, groups, election, verdicts, Spark, one HTML page
-	$(BIN)/kafka-assignors demo $(ARGS)
+	$(BIN)/kafka-assignors demo $(or $(ARGS),--full)
 
 soak: $(READY)  ## ten minutes of random faults, eight members, 64 partitions (ARGS='--minutes 60 --seed 7')
 	$(BIN)/kafka-assignors test soak $(ARGS)

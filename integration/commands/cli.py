@@ -183,12 +183,17 @@ def demo(  # a parameter per option of the command line
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
     out: Out = None,
-    spark: Annotated[bool, typer.Option(help="Run the Spark job at the end.")] = True,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also roundrobin, the vote, worked examples, and Spark.")
+    ] = False,
+    spark: Annotated[
+        bool | None, typer.Option(help="Run the Spark job at the end.", show_default="with --full")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the records' keys.")] = 7,
     events_topic: EventsTopic = None,
     yes: Yes = False,
 ) -> None:
-    """Run everything once on a real broker: partitioners, assignors, vote, examples, Spark; writes an HTML page."""
+    """Boot a real broker, place records, disturb groups, judge every run, write an HTML page: a minute, or --full."""
     with _clear_errors():
         reached = _reached(bootstrap, config, settings)
         _require_lasting(events_topic, reached)
@@ -201,13 +206,15 @@ def demo(  # a parameter per option of the command line
                 f"ready in {time.monotonic() - began:.1f} s"
             )
             with Sandbox.on(broker) as sandbox:
-                topics, groups = made_on(sandbox)
+                topics, groups = made_on(sandbox, full)
                 sent = RECORDS_PER_TOPIC * len(PARTITIONERS) * len(DEMO_TOPICS)
                 records = f"{sent} records, and 100 a second while groups change,"
                 _require_consent(
                     broker, Intent(broker.bootstrap, sandbox.prefix, topics, groups, records, events_topic), yes
                 )
-                played = Demo(broker, sandbox, folder, uuid.uuid4().hex, console, spark=spark, seed=seed)
+                with_spark = full if spark is None else spark
+                run_id = uuid.uuid4().hex
+                played = Demo(broker, sandbox, folder, run_id, console, full=full, spark=with_spark, seed=seed)
                 report = played.run()
             _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
         word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]

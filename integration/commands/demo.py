@@ -1,4 +1,4 @@
-"""The demo on a real broker: every partitioner, groups on every assignor, the vote, worked examples, and Spark.
+"""The demo on a real broker: partitioners and groups; in full also the vote, worked examples and Spark.
 
 Each part has its own verdict; one HTML page shows all of them.
 """
@@ -38,6 +38,7 @@ from ..report.report import (
     SparkResult,
     placement_table,
     render_html,
+    side_by_side,
     step_table,
     verdict_lines,
 )
@@ -49,6 +50,7 @@ from ..topics.sandbox import Sandbox
 from .judged import judged, step_row
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+QUICK_ASSIGNORS = ("range", "sticky", "cooperative-sticky")
 PARTITIONERS = ("default", "roundrobin", "sticky", "random", "explicit")
 KIP_54 = ("kip-54-1", "kip-54-2")
 RECORDS_PER_TOPIC = 1000
@@ -56,11 +58,11 @@ KEYS = 200
 SPARK_TIMEOUT_S = 480
 
 
-def made_on(sandbox: Sandbox) -> tuple[dict[str, int], list[str]]:
+def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
     """The topics, with their partition counts, and the groups that a demo makes in a sandbox."""
-    played = [scenario(name) for name in ("churn", "election", "range-skew", *KIP_54)]
+    played = [scenario(name) for name in ("churn", *(("election", "range-skew", *KIP_54) if full else ()))]
     topics = {topic: count for what in played for topic, count in what.topics.items()}
-    groups = [*(f"churn-{name}" for name in ASSIGNORS), *(what.name for what in played[1:])]
+    groups = [*(f"churn-{name}" for name in (ASSIGNORS if full else QUICK_ASSIGNORS)), *(w.name for w in played[1:])]
     return {sandbox.name(topic): count for topic, count in topics.items()}, [sandbox.name(g) for g in groups]
 
 
@@ -73,6 +75,7 @@ class Demo:
         out: The run's folder, which gets ``history/``, ``spark/`` and ``report.html``.
         run: Id of the run.
         console: Receives progress, live on a terminal and as plain lines elsewhere.
+        full: Also the assignor roundrobin, the vote and the worked examples.
         spark: Also run the Spark job.
         seed: Decides the keys of the records: the same seed gives the same keyed placement.
     """
@@ -85,13 +88,14 @@ class Demo:
         run: str,
         console: Console,
         *,
+        full: bool = True,
         spark: bool = True,
         seed: int = 7,
     ) -> None:
         self.broker, self.out, self.run_id, self.console = broker, out, run, console
         self.sandbox = sandbox
         self.topics = {sandbox.name(topic): count for topic, count in DEMO_TOPICS.items()}
-        self.spark, self.seed = spark, seed
+        self.full, self.spark, self.seed = full, spark, seed
         self.history = out / "history"
         self.groups: list[GroupResult] = []
 
@@ -102,25 +106,23 @@ class Demo:
             The report; its `value` is True only if every verdict is true. The page is written to ``out/report.html``.
         """
         began = time.monotonic()
-        self.console.rule("Partitions of the records", align="left")
-        with self._doing("topics"):
-            self.sandbox.make(self.topics)
-        report = self._place()
-        self.console.rule("Ownership", align="left")
-        for name in ASSIGNORS:
-            self._run_scenario(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
-        self.console.rule("The vote", align="left")
-        self._vote()
-        self.console.rule("Worked examples", align="left")
-        self._run_scenario(scenario("range-skew"), "range-skew", _range_skew)
-        for name in KIP_54:
-            self._run_scenario(scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix)))
-        values = [report.value, *(g.verdict.value for g in self.groups)]
-        if self.spark:
-            self.console.rule("Spark pipeline", align="left")
-            result = self._spark()
-            values += [holds for _, holds, _ in result.checks]
-            report = replace(report, spark=result)
+        report = Report("", "", None, ())
+        values: list[bool | None] = []
+        parts = self._parts()
+        for number, (title, play) in enumerate(parts, 1):
+            self.console.rule(f"{number} of {len(parts)}: {title}", align="left")
+            part_began = time.monotonic()
+            found = play()
+            took = f"{time.monotonic() - part_began:.0f} s"
+            if isinstance(found, Report):
+                report, value = found, found.value
+            elif isinstance(found, SparkResult):
+                report, value = replace(report, spark=found), all(holds for _, holds, _ in found.checks)
+            else:
+                value = found.verdict.value
+            values.append(value)
+            word, style = {True: ("true", "green"), False: ("FALSE", "red")}.get(value, ("UNKNOWN", "yellow"))  # type: ignore[arg-type]
+            self.console.print(f"{title}: {word}, {took}", style=style, markup=False, highlight=False)
         value = False if False in values else None if None in values else True
         seconds = time.monotonic() - began
         report = replace(
@@ -134,11 +136,39 @@ class Demo:
                 ("took", f"{seconds:.0f} s"),
             ),
         )
+        self.console.rule("Result", align="left")
+        self.console.print(side_by_side(report.rows))
+        self._say([", ".join(words for _, words in report.result)])
         page = self.out / "report.html"
         page.write_text(render_html(report), "utf-8")
         return report
 
+    def _parts(self) -> list[tuple[str, Callable[[], Report | GroupResult | SparkResult]]]:
+        """Title and function of each part, in order."""
+
+        def churn(name: str) -> Callable[[], GroupResult]:
+            return lambda: self._run_scenario(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
+
+        def example(name: str) -> Callable[[], GroupResult]:
+            return lambda: self._run_scenario(
+                scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix))
+            )
+
+        parts: list[tuple[str, Callable[[], Report | GroupResult | SparkResult]]] = [
+            ("partitions of the records", self._place),
+            *((f"a group with {name}", churn(name)) for name in (ASSIGNORS if self.full else QUICK_ASSIGNORS)),
+        ]
+        if self.full:
+            parts += [
+                ("the vote", self._vote),
+                ("range-skew", lambda: self._run_scenario(scenario("range-skew"), "range-skew", _range_skew)),
+                *((name, example(name)) for name in KIP_54),
+            ]
+        return [*parts, ("Spark", self._spark)] if self.spark else parts
+
     def _place(self) -> Report:
+        with self._doing("topics"):
+            self.sandbox.make(self.topics)
         folder = self.history / "records"
         rng = random.Random(self.seed)
         for name in PARTITIONERS:
@@ -196,7 +226,7 @@ class Demo:
         self.groups.append(result)
         return result
 
-    def _vote(self) -> None:
+    def _vote(self) -> GroupResult:
         what = scenario("election")
         offers = {
             a.member: [assignor_named(n).name for n in a.assignors]
@@ -211,7 +241,7 @@ class Demo:
         elected = lambda r: (
             f"Predicted {predicted.winner}; the broker elected {r.steps[-1].protocol}. {predicted.explanation}"
         )
-        self._run_scenario(what, "election", elected)
+        return self._run_scenario(what, "election", elected)
 
     def _spark(self) -> SparkResult:
         with self._doing("the topics' records"):

@@ -279,6 +279,24 @@ def placement_table(rows: Sequence[PlacementRow]) -> Table:
     return table
 
 
+def side_by_side(rows: Sequence[Row]) -> Table:
+    """The assignors of one scenario as a text table."""
+    table = Table("assignor", "longest stop", "moves", "at least", "needless revokes", "read twice", "stop at the kill")
+    for row in rows:
+        killed = "-" if row.killed_ms is None else f"{row.killed_ms:,.0f} ms"
+        least = "-" if row.least is None else str(row.least)
+        table.add_row(
+            row.assignor,
+            f"{row.stop_ms:,.0f} ms",
+            str(row.moves),
+            least,
+            str(row.needless),
+            str(row.duplicates),
+            killed,
+        )
+    return table
+
+
 def step_table(step: StepRow) -> Table:
     """The owned partitions after a step, as a text table."""
     table = Table("member", "partitions", "owns", box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -44,7 +44,7 @@ HARNESS = {
     "watch": Front(_HARNESS, "watch", "Show owners, elected assignor and lag of a live group.", "watch billing --once",
                    live=True),
     "up": Front(_HARNESS, "up", "Run a broker, or a cluster, to play with.", "up --topic orders:6"),
-    "demo": Front(_HARNESS, "demo", "Run everything once on a real broker and write a page.", "demo --no-spark",
+    "demo": Front(_HARNESS, "demo", "Disturb groups on a real broker and write a page.", "demo",
                   codes=_JUDGED),
     "test": Front(_HARNESS, "run", "Play a scenario on a real broker and judge it.",
                   "test churn --assignor cooperative-sticky", codes=_JUDGED),

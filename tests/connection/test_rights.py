@@ -312,11 +312,10 @@ def test_the_demo_names_the_right_that_is_missing(
 ):
     """Of a demo of fewer records and groups. `test_cli.py` has the whole one, with exactly its rights."""
     monkeypatch.setattr(demo, "RECORDS_PER_TOPIC", 1)
-    monkeypatch.setattr(demo, "ASSIGNORS", demo.ASSIGNORS[:1])
-    monkeypatch.setattr(demo, "KIP_54", ())
+    monkeypatch.setattr(demo, "QUICK_ASSIGNORS", demo.QUICK_ASSIGNORS[:1])
     lesser = user(*(right for right in NEEDED["demo"] if right != missing))
     with lesser.file() as config:
-        words = ["demo", "--no-spark", "--yes", "--out", str(tmp_path / "out"), "--config", str(config)]
+        words = ["demo", "--yes", "--out", str(tmp_path / "out"), "--config", str(config)]
         done = CliRunner().invoke(harness, words)
     assert f"user {lesser.username!r} lacks the permission {missing.operation} on {missing.kind} " in done.output
     assert "; an administrator can grant it with" in done.output

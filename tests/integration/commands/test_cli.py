@@ -145,7 +145,7 @@ def test_up_ends_with_its_broker(how: signal.Signals, started: list[subprocess.P
 @pytest.mark.broker
 def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], tmp_path: Path) -> None:
     """Ctrl-C while members run: the members and the broker end with it."""
-    process = spawn(started, "demo", "--no-spark", "--out", str(tmp_path / "out"))
+    process = spawn(started, "demo", "--out", str(tmp_path / "out"))
     await_line(process, "generation")
     children = family(process)
     assert any(
@@ -171,7 +171,7 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         user = broker.secured.user("player", NEEDED["demo --events-topic"])
         with user.file() as config:
             done = subprocess.run(
-                [sys.executable, "-m", "kafka_assignors.integration", "demo", "--out", str(out),
+                [sys.executable, "-m", "kafka_assignors.integration", "demo", "--full", "--out", str(out),
                  "--config", str(config), "--yes", "--events-topic", "events"],
                 capture_output=True, text=True, timeout=840, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip

@@ -117,7 +117,7 @@ def test_a_run_that_fails_removes_what_it_made(unchanged: Broker, tmp_path: Any)
     assert "left at" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [("run", "churn"), ("demo", "--no-spark")])
+@pytest.mark.parametrize("command", [("run", "churn"), ("demo",)])
 def test_without_a_terminal_nothing_is_made_unasked(command: tuple[str, ...], unchanged: Broker, tmp_path: Any) -> None:
     out = tmp_path / "out"
 
@@ -152,7 +152,7 @@ def test_at_a_terminal_it_asks(answer: bytes, code: int, unchanged: Broker, tmp_
     assert (tmp_path / "out").exists() is (code == 0)
 
 
-@pytest.mark.parametrize("command", [("run", "range-skew"), ("demo", "--no-spark")])
+@pytest.mark.parametrize("command", [("run", "range-skew"), ("demo",)])
 def test_an_events_topic_that_exists_is_refused(command: tuple[str, ...], unchanged: Broker, tmp_path: Any) -> None:
     done = integration(
         *command,
