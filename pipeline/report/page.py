@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +16,7 @@ from markupsafe import Markup
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.drawing import STYLE, colours, short
+from kafka_assignors.drawing import PAGE, STYLE, colours, short
 
 from ..findings import judged
 from . import svg, text
@@ -98,16 +100,20 @@ def render(said: Mapping[str, Any], more: Details) -> str:
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(size=size, short=short, percent=percent)
-    environment.globals.update(span=text.span, style=Markup(STYLE))
+    environment.globals.update(span=text.span, style=Markup(STYLE + PAGE))
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     runs = sorted({row["run"] for name in ("topics", "groups") for row in said[name]})
     begin, end = _span(more)
+    named: dict[str, str] = {}
+    for intervals in more.intervals.values():
+        named |= member_names(iv.member for iv in intervals)
+    found = [{**finding, "text": _renamed(finding["text"], named)} for finding in said["findings"]]
     page: str = environment.from_string(template).render(
         said=said,
         title=f"run {', '.join(runs)}" if runs else "no run",
         begin=begin,
         end=end,
-        kinds=[(KINDS.get(k, k), [f["text"] for f in said["findings"] if f["kind"] == k]) for k in _kinds(said)],
+        kinds=[(KINDS.get(k, k), [f["text"] for f in found if f["kind"] == k]) for k in _kinds(said)],
         topics=[topic_view(topic, said, more) for topic in said["topics"]],
         groups=[group_view(group, said, more) for group in said["groups"]],
         judged=judged(said),
@@ -173,10 +179,38 @@ def _binned(windows: Sequence[tuple[datetime, int]]) -> tuple[list[datetime], li
     return [bin_[0][0] for bin_ in bins], [sum(n for _, n in bin_) for bin_ in bins]
 
 
+_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+def member_names(members: Iterable[str]) -> dict[str, str]:
+    """Member id -> its client id, which the broker puts before a UUID; numbered where members share one.
+
+    >>> ids = [f"billing-{8 * each}-0000-0000-0000-{12 * each}" for each in "ab"]
+    >>> [*member_names([*ids, "m1"]).values()]
+    ['billing', 'billing (2)', 'm1']
+    """
+    named: dict[str, str] = {}
+    taken: Counter[str] = Counter()
+    for member in dict.fromkeys(members):
+        name = _UUID.sub("", member)
+        taken[name] += 1
+        named[member] = name if taken[name] == 1 else f"{name} ({taken[name]})"
+    return named
+
+
+def _renamed(text: str, named: Mapping[str, str]) -> str:
+    for member, name in named.items():
+        if member != name:
+            text = text.replace(member, name)
+    return text
+
+
 def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
     """Template values of one group."""
     name = group["group"]
-    intervals = more.intervals.get(name, ())
+    drawn = more.intervals.get(name, ())
+    named = member_names(iv.member for iv in drawn)
+    intervals = [replace(iv, member=named[iv.member]) for iv in drawn]
     rebalances = [row for row in said["rebalances"] if row["group"] == name]
     colour = colours(iv.member for iv in intervals)
     marks = [

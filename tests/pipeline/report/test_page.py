@@ -205,3 +205,18 @@ def test_pngs_are_drawn_for_what_there_is(tmp_path: Path) -> None:
         assert data.startswith(b"\x89PNG\r\n\x1a\n")
         assert int.from_bytes(data[16:20], "big") >= 1000  # px wide
     assert charts.write(EMPTY, page.Details(), tmp_path / "none") == []
+
+
+def test_members_have_their_client_ids_and_what_is_unknown_says_why() -> None:
+    said, _ = much()
+    ids = [f"billing-{each * 8}-1111-2222-3333-{each * 12}" for each in "ab"]
+    rows = [svg.Interval("t", p, member, 0, 10**9, "revoked", 0.0) for p, member in enumerate(ids)]
+    said["findings"] = [{"kind": "overlap", "text": f"{ids[1]} was second"}]
+
+    drawn = page.render(said, page.Details({}, {NASTY: rows}, {NASTY: 0}))
+
+    assert not re.search(r"[0-9a-f]{8}-1111-", drawn)
+    assert "billing (2) was second" in drawn
+    assert ">billing<" in drawn
+    assert "?</td>" not in drawn
+    assert "not known: only the leader" in drawn
