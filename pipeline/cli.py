@@ -6,12 +6,14 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
+from pyspark.sql import DataFrame, SparkSession
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 from kafka_assignors.producers import PRESETS
@@ -112,10 +114,14 @@ def run(
     min_partitions: Annotated[
         int | None, typer.Option(help="Minimum number of read tasks (default: one per topic-partition).")
     ] = None,
+    html: Annotated[str | None, typer.Option(help="Also draw the page of `report`, to this HTML file.")] = None,
+    png: Annotated[str | None, typer.Option(help="Folder for the charts as PNG files; needs --html.")] = None,
     json_: Json = False,
 ) -> None:
     """Read topics and groups; write tables of load, findings and ownership as Parquet; print a summary."""
     with _reported() as progress:
+        if png is not None and html is None:
+            raise ConfigError(f"--png {png!r} needs the page that its charts belong to: add --html report.html")
         connection = options.connection(bootstrap, config, settings)
         names, names_of_groups = options.topic_names(topics), options.group_names(groups)
         options.length(window)
@@ -133,10 +139,14 @@ def run(
             tasks=options.at_least("--min-partitions", 1, min_partitions),
             format=options.known_format(format_),
         )
+        files = None if html is None else _Files.of(html, png, wanted.out)
         with progress("topics"):
             snapshot = Source(connection, names, names_of_groups, wanted.history, events, part).snapshot()
         with session(progress) as spark:
             said = write_run(spark, connection, snapshot, wanted, progress)
+            if files is not None:
+                tables = _tables(spark, wanted.out, said["run"], format_)
+                said = {**said, "out": {**said["out"], **_draw(tables, said, files, progress)}}
     _print({**said, "seconds": progress.seconds}, json_)
 
 
@@ -195,23 +205,46 @@ def report_(
     """Render the tables of a run as one HTML page that needs no network, and print a summary."""
     with _reported() as progress:
         out = folder if format_ == "iceberg" else options.absolute(folder)
-        page_file = options.page_file(html, out)
-        png_folder = None if png is None else options.png_folder(png)
+        files = _Files.of(html, png, out)
         options.known_format(format_)
         if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
             raise ConfigError(
                 f"FOLDER {out!r}: it has no complete run; create one with: kafka-assignors report run --out {out}"
             )
-        with session(progress) as spark, progress("summary"):
-            require(spark, format_)
-            run_id = chosen(spark, out, run_id, format_)
-            tables = {table: written(spark, out, table, run_id, format_) for table in TABLES}
-            said, more = summary(tables), page.details(tables)
-        with progress("page"):
-            page.write(page.render(said, more), page_file)
-            drawings = charts.write(said, more, png_folder) if png_folder else []
-    made = {"page": str(page_file), **{path.stem: str(path) for path in drawings}}
+        with session(progress) as spark:
+            with progress("summary"):
+                require(spark, format_)
+                tables = _tables(spark, out, chosen(spark, out, run_id, format_), format_)
+                said = summary(tables)
+            made = _draw(tables, said, files, progress)
     _print({**said, "out": made, "seconds": progress.seconds}, json_)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Where the page goes, and its charts; both are known to be writable."""
+
+    page: Path
+    charts: Path | None
+
+    @classmethod
+    def of(cls, html: str | None, png: str | None, out: str) -> _Files:
+        return cls(options.page_file(html, out), None if png is None else options.png_folder(png))
+
+
+def _tables(spark: SparkSession, out: str, run_id: str, format_: str) -> dict[str, DataFrame]:
+    return {table: written(spark, out, table, run_id, format_) for table in TABLES}
+
+
+def _draw(
+    tables: Mapping[str, DataFrame], said: Mapping[str, Any], files: _Files, progress: Progress
+) -> dict[str, str]:
+    """Write the page and its charts; what was written, by name."""
+    with progress("page"):
+        more = page.details(tables)
+        page.write(page.render(said, more), files.page)
+        drawings = charts.write(said, more, files.charts) if files.charts else []
+    return {"page": str(files.page), **{path.stem: str(path) for path in drawings}}
 
 
 @contextlib.contextmanager

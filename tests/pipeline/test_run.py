@@ -95,7 +95,8 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
 
     done = subprocess.run(
         command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
-                "--out", "../out", "--weights", "../weights.json", "--what-if", "5,8", "--json"),
+                "--out", "../out", "--weights", "../weights.json", "--what-if", "5,8", "--json",
+                "--html", "../drawn.html", "--png", "../drawn"),
         capture_output=True, text=True, timeout=600, env=without_java(bin_), cwd=inside, check=False,
     )  # fmt: skip
 
@@ -148,8 +149,12 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     page = (out / "report.html").read_text("utf-8")
     assert "m1 was killed while it held" in page
     assert wide in page
-    assert {path.name for path in (tmp_path / "png").iterdir()} == {
-        "load.png", "what-if.png", f"timeline-{wide}.png"}  # fmt: skip
+    drawings = {path.name: path.read_bytes() for path in (tmp_path / "png").iterdir()}
+    assert drawings.keys() == {"load.png", "what-if.png", f"timeline-{wide}.png"}
+    drawn = (tmp_path / "drawn.html").read_text("utf-8")
+    assert drawn.replace(f" · cluster {said['cluster']}", "", 1) == page, "one start of Spark draws the same page"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "drawn").iterdir()} == drawings
+    assert said["out"]["page"] == str(tmp_path / "drawn.html")
     assert wide in again.stdout
     assert "not a JSON object: torn or damaged" in again.stdout
 
@@ -193,6 +198,8 @@ def assert_written_as(folder: Path, columns: spark_types.StructType) -> None:
         ("--hot-key-share", "1.5", "--hot-key-share 1.5 is not a share"),
         ("--group", ",", "--group ',' names no group"),
         ("--window", "soon", "--window 'soon' is not a duration"),
+        ("--html", "{tmp}/out", "is a folder; name a file in it"),
+        ("--png", "{tmp}/png", "needs the page that its charts belong to: add --html"),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_option(
@@ -249,9 +256,9 @@ def test_every_command_that_is_documented_exists() -> None:
     }
     found = 0
     for path in texts:
-        for name, rest in re.findall(r"(?<![\w-])pipeline (run|report|stream)\b([^`|#\n\"]*)", path.read_text("utf-8")):
+        for name, rest in re.findall(r"(?<![\w-])report (run|page|stream)\b([^`|#\n\"]*)", path.read_text("utf-8")):
             options = set(re.findall(r"--[a-z][a-z-]*", rest))
-            assert options <= known[name], f"{path.name}: pipeline {name}{rest}"
+            assert options <= known["report" if name == "page" else name], f"{path.name}: report {name}{rest}"
             found += len(options)
     assert found > 8
 
