@@ -21,6 +21,7 @@ class WeightSource:
         weights: ``{("orders", 0): 12.5}``, ``{"orders": [12.5, 3.0]}``, or a callable that returns one of these.
         weights_file: The pipeline's weights file.
         meter: One of `meter.KINDS`.
+        of: What the numbers are, for warnings.
 
     Attributes:
         meter: The meter, or None.
@@ -35,13 +36,15 @@ class WeightSource:
         weights: Weights | Callable[[], Weights] | None = None,
         weights_file: str | PathLike[str] | None = None,
         meter: str | None = None,
+        *,
+        of: str = "weights",
     ) -> None:
         given = {"weights": weights, "weights_file": weights_file, "meter": meter}
         if len(several := [each for each, value in given.items() if value is not None]) > 1:
             raise ConfigError(f"give {several[0]} or {several[1]}, not both")
         if weights_file is not None and not isinstance(weights_file, str | PathLike):
             raise ConfigError(f"weights_file must be a path, not {weights_file!r}")
-        self._name, self._said = name, ""
+        self._name, self._of, self._said = name, of, ""
         self._callable = weights if callable(weights) else None
         self._fixed = {} if callable(weights) else carried.arrays(checked(weights))
         self._file = None if weights_file is None else fspath(weights_file)
@@ -72,7 +75,8 @@ class WeightSource:
         try:
             known = carried.arrays(checked(self._callable()))
         except Exception as error:  # whatever a user's code raises must not end the join
-            self.warn(f"the callable for weights failed: {type(error).__name__}: {error}; this member sends no weights")
+            why = f"{type(error).__name__}: {error}"
+            self.warn(f"the callable for {self._of} failed: {why}; this member sends no {self._of}")
             return {}
         self._said = ""
         return known

@@ -17,7 +17,7 @@ from .group import options as options_
 from .group.assignment import Assignment
 from .group.claims import Claims, resolve
 from .group.facts import Fact
-from .group.indexed import Indexed, Ints
+from .group.indexed import UNASSIGNED, Indexed, Ints
 from .group.invariants import violations
 from .group.order import utf16
 from .java import sticky as java_sticky
@@ -294,7 +294,7 @@ class CoPartitioned(CompactSticky):
         return copartitioned.owners(claims or resolve(indexed.group), topics=self._topics, objective=self.objective)
 
 
-_OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s")
+_OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s", "partition_rest_s")
 """Arguments of the assignors by work that decide what a member tells, and when."""
 
 
@@ -388,7 +388,7 @@ class Weighted(Strategy):
         return claims
 
     def agreed(self, members: Iterable[Joined]) -> tuple[Weighted, tuple[Fact, ...]]:
-        """As `Strategy.agreed`, with what members send: weights, capacities, priorities, caps; and eager members."""
+        """As `Strategy.agreed`, with what members send (`wire.weighted.inputs`)."""
         heard = list(members)
         winner, facts = super().agreed(heard)
         told = {name: value for name, value in carried.inputs(heard).items() if name in self.defaults()}
@@ -410,7 +410,9 @@ class Weighted(Strategy):
         measured, every = model.coverage
         if measured:
             bound, greatest = solution.bound * model.unit, solution.greatest * model.unit
-            standing = balance.Balance(bound, greatest, measured, every, int((owner != solution.owner).sum()))
+            withheld = int((owner != solution.owner).sum())
+            moved = int(((owner != UNASSIGNED) & (claims.holder != UNASSIGNED) & (owner != claims.holder)).sum())
+            standing = balance.Balance(bound, greatest, measured, every, withheld, moved)
             told = balance.told(standing, model.weights(), claims.indexed.assignment(owner))
             written = {member: with_user_data(data, told[member]) for member, data in written.items()}
         return written, facts_.ordered(self.facts(decoded.group))

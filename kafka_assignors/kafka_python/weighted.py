@@ -12,11 +12,12 @@ from typing import Any
 from ..core.group import options as options_
 from ..core.strategies import strategy
 from ..core.weighted import loop as loop_
-from ..core.weighted.hysteresis import GROUP_S, OF_CAPACITY
+from ..core.weighted.hysteresis import GROUP_S, OF_CAPACITY, PARTITION_S
 from ..core.weighted.meter import Meter
 from ..core.weighted.model import EPSILON, Weights, one_capacity, one_limit
 from ..core.wire import balance
 from ..core.wire import weighted as carried
+from ..errors import ConfigError
 from ..fact_log import log
 from ..weight_source import WeightSource
 from .cooperative import Cooperative  # first: its ImportError says what to install if kafka-python is missing
@@ -36,7 +37,7 @@ class ByWork(Cooperative):
 
     Args:
         source: Arguments of `WeightSource`.
-        check_every_s, rest_s, epsilon, capacity, priority, max_work: See `WeightedAssignor`.
+        check_every_s, rest_s, epsilon, capacity, priority, max_work, state, partition_rest_s: See `WeightedAssignor`.
         options: Those of `Cooperative` and of the strategy.
     """
 
@@ -50,10 +51,19 @@ class ByWork(Cooperative):
         capacity: float,
         priority: int = 0,
         max_work: float | None = None,
+        state: Weights | Callable[[], Weights] | None = None,
+        partition_rest_s: float = PARTITION_S,
         **options: Any,
     ) -> None:
-        self._source_of = source
+        self._source_of, self._state_of = source, state
         self._loop_of = check_every_s, rest_s, epsilon
+        if (
+            isinstance(partition_rest_s, bool)
+            or not isinstance(partition_rest_s, int | float)
+            or not 0 <= partition_rest_s < math.inf
+        ):
+            raise ConfigError(f"partition_rest_s must be a number of seconds from 0, not {partition_rest_s!r}")
+        self._partition_rest_s = float(partition_rest_s)
         self._capacity = one_capacity(capacity)
         self._limit = one_limit(priority, max_work)
         super().__init__(epsilon=epsilon, **options)
@@ -71,6 +81,9 @@ class ByWork(Cooperative):
         self._progress: Progress | None = None
         self._leads = False
         self._requested: Requested | None = None
+        self._state = WeightSource(self.name, self._state_of, of="state")
+        self._moved_at: dict[tuple[str, int], float] = {}  # when a partition moved to this member
+        self._handing_over = False  # the last assignment withheld partitions for the next one
 
     @property
     def meter(self) -> Meter | None:
@@ -119,6 +132,8 @@ class ByWork(Cooperative):
         # would not move by work.
         if self._loop.due(now) and private.is_in_generation(coordinator, self._generation):
             owned = private.held(coordinator, self._owned or ())
+            if owned and len(self._resting(owned, now)) == len(owned):
+                return  # none of them may move
             verdict = self._loop.check(now, self._work_of(owned, now), self._capacity)
             if verdict is not None and verdict.act:
                 log.info("%s: this member asks for a rebalance: %s", self.name, verdict.why)
@@ -159,10 +174,23 @@ class ByWork(Cooperative):
             options_.tell(self._strategy.told_options()),
             carried.Own(self._capacity, self._loop.checks, self._loop.asked, *self._limit),
             carried.chosen(known, held or had, instance_id or self._number),
+            self._moving(held or had),
         )
         if why:
             self._source.warn(why)
         return data
+
+    def _moving(self, owned: Collection[tuple[str, int]]) -> carried.Moving:
+        """What this member tells about moves of its partitions."""
+        now = time.monotonic()
+        state = {t: known for t, known in self._state.known(owned, self._generation, now).items() if t in self._topics}
+        return carried.Moving(carried.chosen(state, owned, "", others=0), self._resting(owned, now))
+
+    def _resting(self, owned: Collection[tuple[str, int]], now: float) -> list[tuple[str, int]]:
+        """Those that moved to this member less than `partition_rest_s` ago; none without the hysteresis."""
+        if not self._strategy.options.get("hysteresis"):
+            return []
+        return [each for each in owned if now - self._moved_at.get(each, -math.inf) < self._partition_rest_s]
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """As `Assignor.assign`. Each member is told how the group stands: `core.wire.balance`."""
@@ -171,8 +199,10 @@ class ByWork(Cooperative):
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
         """Remember what this member got, in which generation, and what the leader told."""
+        had = set(self._owned or ())
         super().on_assignment(assignment, generation)
         told = balance.decode(assignment.user_data)
+        self._note_moves(had, told)
         reference, coverage = None, 0.0
         if told is not None:
             reference = loop_.reference(told.bound, told.greatest, self._loop_of[2])
@@ -181,6 +211,21 @@ class ByWork(Cooperative):
                 self._source.meter.learn(told.weights, self._owned or (), generation, settling=told.withheld > 0)
         self._loop.rebalanced(time.monotonic(), reference, coverage, leads=self._leads)
         self._leads = False
+
+    def _note_moves(self, had: Collection[tuple[str, int]], told: balance.Balance | None) -> None:
+        """Note when partitions moved here from a living member.
+
+        No message says where a partition comes from. But a hand-over is told to all members, and the partitions that
+        had no owner before it were assigned when it began.
+        """
+        now, owned = time.monotonic(), self._owned or ()
+        moved = self._handing_over or (told is not None and told.moved > 0)
+        self._moved_at = {
+            each: now if moved and each not in had else self._moved_at[each]
+            for each in owned
+            if (moved and each not in had) or each in self._moved_at
+        }
+        self._handing_over = told is not None and told.withheld > 0
 
     def _incremental(self) -> bool:
         coordinator = self._attached()
@@ -212,10 +257,13 @@ class WeightedAssignor(ByWork):
         capacity: This member's share of the work, compared with other members' capacities; 0 for a hot standby.
         priority: Each topic goes to its subscribers of the highest priority; the others get it when those are gone.
         max_work: The most work that this member may have, in the unit of the weights. Caps that cannot hold are raised.
+        state: Cost of moving a partition, for example bytes of local state, in the form of `weights`: the least cost is
+            the goal then, instead of the fewest moves. Members send those of the partitions that they own.
         epsilon: How far above the bound the greatest work / capacity may be, if that saves moves.
         move_budget: The most partitions that may leave an owner that could keep them, in one rebalance.
         hysteresis: Whether moves need a reason also in a rebalance that has another cause: see
             `core.weighted.hysteresis`.
+        partition_rest_s: With `hysteresis`, seconds that a partition stays after it moved to this member.
         rack, protocol: See `Cooperative`. Cooperative unless another assignor in the consumer's list is eager.
 
     Raises:
@@ -236,9 +284,11 @@ class WeightedAssignor(ByWork):
         capacity: float = 1.0,
         priority: int = 0,
         max_work: float | None = None,
+        state: Weights | Callable[[], Weights] | None = None,
         epsilon: float = EPSILON,
         move_budget: int | None = None,
         hysteresis: bool = False,
+        partition_rest_s: float = PARTITION_S,
         rack: str | None = None,
         protocol: str = "auto",
     ) -> None:
@@ -250,6 +300,8 @@ class WeightedAssignor(ByWork):
             capacity=capacity,
             priority=priority,
             max_work=max_work,
+            state=state,
+            partition_rest_s=partition_rest_s,
             rack=rack,
             protocol=protocol,
             move_budget=move_budget,

@@ -42,9 +42,9 @@ def consumer() -> Iterator[Callable[..., Any]]:
     silent.close()
 
 
-def assigned(bound: float) -> Any:
+def assigned(bound: float, moved: int = 0) -> Any:
     """An assignment of both partitions by a leader that knew all weights."""
-    told = encode(Balance(bound, bound, 2, 2, 0, {"t": (np.arange(2), np.full(2, bound / 2))}))
+    told = encode(Balance(bound, bound, 2, 2, 0, moved, {"t": (np.arange(2), np.full(2, bound / 2))}))
     return ConsumerProtocolAssignment.decode(
         bytes(with_user_data(encode_assignment(AssignedPartitions({"t": [0, 1]})), told))
     )
@@ -70,3 +70,18 @@ def test_where_a_lists_other_assignor_was_elected_no_rebalance_is_requested(cons
     assignor.on_assignment(assigned(bound=1.0), 9)
     assignor._tick(time.monotonic() + 3000)
     assert len(reasons) == 2
+
+
+def test_a_member_whose_partitions_all_rest_requests_nothing(consumer: Callable[..., Any]) -> None:
+    """The leader would leave them where they are."""
+    assignor = WeightedAssignor(weights={"t": [1.0, 1.0]}, check_every_s=10, hysteresis=True, partition_rest_s=500)
+    consumer(assignor)
+    reasons: list[str] = []
+    assignor.on_request(reasons.append)
+    assignor.on_assignment(assigned(bound=1.0, moved=2), 7)
+    now = time.monotonic()
+
+    assignor._tick(now + 400)
+    assert reasons == []
+    assignor._tick(now + 600)
+    assert len(reasons) == 1

@@ -3,10 +3,10 @@
 =========  ============================================================================================================
 bytes      what
 =========  ============================================================================================================
-1          version, 1
+1          version, 2
 4          CRC-32 of the rest, big endian
-rest       deflate (RFC 1951) of: float64 bound, float64 greatest, int32 measured, int32 partitions, int32 withheld, all
-           big endian; and weights (`weighted.packed`)
+rest       deflate (RFC 1951) of: float64 bound, float64 greatest, int32 measured, int32 partitions, int32 withheld,
+           int32 moved, all big endian; and weights (`weighted.packed`)
 =========  ============================================================================================================
 
 Every member gets the weights of the partitions that it is given, and `KEEPERS` members get others too. So those who
@@ -24,12 +24,12 @@ from dataclasses import dataclass, field, replace
 from . import limits
 from .weighted import OTHERS, UNREADABLE, Floats, Told, chosen, packed, unpacked
 
-VERSION = 1
+VERSION = 2
 KEEPERS = 3
 """Number of members that are told the weights of partitions of others, too."""
 MOST = 50_000
 """Number of partitions of a group above which no weights are told: the bytes share one record with all members'."""
-_HEAD = struct.Struct(">ddiii")
+_HEAD = struct.Struct(">ddiiii")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Balance:
         measured: Number of partitions with a known weight.
         partitions: Number of subscribed partitions.
         withheld: Number of partitions that their owners must revoke before another rebalance assigns them.
+        moved: Number of partitions that got another owner at once, because theirs had revoked them.
         weights: Weights that this member is told.
     """
 
@@ -50,12 +51,14 @@ class Balance:
     measured: int
     partitions: int
     withheld: int = 0
+    moved: int = 0
     weights: Told = field(default_factory=dict)
 
 
 def encode(balance: Balance) -> bytes:
     """Encode what one member is told."""
-    head = _HEAD.pack(balance.bound, balance.greatest, balance.measured, balance.partitions, balance.withheld)
+    figures = balance.bound, balance.greatest, balance.measured, balance.partitions, balance.withheld, balance.moved
+    head = _HEAD.pack(*figures)
     rest = packed(head, balance.weights)
     return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
 
@@ -89,8 +92,8 @@ def decode(data: bytes | None) -> Balance | None:
         return None
     try:
         head, weights = unpacked(data[5:], _HEAD.size, _Any())
-        bound, greatest, measured, partitions, withheld = _HEAD.unpack(head)
-        return Balance(bound, greatest, measured, partitions, withheld, weights)
+        bound, greatest, measured, partitions, withheld, moved = _HEAD.unpack(head)
+        return Balance(bound, greatest, measured, partitions, withheld, moved, weights)
     except UNREADABLE:
         return None
 

@@ -3,11 +3,13 @@
 =========  ============================================================================================================
 bytes      what
 =========  ============================================================================================================
-1          version: 2 if the member has a priority or a hard cap, else 1
-4          CRC-32 of the rest, big endian; in version 2 with the start value 2
+1          version: 3 if the member tells something about moves (`Moving`), 2 if it has a priority or a hard cap, else 1
+4          CRC-32 of the rest, big endian; from version 2 on the start value is the version
 4 + n      big-endian length n, then n bytes of `compact`'s user data: rack, instance id, options and claims
-rest       deflate (RFC 1951) of: `Own`, big endian (float64 capacity, uint8 checks, uint8 asked modulo 256; in
-           version 2 also int64 priority, float64 max_work, infinite if there is none); and the weights (`packed`):
+4 + n      only in version 3: the same with the resting partitions for claims
+4 + n      only in version 3: big-endian length n, then cost of state in the form of the weights below, without `Own`
+rest       deflate (RFC 1951) of: `Own`, big endian (float64 capacity, uint8 checks, uint8 asked modulo 256; from
+           version 2 on int64 priority, float64 max_work, infinite if there is none); and the weights (`packed`):
            float64 `top`; int32 size of a text; the text, JSON ``[topic, …]``; varints as in `compact`, per topic its
            number of runs of partitions, and the runs; a byte per partition, its weight
 =========  ============================================================================================================
@@ -42,7 +44,7 @@ from .protocol import Subscription, by_topic
 
 Floats = NDArray[np.float64]
 
-VERSION = 2
+VERSION = 3
 MOST_PRIORITY = 1 << 31
 """Of either sign."""
 STEPS = 16
@@ -82,6 +84,19 @@ class Own:
 
 
 @dataclass(frozen=True)
+class Moving:
+    """What a member tells about moves of the partitions that it owns.
+
+    Args:
+        state: topic -> ascending partition ids, and the cost of moving them.
+        resting: Partitions that moved to it too recently to move again.
+    """
+
+    state: Told = field(default_factory=dict)
+    resting: Sequence[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True)
 class Carried:
     """The decoded user data of a member.
 
@@ -89,26 +104,34 @@ class Carried:
         said: Claims, generation, rack, instance id; garbage.
         own: What it tells of itself.
         weights: topic -> ascending partition ids, and their weights.
+        moving: What it tells about moves.
     """
 
     said: compact.Carried = field(default_factory=compact.Carried)
     own: Own = field(default_factory=Own)
     weights: Told = field(default_factory=dict)
+    moving: Moving = field(default_factory=Moving)
 
 
-def encode(claims: bytes, own: Own, weights: Told) -> bytes:
+def encode(claims: bytes, own: Own, weights: Told, moving: Moving | None = None) -> bytes:
     """Encode user data.
 
     Args:
         claims: Bytes from `compact.encode`.
         own: What the member tells of itself.
         weights: topic -> ascending partition ids, and their weights; NaN is unknown.
+        moving: What it tells about moves.
     """
+    more = moving is not None and (len(moving.resting) > 0 or any(len(ids) for ids, _ in moving.state.values()))
+    version = 3 if more else own.version
+    blocks = [claims]
+    if moving is not None and more:
+        blocks += [compact.encode(moving.resting), packed(b"", moving.state)]
     head = _OWN.pack(own.capacity, own.checks, own.asked % 256)
-    if own.version > 1:
+    if version > 1:
         head += _LIMITS.pack(own.priority, own.max_work)
-    rest = len(claims).to_bytes(4, "big") + claims + packed(head, weights)
-    return own.version.to_bytes(1, "big") + _checksum(own.version, rest) + rest
+    rest = b"".join(len(each).to_bytes(4, "big") + each for each in blocks) + packed(head, weights)
+    return version.to_bytes(1, "big") + _checksum(version, rest) + rest
 
 
 def _checksum(version: int, rest: bytes) -> bytes:
@@ -162,21 +185,32 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
     rest = data[5:]
     if data[0] < 1 or _checksum(data[0], rest) != data[1:5]:
         return Carried(compact.Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"))
-    end = 4 + int.from_bytes(rest[:4], "big")
-    said = compact.decode(rest[4:end], partitions)
+    claims, rest = _block(rest)
+    said = compact.decode(claims, partitions)
     try:
+        moving = Moving()
+        if data[0] > 2:
+            resting, rest = _block(rest)
+            state, rest = _block(rest)
+            moving = Moving(unpacked(state, 0, partitions)[1], compact.decode(resting, partitions).owned)
         size = _OWN.size + (_LIMITS.size if data[0] > 1 else 0)
-        head, weights = unpacked(rest[end:], size, partitions)
+        head, weights = unpacked(rest, size, partitions)
         limits_ = _LIMITS.unpack(head[_OWN.size :]) if data[0] > 1 else ()
         own = Own(*_OWN.unpack(head[: _OWN.size]), *limits_)
         if not (math.isfinite(own.capacity) and 0 <= own.capacity <= 1e6):
             raise ValueError(f"capacity {own.capacity} is out of range")
         if not own.max_work > 0 or abs(own.priority) > MOST_PRIORITY:
             raise ValueError(f"max_work {own.max_work} or priority {own.priority} is out of range")
-        return Carried(said, own, weights)
+        return Carried(said, own, weights, moving)
     except UNREADABLE as error:
         why = f"{len(data)} bytes of user data cannot be read: {error}"
         return Carried(compact.Carried(garbage=said.garbage or why))
+
+
+def _block(data: bytes) -> tuple[bytes, bytes]:
+    """The first block with its length in front, and what follows."""
+    end = 4 + int.from_bytes(data[:4], "big")
+    return data[4:end], data[end:]
 
 
 UNREADABLE = (ValueError, IndexError, TypeError, RecursionError, zlib.error, struct.error)
@@ -252,7 +286,7 @@ def options(data: bytes) -> bytes:
     rest = data[5:]
     if not data or not 1 <= data[0] <= VERSION or _checksum(data[0], rest) != data[1:5]:
         return b""
-    return compact.options(rest[4 : 4 + int.from_bytes(rest[:4], "big")])
+    return compact.options(_block(rest)[0])
 
 
 def encode_within(  # one parameter per field of the user data
@@ -263,14 +297,15 @@ def encode_within(  # one parameter per field of the user data
     told: bytes = b"",
     own: Own | None = None,
     weights: Told | None = None,
+    moving: Moving | None = None,
 ) -> tuple[bytes, str]:
-    """Encode user data that a broker will store: drop weights, then claims, if they are too large.
+    """Encode user data that a broker will store: drop weights and what concerns moves, then claims, if too large.
 
     Returns:
         The user data, and why something is missing; "" if it is complete.
     """
     claims, why = compact.encode_within(owned, generation, rack, instance_id, told)
-    data = encode(claims, own or Own(), weights or {})
+    data = encode(claims, own or Own(), weights or {}, moving)
     if len(data) > compact.RECORD_LIMIT:
         many = sum(len(ids) for ids, _ in (weights or {}).values())
         why = f"weights of {many:,} partitions take {len(data):,} bytes, {compact.LIMIT_TEXT}; this member sends none"
@@ -314,16 +349,16 @@ def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str,
     """Combine the members' user data into options of the strategy: weights, capacities, priorities, hard caps, and
     members that revoked everything.
 
-    If several members send a partition's weight, its owner's is used, preferring the newest generation; without an
-    owner's, the heaviest. The result depends only on the bytes sent, so a replay gives the same.
+    If several members send a partition's weight (or state), its owner's is used, preferring the newest generation;
+    without an owner's, the heaviest. The result depends only on the bytes sent, so a replay gives the same.
     """
     topics = {topic for _, _, sent in members for topic in sent.topics}
     counts = dict.fromkeys(topics, limits.UNKNOWN_PARTITIONS)
-    value: dict[str, Floats] = {}
-    rank: dict[str, Ints] = {}
+    weights, state = _Heard(), _Heard()
     capacity: dict[str, float] = {}
     priority: dict[str, int] = {}
     max_work: dict[str, float] = {}
+    resting: set[tuple[str, int]] = set()
     eager: list[str] = []
     checks = 0
     for member_id, _, sent in members:
@@ -339,31 +374,51 @@ def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str,
             eager.append(member_id)
         owned = by_topic(sent.owned or carried.said.owned)
         generation = max(sent.generation, carried.said.generation)
-        for topic, (ids, weights) in carried.weights.items():
+        weights.hear(carried.weights, owned, generation)
+        state.hear(carried.moving.state, owned, generation)
+        resting.update((topic, p) for topic, p in carried.moving.resting)
+    found = {
+        "weights": weights.options(),
+        "capacity": dict(sorted(capacity.items())),
+        "priority": dict(sorted(priority.items())),
+        "max_work": dict(sorted(max_work.items())),
+        "state": state.options(),
+        "resting": {topic: list(map(int, ids)) for topic, ids in sorted(by_topic(resting).items())},
+        "eager": sorted(eager),
+        "checks": checks,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+class _Heard:
+    """A figure per partition, from several members."""
+
+    def __init__(self) -> None:
+        self._value: dict[str, Floats] = {}
+        self._rank: dict[str, Ints] = {}
+
+    def hear(self, told: Told, owned: Mapping[str, Sequence[int]], generation: int) -> None:
+        """Take what one member tells, if it ranks above what others told.
+
+        Args:
+            told: topic -> ascending partition ids, and their figures.
+            owned: topic -> partition ids that the member owns.
+            generation: The generation in which it got them.
+        """
+        for topic, (ids, values) in told.items():
             if not len(ids):
                 continue
-            if topic not in value or len(value[topic]) <= ids[-1]:
-                more = int(ids[-1]) + 1 - len(value.get(topic, ()))
-                value[topic] = np.append(value.get(topic, np.zeros(0)), np.full(more, np.nan))
-                rank[topic] = np.append(rank.get(topic, np.zeros(0, np.int64)), np.full(more, -3))
+            value, rank = self._value.get(topic, np.zeros(0)), self._rank.get(topic, np.zeros(0, np.int64))
+            if (more := int(ids[-1]) + 1 - len(value)) > 0:
+                value, rank = np.append(value, np.full(more, np.nan)), np.append(rank, np.full(more, -3))
             ranks = np.where(np.isin(ids, np.array(owned.get(topic, ()), np.int64)), generation, -2)
-            old = rank[topic][ids]
-            better = (ranks > old) | ((ranks == old) & (weights > value[topic][ids]))
-            value[topic][ids[better]], rank[topic][ids[better]] = weights[better], ranks[better]
-    found: dict[str, Any] = {}
-    if value:
-        found["weights"] = {topic: _told(each) for topic, each in sorted(value.items())}
-    if capacity:
-        found["capacity"] = dict(sorted(capacity.items()))
-    if priority:
-        found["priority"] = dict(sorted(priority.items()))
-    if max_work:
-        found["max_work"] = dict(sorted(max_work.items()))
-    if eager:
-        found["eager"] = sorted(eager)
-    if checks:
-        found["checks"] = checks
-    return found
+            better = (ranks > rank[ids]) | ((ranks == rank[ids]) & (values > value[ids]))
+            value[ids[better]], rank[ids[better]] = values[better], ranks[better]
+            self._value[topic], self._rank[topic] = value, rank
+
+    def options(self) -> dict[str, list[float | None]]:
+        """The figures as an option of the strategy."""
+        return {topic: _told(each) for topic, each in sorted(self._value.items())}
 
 
 def _told(values: Floats) -> list[float | None]:

@@ -22,7 +22,7 @@ PARTITIONS = 12
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=50), st.floats(0, 1e9), st.integers(0, 1000))
 def test_figures_come_back(weights: list[float], bound: float, measured: int) -> None:
     ids = np.arange(len(weights))
-    sent = balance.Balance(bound, 2 * bound, measured, 1000, 7, {"t": (ids, np.array(weights))})
+    sent = balance.Balance(bound, 2 * bound, measured, 1000, 7, 3, {"t": (ids, np.array(weights))})
     told = balance.decode(balance.encode(sent))
     assert told is not None
     assert (told.bound, told.greatest, told.measured, told.partitions, told.withheld) == (
@@ -42,7 +42,7 @@ def test_any_bytes_are_read(data: bytes) -> None:
 
 @given(st.integers(0, 80), st.integers(0, 255))
 def test_damaged_and_newer_bytes_say_nothing(at: int, byte: int) -> None:
-    data = bytearray(balance.encode(balance.Balance(1.0, 1.0, 3, 3, 0, {"t": (np.arange(3), np.ones(3))})))
+    data = bytearray(balance.encode(balance.Balance(1.0, 1.0, 3, 3, 0, 0, {"t": (np.arange(3), np.ones(3))})))
     if at < len(data) and data[at] != byte:
         data[at] = byte
         assert balance.decode(bytes(data)) is None

@@ -11,11 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from kafka_assignors import WeightedAssignor
+from kafka_assignors.core.group import Partitions
+from kafka_assignors.core.group import options as options_
 from kafka_assignors.core.reading import replay
-from kafka_assignors.core.wire import compact
-from kafka_assignors.core.wire.weighted import Own, chosen, decode, encode, encode_within
+from kafka_assignors.core.wire import balance, compact
+from kafka_assignors.core.wire.protocol import (
+    AssignedPartitions,
+    Subscription,
+    encode_assignment,
+    encode_subscription,
+    with_user_data,
+)
+from kafka_assignors.core.wire.weighted import Moving, Own, chosen, decode, encode, encode_within
 from kafka_assignors.errors import ConfigError
 
 
@@ -118,6 +128,111 @@ def test_priority_and_cap_travel_and_members_without_them_send_what_they_always_
         assert told.own == Own()
 
 
+def test_state_and_resting_partitions_travel_and_members_without_them_send_what_they_always_sent() -> None:
+    state = {"t": (np.array([0, 2]), np.array([1.0, 4.0]))}
+    weights = {"t": (np.arange(3), np.ones(3))}
+    data = encode(compact.encode([("t", 0)], 3), Own(2.0, priority=4), weights, Moving(state, [("t", 2)]))
+
+    told = decode(data, {"t": 3})
+    assert (told.said.garbage, told.own, data[0]) == ("", Own(2.0, priority=4), 3)
+    assert [tuple(each) for each in told.moving.resting] == [("t", 2)]
+    assert [each.tolist() for each in told.moving.state["t"]] == [[0, 2], [1.0, 4.0]]
+    assert told.weights["t"][1].tolist() == [1.0, 1.0, 1.0]
+    assert encode(b"", Own(), weights, Moving()) == encode(b"", Own(), weights)
+    for version in (0, 1, 2, 4):  # read as another version, they say nothing
+        other = decode(bytes([version]) + data[1:], {"t": 3})
+        assert other.said.garbage
+        assert not other.moving.resting
+
+
+def joined(member_id: str, owned: list[int], moving: Moving, weights: list[float]) -> tuple[str, None, bytes]:
+    """A cooperative member with hysteresis in generation 3 of a topic of six partitions."""
+    claims = [("t", p) for p in owned]
+    told = options_.tell({"hysteresis": True})
+    known = {"t": (np.arange(6), np.array(weights))}
+    data, _ = encode_within([], 3, None, None, told, Own(), known, moving)
+    return member_id, None, encode_subscription(Subscription(("t",), data, Partitions.of(claims), 3))
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_a_partition_that_moved_of_late_stays_and_others_move(rests: bool) -> None:
+    """One of three equal partitions must leave; the one that would if it did not rest."""
+    weights = [4.0, 4.0, 4.0, 1.0, 1.0, 1.0]
+    first = replay(
+        "weighted", [joined("a", [0, 1, 2], Moving(), weights), joined("b", [3, 4, 5], Moving(), weights)], {"t": 6}
+    )
+    (gone,) = {0, 1, 2} - set(first["a"]["t"])
+    moving = Moving(resting=[("t", gone)] if rests else ())
+    again = replay(
+        "weighted", [joined("a", [0, 1, 2], moving, weights), joined("b", [3, 4, 5], Moving(), weights)], {"t": 6}
+    )
+    assert len(again["a"]["t"]) == 2
+    assert (gone in again["a"]["t"]) == rests
+
+
+def test_the_partition_with_the_least_state_moves() -> None:
+    weights = [4.0, 4.0, 4.0, 1.0, 1.0, 1.0]
+    for light in range(3):
+        cost = np.array([9.0, 9.0, 9.0])
+        cost[light] = 1.0
+        members = [
+            joined("a", [0, 1, 2], Moving({"t": (np.arange(3), cost)}), weights),
+            joined("b", [3, 4, 5], Moving({"t": (np.arange(3, 6), np.full(3, 9.0))}), weights),
+        ]
+        for order in (members, members[::-1]):
+            assert {0, 1, 2} - set(replay("weighted", order, {"t": 6})["a"]["t"]) == {light}
+
+
+def test_a_member_sends_the_state_of_its_own_partitions() -> None:
+    """Given for all; costs matter only where a partition has an owner."""
+    assignor = WeightedAssignor(state={"t": [5.0, 6.0, 7.0]}, protocol="eager")
+    assignor.on_assignment(assignment([1]), 3)
+    told = decode(assignor.metadata(["t"]).user_data, {"t": 3})
+    assert [each.tolist() for each in told.moving.state["t"]] == [[1], [pytest.approx(6.0, rel=0.0222)]]
+
+
+def test_state_that_fails_is_warned_of_and_moves_count(caplog: pytest.LogCaptureFixture) -> None:
+    assignor = WeightedAssignor(state=lambda: 1 / 0)
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        first, second = (bytes(assignor.metadata(["t"]).encode()) for _ in range(2))
+    assert first == second == sent()
+    assert [record.getMessage() for record in caplog.records if "sends no state" in record.getMessage()][1:] == []
+    assert "the callable for state failed: ZeroDivisionError" in caplog.text
+
+
+def assignment(partitions: list[int], withheld: int = 0, moved: int = 0) -> ConsumerProtocolAssignment:
+    told = balance.encode(balance.Balance(1.0, 1.0, 3, 3, withheld, moved))
+    data = encode_assignment(AssignedPartitions({"t": partitions}))
+    return ConsumerProtocolAssignment.decode(bytes(with_user_data(data, told)))
+
+
+@pytest.mark.parametrize("rest_s", [600.0, 0.0])
+def test_what_moved_to_a_member_rests_and_what_nobody_owned_does_not(rest_s: float) -> None:
+    def resting() -> list[tuple[str, int]]:
+        told = decode(assignor.metadata(["t"]).user_data, {"t": 9}).moving.resting
+        return [tuple(each) for each in told]
+
+    assignor = WeightedAssignor(hysteresis=True, partition_rest_s=rest_s, protocol="eager")
+    assignor.on_assignment(assignment([0, 1]), 1)
+    assert resting() == [], "they had no owner before"
+    assignor.on_assignment(assignment([0], withheld=2), 2)
+    assert resting() == []
+    assignor.on_assignment(assignment([0, 5]), 3)
+    assert resting() == ([("t", 5)] if rest_s else []), "the hand-over of generation 2"
+    assignor.on_assignment(assignment([0, 5, 6]), 4)
+    assert resting() == ([("t", 5)] if rest_s else []), "6 had no owner"
+    assignor.on_assignment(assignment([5, 7], moved=1), 5)
+    assert resting() == ([("t", 5), ("t", 7)] if rest_s else []), "7 left an eager member"
+    assignor.on_assignment(assignment([0, 7]), 6)
+    assert resting() == ([("t", 7)] if rest_s else []), "5 is another's now"
+
+
+def test_without_the_hysteresis_no_rest_is_told() -> None:
+    assignor = WeightedAssignor(protocol="eager")
+    assignor.on_assignment(assignment([0], moved=1), 1)
+    assert not decode(assignor.metadata(["t"]).user_data, {"t": 9}).moving.resting
+
+
 @pytest.mark.parametrize("max_work", [0.0, -1.0, math.nan])
 def test_a_cap_that_no_member_may_send_is_ignored(max_work: float) -> None:
     told = decode(encode(compact.encode(), Own(priority=1, max_work=max_work), {}), {})
@@ -135,7 +250,8 @@ def test_members_by_lag_ignore_a_priority_that_they_cannot_have() -> None:
     [{"weights": {("t", 0): value}} for value in (math.nan, -1, math.inf, "1", True)]
     + [{"weights": [1]}, {"weights": {"t": 3}}, {"epsilon": 0}, {"epsilon": math.nan}, {"move_budget": -1}]
     + [{"priority": 1.5}, {"priority": True}, {"priority": 1 << 32}, {"max_work": 0}, {"max_work": math.nan}]
-    + [{"capacity": -1}, {"capacity": math.nan}, {"hysteresis": 1}, {"weights": {}, "weights_file": "x"}],
+    + [{"capacity": -1}, {"capacity": math.nan}, {"hysteresis": 1}, {"weights": {}, "weights_file": "x"}]
+    + [{"state": {("t", 0): -1}}, {"partition_rest_s": -1}, {"partition_rest_s": math.nan}],
 )
 def test_a_wrong_argument_is_refused_at_once(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):

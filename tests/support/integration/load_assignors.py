@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_assignors import WeightedAssignor
+from kafka_assignors import LagAssignor, WeightedAssignor
 from kafka_assignors.core.wire import weighted as carried
 
 
 class Newer(WeightedAssignor):
     """Sends user data of the next version."""
+
+    def _user_data(self) -> bytes | None:
+        return bytes([carried.VERSION + 1]) + b"what comes"
+
+
+class NewerLag(LagAssignor):
+    """The same by lag."""
 
     def _user_data(self) -> bytes | None:
         return bytes([carried.VERSION + 1]) + b"what comes"
