@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.group import Group, Member
 from ..core.group.invariants import Violation
 from .values import Decision
 
+if TYPE_CHECKING:
+    from ..core.weighted.report import Load
+
 NEAR = Fraction(1, 10**6)
 """Relative tolerance: works are rounded to a 2^39th of the heaviest, and we compare sums of floats."""
+COSTS = 1 << 16
+"""The cost of a state is rounded to this part of the dearest."""
+ROUNDED = Fraction(1, 10**6)
+"""Rounding of a frontier's ratios, twice."""
 INFINITE = Fraction(10**300)
 TRIES = 200_000
 """Maximum number of branches for an ``exact`` claim; beyond, it is unproven, which is a violation."""
@@ -31,6 +39,7 @@ def check(
     plan: Decision,
     priority: Mapping[str, int] | None = None,
     max_work: Mapping[str, float] | None = None,
+    state: Mapping[Name, float] | None = None,
 ) -> list[Violation]:
     """Check a plan's claims about work.
 
@@ -41,26 +50,29 @@ def check(
         plan: A plan by work for that group.
         priority: member id -> priority; 0 if absent.
         max_work: member id -> hard cap.
+        state: (topic, partition) -> cost of moving it; None, or 0 for all: the plan counts moves.
 
     Returns:
-        Violations of the laws ``work`` (of a member), ``greatest``, ``bound``, ``limit``, ``cap`` or ``moves``; empty
-        if all claims are proven.
+        Violations of the laws ``work`` (of a member), ``greatest``, ``bound``, ``limit``, ``cap``, ``moves``,
+        ``state``, ``racks`` or ``frontier``; empty if all claims are proven.
 
     Cost: O(P * M); up to `TRIES` branches for ``exact`` claims. Never raises for a wrong claim.
     """
-    return list(_checked(_World(group, weights, capacity, priority or {}, max_work or {}), plan))
+    world = _World(group, weights, capacity, priority or {}, max_work or {}, state or {})
+    return [*_checked(world, plan), *_further(world, plan)]
 
 
 class _World:
     """The model of the group, computed from its definition."""
 
-    def __init__(
+    def __init__(  # one parameter per input of the model
         self,
         group: Group,
         weights: Mapping[Name, float],
         capacity: Mapping[str, float],
         priority: Mapping[str, int],
         max_work: Mapping[str, float],
+        state: Mapping[Name, float],
     ) -> None:
         given = {m.member_id: Fraction(capacity.get(m.member_id, 1)) for m in group.members}
         if not any(given.values()):
@@ -89,6 +101,16 @@ class _World:
         self.floor = floor
         self.caps = {m: Fraction(cap) for m, cap in max_work.items() if self.capacity.get(m)}
         self.holder = _holders(group.members, self.able)
+        self.forced = [tp for tp, m in self.holder.items() if m not in self.able[tp]]
+        self.state = _costs(group, state)
+        self.rack = {m.member_id: m.rack for m in group.members}
+        self.racks = group.racks
+
+    def far(self, tp: Name, m: str) -> bool:
+        """Whether a member reads a partition from another rack: both racks are known, and no replica is on its own."""
+        racks = self.racks.get(tp[0], ())
+        here = racks[tp[1]] if tp[1] < len(racks) else None
+        return bool(here) and bool(self.rack[m]) and self.rack[m] not in (here or ())
 
     def room(self, limit: Fraction, m: str) -> Fraction:
         """The most work of a member at a greatest work / capacity."""
@@ -109,6 +131,16 @@ class _World:
         for tp, m in owner.items():
             found[m] += self.work.get(tp, Fraction(0))
         return found
+
+
+def _costs(group: Group, state: Mapping[Name, float]) -> dict[Name, Fraction]:
+    """Cost of moving each partition; empty if moves are counted. Unknown is the median, and nothing is free."""
+    every = [(topic, p) for topic, count in group.partitions.items() for p in range(count)]
+    known = {tp: Fraction(state[tp]) for tp in every if state.get(tp) is not None}
+    if not any(known.values()):
+        return {}
+    middle, least = median(known.values()), max(known.values()) / COSTS
+    return {tp: max(known.get(tp, middle), least) for tp in every}
 
 
 def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, str]:
@@ -156,12 +188,92 @@ def _checked(world: _World, plan: Decision) -> Iterator[Violation]:
     limit = max(bound * (1 + Fraction(load.epsilon)), bound + world.floor)
     if Fraction(load.limit) > limit * (1 + NEAR) and Fraction(load.limit) > greatest * (1 + NEAR):
         yield Violation("limit", (), None, f"the limit is {float(limit)}, the plan says {load.limit}")
-    moves = sum(owner.get(tp, m) != m for tp, m in world.holder.items())
+    moves = len(_moved(world, owner))
     if moves != load.moves:
         yield Violation("moves", (), None, f"{moves} partitions leave their owner, the plan says {load.moves}")
-    if load.least_moves > _counted(world, Fraction(load.limit)) and not _tried(world, load.limit, load.least_moves):
+    if load.least_moves > _counted(world, Fraction(load.limit)) and not _tried(world, load.limit, load.least_moves - 1):
         text = f"the plan says that {load.least_moves} moves are needed, which is not proven"
         yield Violation("moves", (), None, text)
+
+
+def _moved(world: _World, owner: Mapping[Name, str]) -> list[Name]:
+    return [tp for tp, m in world.holder.items() if owner.get(tp, m) != m]
+
+
+def _further(world: _World, plan: Decision) -> Iterator[Violation]:
+    """What a plan claims beside the work: cost of state, work from other racks, the frontier."""
+    load = plan.load
+    if load is None:
+        return
+    owner = {(t, p): m for m, topics in plan.target.items() for t, ids in topics.items() for p in ids}
+    yield from _state(world, owner, load)
+    far = sum((world.work[tp] for tp, m in owner.items() if world.far(tp, m)), Fraction(0))
+    near = sum((work for tp, work in world.work.items() if all(world.far(tp, m) for m in world.able[tp])), Fraction(0))
+    claimed = load.remote or (0.0, 0.0)
+    if not _same(far, claimed[0]):
+        text = f"work of {float(far)} is read from other racks, the plan says {claimed[0]}"
+        yield Violation("racks", (), None, text)
+    if Fraction(claimed[1]) > near * (1 + NEAR):
+        text = f"work of {float(near)} has no replica on a subscriber's rack, the plan says {claimed[1]}"
+        yield Violation("racks", (), None, text)
+    yield from _frontier(world, load)
+
+
+def _state(world: _World, owner: Mapping[Name, str], load: Load) -> Iterator[Violation]:
+    if (load.state is None) != (not world.state):
+        which = "moves are counted" if load.state is None else "moves have a cost"
+        yield Violation("state", (), None, f"the plan says that {which}, the given state says otherwise")
+    if load.state is None or not world.state:
+        return
+    # Costs are rounded to a part of the dearest.
+    rounded = max(world.state.values()) / COSTS * max(len(world.holder), 1)
+    cost = sum((world.state[tp] for tp in _moved(world, owner)), Fraction(0))
+    if abs(cost - Fraction(load.state[0])) > rounded:
+        yield Violation("state", (), None, f"the moves cost {float(cost)}, the plan says {load.state[0]}")
+    least = Fraction(load.state[1]) - rounded
+    if least > _paid(world, Fraction(load.limit)) and not _tried(world, load.limit, float(least), world.state):
+        text = f"the plan says that moves of {load.state[1]} are needed, which is not proven"
+        yield Violation("state", (), None, text)
+
+
+def _paid(world: _World, limit: Fraction) -> Fraction:
+    """Lower bound on the cost of the moves of an assignment within the limit.
+
+    Of each overloaded member parts of its partitions, those that cost least for their work, until it fits.
+    """
+    total = sum((world.state[tp] for tp in world.forced), Fraction(0))
+    for m in world.capacity:
+        mine = [tp for tp, holder in world.holder.items() if holder == m and m in world.able[tp]]
+        excess = sum((world.work[tp] for tp in mine), Fraction(0)) - world.room(limit, m) * (1 - NEAR)
+        for tp in sorted(mine, key=lambda tp: world.state[tp] / world.work[tp]):
+            if excess <= 0:
+                break
+            total += world.state[tp] * min(excess / world.work[tp], Fraction(1))
+            excess -= world.work[tp]
+    return total
+
+
+def _frontier(world: _World, load: Load) -> Iterator[Violation]:
+    """More moves are never worse, the last pair is the plan's own, and no pair is better than counting permits."""
+    pairs, forced = load.frontier, len(world.forced)
+    if not pairs:
+        yield Violation("frontier", (), None, "the plan has no frontier")
+        return
+    for (fewer, high), (more, low) in pairwise(pairs):
+        if not fewer < more or (high <= low and (more, low) != pairs[-1]):
+            yield Violation("frontier", (), None, f"{more} moves for {low} are not better than {fewer} for {high}")
+    mean = Fraction(load.mean)
+    moves, last = pairs[-1]
+    if moves != load.moves - forced or abs(last * mean - Fraction(load.greatest)) > ROUNDED * mean:
+        own = f"{load.moves - forced} moves for {load.greatest / load.mean if load.mean else 0.0}"
+        yield Violation("frontier", (), None, f"it ends with {moves} moves for {last}, the plan has {own}")
+    caps, world.caps = world.caps, {}  # the frontier is about work / capacity alone
+    for moves, ratio in pairs:
+        least = _counted(world, (Fraction(ratio) + ROUNDED) * mean) - forced
+        if least > moves:
+            text = f"it says {ratio} of the mean with {moves} moves, and {least} are needed for that"
+            yield Violation("frontier", (), None, text)
+    world.caps = caps
 
 
 def _same(a: Fraction, b: float | None) -> bool:
@@ -216,10 +328,13 @@ def _counted(world: _World, limit: Fraction) -> int:
     return total
 
 
-def _tried(world: _World, limit: float, moves: int | None) -> bool:
-    """Whether no assignment keeps all members within the limit with fewer than `moves` moves, by trying all."""
+def _tried(world: _World, limit: float, most: float | None, price: Mapping[Name, Fraction] | None = None) -> bool:
+    """Whether no assignment keeps all members within the limit with moves of up to `most` in all, by trying all.
+
+    A move costs its partition's price, 1 without prices. With None, moves are free.
+    """
     order = sorted(world.work, key=lambda tp: (-world.work[tp], tp))
-    slack = 1 - 1e-9 if moves is None else 1 - 1e-7
+    slack = 1 - 1e-9 if most is None else 1 - 1e-7
     room = {m: float(c) * limit * slack for m, c in world.capacity.items()}
     room = {m: min(each, float(world.caps.get(m, INFINITE)) * (1 + 1e-9)) for m, each in room.items()}
     works = [float(world.work[tp]) for tp in order]
@@ -238,7 +353,7 @@ def _tried(world: _World, limit: float, moves: int | None) -> bool:
         tp = order[i]
         home = world.holder.get(tp)
         for m in sorted(world.able[tp], key=lambda m: (m != home, -room[m])):
-            cost = int(home is not None and m != home)
+            cost = 0.0 if home is None or m == home else 1.0 if price is None else float(price[tp])
             if works[i] > room[m] or cost > budget:
                 continue
             room[m] -= works[i]
@@ -248,4 +363,4 @@ def _tried(world: _World, limit: float, moves: int | None) -> bool:
                 return found
         return False
 
-    return fits(0, float("inf") if moves is None else moves - 1) is False
+    return fits(0, float("inf") if most is None else most) is False

@@ -38,7 +38,7 @@ def test_any_plan_is_valid_proven_and_the_same_in_any_order(group: Any, options:
 
     assert violations(group, made.target) == []
     assert violations(group, made.assignment, cooperative=True) == []
-    named = [options.get(name) for name in ("priority", "max_work")]
+    named = [options.get(name) for name in ("priority", "max_work", "state")]
     assert check(group, options["weights"], options.get("capacity", {}), made, *named) == []
     assert plan(reordered(group, random), "weighted", **options).assignment == made.assignment
     assert Plan.from_json(made.to_json()) == made

@@ -53,7 +53,7 @@ def agrees(case: Case, seed: int) -> None:
     assert load is not None
     assert violations(case.group, made.target) == [], seed
     assert violations(case.group, made.assignment, cooperative=True) == [], seed
-    checked = case.options.get("priority"), case.options.get("max_work")
+    checked = [case.options.get(name) for name in ("priority", "max_work", "state")]
     assert proof.check(case.group, case.weights, case.capacity, made, *checked) == [], seed
     if best is None:
         assert load.caps != 1, seed
