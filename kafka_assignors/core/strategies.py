@@ -25,7 +25,7 @@ from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
 from .stateless import range as range_
 from .sticky import cooperative, flow, sticky
 from .sticky.objective import GOALS, Matrix, Objective
-from .strategy import Decoded, Joined, Strategy, plain
+from .strategy import Decoded, Joined, Self, Strategy, plain
 from .weighted import placing
 from .weighted.engine import Solution
 from .weighted.model import EPSILON, Model, Weights, checked, wishes
@@ -298,12 +298,16 @@ _OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s", "partition_rest_s")
 """Arguments of the assignors by work that decide what a member tells, and when."""
 
 
-class Weighted(Strategy):
-    """Placement by work; see `weighted.placing.assign`. Each member says whether it is cooperative or eager.
+class ByWork(Strategy):
+    """What the strategies by work share; see `weighted.placing.assign`. Each member is cooperative or eager.
 
     In a live group, members send weights, capacities and the protocol in user data: see `wire.weighted`.
+
+    Attributes:
+        placing: The validated options; `configure` of a subclass sets it.
     """
 
+    placing: placing.Placing
     uses_claims = True
     withholds = True
     individual = (
@@ -311,38 +315,6 @@ class Weighted(Strategy):
         *_OF_MEMBERS,
         *("priority", "max_work", "state", "checks", "since_s", "resting", "seconds"),
     )
-
-    def configure(  # one parameter per option
-        self,
-        weights: Weights | None = None,
-        capacity: Mapping[str, float] | None = None,
-        epsilon: float = EPSILON,
-        move_budget: int | None = None,
-        hysteresis: bool = False,
-        eager: bool | Collection[str] = False,
-        priority: Mapping[str, int] | None = None,
-        max_work: Mapping[str, float] | None = None,
-        state: Weights | None = None,
-        checks: int = 0,
-        since_s: float | None = None,
-        resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
-        seconds: bool = False,
-    ) -> None:
-        self.placing = placing.placing_of(
-            weights,
-            capacity,
-            epsilon,
-            move_budget,
-            hysteresis,
-            eager,
-            priority,
-            max_work,
-            state,
-            checks,
-            since_s,
-            resting,
-            seconds,
-        )
 
     def needs(self) -> Collection[str]:
         return ("racks",)
@@ -387,7 +359,7 @@ class Weighted(Strategy):
                 claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
         return claims
 
-    def agreed(self, members: Iterable[Joined]) -> tuple[Weighted, tuple[Fact, ...]]:
+    def agreed(self: Self, members: Iterable[Joined]) -> tuple[Self, tuple[Fact, ...]]:
         """As `Strategy.agreed`, with what members send (`wire.weighted.inputs`)."""
         heard = list(members)
         winner, facts = super().agreed(heard)
@@ -413,15 +385,54 @@ class Weighted(Strategy):
             withheld = int((owner != solution.owner).sum())
             moved = int(((owner != UNASSIGNED) & (claims.holder != UNASSIGNED) & (owner != claims.holder)).sum())
             standing = balance.Balance(bound, greatest, measured, every, withheld, moved)
-            told = balance.told(standing, model.weights(), claims.indexed.assignment(owner))
+            # Above `MOST` no weights are told, and reading the assignment by names would take a tenth of the time.
+            small = every <= balance.MOST
+            given = claims.indexed.assignment(owner) if small else {m.member_id: {} for m in claims.indexed.members}
+            told = balance.told(standing, model.weights() if small else {}, given)
             written = {member: with_user_data(data, told[member]) for member, data in written.items()}
-        return written, facts_.ordered(self.facts(decoded.group))
+        return written, facts_.ordered(placing.facts_of(model))
 
 
-class Lag(Weighted):
-    """`Weighted` with lags for weights; ``parity="grantneale"`` places by `weighted.placing.by_lag`."""
+class Weighted(ByWork):
+    """``weighted``: placement by work, throughput or any other weight."""
 
-    def configure(  # type: ignore[override]  # one parameter per option; it has some of its parent's, and one more
+    def configure(  # one parameter per option
+        self,
+        weights: Weights | None = None,
+        capacity: Mapping[str, float] | None = None,
+        epsilon: float = EPSILON,
+        move_budget: int | None = None,
+        hysteresis: bool = False,
+        eager: bool | Collection[str] = False,
+        priority: Mapping[str, int] | None = None,
+        max_work: Mapping[str, float] | None = None,
+        state: Weights | None = None,
+        checks: int = 0,
+        since_s: float | None = None,
+        resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
+        seconds: bool = False,
+    ) -> None:
+        self.placing = placing.placing_of(
+            weights,
+            capacity,
+            epsilon,
+            move_budget,
+            hysteresis,
+            eager,
+            priority,
+            max_work,
+            state,
+            checks,
+            since_s,
+            resting,
+            seconds,
+        )
+
+
+class Lag(ByWork):
+    """``lag``: placement by lags; ``parity="grantneale"`` places by `weighted.placing.by_lag`."""
+
+    def configure(  # one parameter per option
         self,
         weights: Weights | None = None,
         capacity: Mapping[str, float] | None = None,
@@ -430,11 +441,14 @@ class Lag(Weighted):
         hysteresis: bool = False,
         eager: bool | Collection[str] = False,
         checks: int = 0,
+        resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
         parity: str | None = None,
     ) -> None:
         if parity not in (None, "grantneale"):
             raise ConfigError(f"parity must be 'grantneale' or None, not {parity!r}")
-        super().configure(weights, capacity, epsilon, move_budget, hysteresis, eager, checks=checks)
+        self.placing = placing.placing_of(
+            weights, capacity, epsilon, move_budget, hysteresis, eager, checks=checks, resting=resting
+        )
         self._parity = parity is not None
 
     def _solved(self, claims: Claims) -> tuple[Model, Solution]:

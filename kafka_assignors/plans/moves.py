@@ -12,7 +12,7 @@ from ..core.group import TopicPartition
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Ints
 from ..core.sticky.objective import RackCosts, position_costs
-from ..core.strategies import Weighted, strategy
+from ..core.strategies import ByWork, strategy
 from ..core.weighted.placing import modelled
 from ..core.weighted.report import Load
 from .certificate import positions
@@ -98,7 +98,7 @@ class _Reasons:
         self.ids = [member.member_id for member in members]
         self.load: Load | None = None
         self.work: Mapping[str, float] = {}
-        if isinstance(made, Weighted):
+        if isinstance(made, ByWork):
             model = modelled(claims, made.placing)
             self.load = decision.load
             self.work = dict(zip(self.ids, (model.loads(claims.holder) * model.unit).tolist(), strict=True))

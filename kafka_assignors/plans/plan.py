@@ -126,7 +126,7 @@ def planned(group: Decoded, made: Strategy) -> Plan:
     claims = group.claims or resolve(group.group)
     certificate, load = None, None
     goals: tuple[Goal, ...] = ()
-    if isinstance(made, strategies.Weighted):
+    if isinstance(made, strategies.ByWork):
         load = report(claims, positions(claims.indexed, target), made.placing)
         goals = _by_work(load)
     else:

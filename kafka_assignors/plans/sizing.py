@@ -16,7 +16,7 @@ from ..core.group.indexed import UNASSIGNED
 from ..core.group.order import lasting
 from ..core.reading import decoded
 from ..core.sticky import flow, sticky
-from ..core.strategies import Weighted
+from ..core.strategies import ByWork
 from ..core.strategy import Strategy
 from ..core.weighted.report import report
 from ..errors import ConfigError
@@ -195,7 +195,7 @@ class _Step:
         moves = gone + int((owner != claims.holder)[held].sum())
         loads = np.bincount(owner[owner != UNASSIGNED], minlength=len(members))
         idle = int((loads == 0).sum())
-        if isinstance(made, Weighted):
+        if isinstance(made, ByWork):
             load = report(claims, owner, made.placing)
             self.size = Size(len(members), load.greatest, load.mean, load.bound, idle, moves)
         else:
@@ -216,7 +216,7 @@ class _Step:
         ]
         new = _added(current, count)
         made = self._made
-        capacity = made.options.get("capacity") if isinstance(made, Weighted) else None
+        capacity = made.options.get("capacity") if isinstance(made, ByWork) else None
         if capacity:
             more = {a.member_id: capacity[b] for a, b in new if b in capacity}
             made = made.with_options(**{**made.options, "capacity": {**capacity, **more}})

@@ -200,7 +200,11 @@ def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
 def facts(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
     """Facts about weights and capacities."""
     members = [replace(member, owned=Partitions.of(()), generation=NO_GENERATION) for member in group.members]
-    found = modelled(resolve(Group(members, group.partitions)), placing)  # ownership makes no difference here
+    yield from facts_of(modelled(resolve(Group(members, group.partitions)), placing))  # ownership makes no difference
+
+
+def facts_of(found: Model) -> Iterable[Fact]:
+    """`facts` of a group in integers."""
     yield from found.facts
     measured, every = found.coverage
     if not measured and every:

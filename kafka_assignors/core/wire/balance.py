@@ -76,13 +76,13 @@ def told(
     Returns:
         member id -> user data.
     """
-    found = {}
+    plain, found = encode(standing), {}
     for place, (member_id, topics) in enumerate(sorted(given.items())):
         known = {}
         if standing.partitions <= MOST:
             owned = [(topic, partition) for topic, ids in topics.items() for partition in ids]
             known = chosen(weights, owned, member_id, OTHERS if place < KEEPERS else 0)
-        found[member_id] = encode(replace(standing, weights=known))
+        found[member_id] = encode(replace(standing, weights=known)) if known else plain
     return found
 
 

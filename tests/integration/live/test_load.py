@@ -125,7 +125,7 @@ def test_a_partition_that_moved_rests_before_it_moves_again(
         until(lambda: any(owner_of(p) == "m2" for p in kept), "one of them moves to m2", within_s=60)
         moved = next(p for p in kept if owner_of(p) == "m2")
         group.step("it becomes heavier than all others")
-        weigh({moved: 3.0})
+        weigh({p: 30.0 if p == moved else 10.0 for p in range(6)})  # far above the bound that members were told
         until(lambda: len(group.wait_stable(timeout_s=60).owned["m2"][topic]) < 4, "something leaves m2", within_s=90)
     group.drain()
     group.close()
