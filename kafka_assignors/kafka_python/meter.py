@@ -28,48 +28,43 @@ def measure(coordinator: Any, fetcher: Any, meter: Meter | None, tick: Callable[
         meter: Measures the work; None: only `tick` is called.
         tick: Called with the clock's seconds before a poll, once in `TICK_S`, on the thread that polls.
     """
-    begin = _Beginning(meter, tick)
-    poll = coordinator.poll
+    poll, fetch = coordinator.poll, None if meter is None else fetcher.fetch_records
+    clock, due, works = time.monotonic, 0.0, True
+    handed = None if meter is None else meter.handed
+    asked = None if meter is None else meter.asked
 
+    # Plain closures: with one record per poll, each further call would be a noticeable part of the poll.
     @functools.wraps(poll)
     def polled(*args: Any, **kwargs: Any) -> Any:
-        begin()
+        nonlocal due, works
+        if works:  # a failure ends the measuring, never the poll
+            now = clock()
+            try:
+                if asked is not None:
+                    asked(now)
+                if now >= due:
+                    due = now + TICK_S
+                    tick(now)
+            except Exception as error:
+                works = False
+                log.warning(
+                    "the load meter stops, and what it measured last is told: %s: %s", type(error).__name__, error,
+                    exc_info=True,
+                )  # fmt: skip
         return poll(*args, **kwargs)
 
     coordinator.poll = polled
-    if meter is None:
+    if fetch is None or handed is None:
         return
-    fetch, handed, clock = fetcher.fetch_records, meter.handed, time.monotonic
 
     @functools.wraps(fetch)
     def fetched(*args: Any, **kwargs: Any) -> Any:
         answer = fetch(*args, **kwargs)
         if records := answer[0]:
-            handed({partition: len(each) for partition, each in records.items()}, clock())
+            counts = {}
+            for partition, each in records.items():
+                counts[partition] = len(each)
+            handed(counts, clock())
         return answer
 
     fetcher.fetch_records = fetched
-
-
-class _Beginning:
-    """What happens at the beginning of a poll. A failure ends the measuring, never the poll."""
-
-    def __init__(self, meter: Meter | None, tick: Callable[[float], None]) -> None:
-        self._meter, self._tick, self._next, self._works = meter, tick, 0.0, True
-
-    def __call__(self) -> None:
-        if not self._works:
-            return
-        now = time.monotonic()
-        try:
-            if self._meter is not None:
-                self._meter.asked(now)
-            if now >= self._next:
-                self._next = now + TICK_S
-                self._tick(now)
-        except Exception as error:
-            self._works = False
-            log.warning(
-                "the load meter stops, and what it measured last is told: %s: %s", type(error).__name__, error,
-                exc_info=True,
-            )  # fmt: skip

@@ -35,6 +35,8 @@ STALE_S = 30.0
 """Seconds without a second end offset after which records consumed per second replace arrivals."""
 BATCH_S = 300.0
 """Maximum seconds of a batch. A longer one is ignored: the member was suspended, or the clock jumped."""
+TOGETHER = 16
+"""Records of one partition, of consecutive batches, that are averaged together: cheaper where a poll returns one."""
 _LEAST_S = 1e-9
 
 
@@ -88,6 +90,8 @@ class Meter:
         self._settling = False
         self._batch: Mapping[tuple[str, int], int] = {}
         self._handed = 0.0
+        self._run: tuple[str, int] | None = None  # the only partition of the last batches,
+        self._run_records, self._run_s = 0, 0.0  # their records, and the seconds that these took
 
     def handed(self, counts: Mapping[tuple[str, int], int], now: float) -> None:
         """Note that records were handed out.
@@ -107,19 +111,36 @@ class Meter:
         spent = now - self._handed
         if not 0 <= spent <= BATCH_S:
             return
-        known = self._seconds
         if len(batch) == 1:
             ((only, n),) = batch.items()
-            new = max(spent / n, _LEAST_S)
-            old, seen = known.get(only, (new, 0.0))
-            known[only] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
+            if only is not self._run:
+                self._end_run()
+                self._run = only
+            self._run_records += n
+            self._run_s += spent
+            if self._run_records >= TOGETHER:
+                self._end_run()
             return
+        self._end_run()
+        known = self._seconds
         typical = max(spent / sum(batch.values()), _LEAST_S)
         unknown = (typical, 0.0)
         factor = typical * sum(batch.values()) / sum(n * known.get(each, unknown)[0] for each, n in batch.items())
         for each, n in batch.items():
             old, seen = known.get(each, unknown)
             known[each] = old + old * (factor - 1) * n / (seen + n), min(seen + n, RECORDS)
+
+    def _end_run(self) -> None:
+        """Average what batches of one partition took."""
+        self._add_run(self._seconds)
+        self._run, self._run_records, self._run_s = None, 0, 0.0
+
+    def _add_run(self, seconds: dict[tuple[str, int], tuple[float, float]]) -> None:
+        only, n = self._run, self._run_records
+        if only is not None and n:
+            new = max(self._run_s / n, _LEAST_S)
+            old, seen = seconds.get(only, (new, 0.0))
+            seconds[only] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
 
     def saw(self, partition: tuple[str, int], position: int, end: int | None, now: float) -> None:
         """Note the offsets of an owned partition.
@@ -159,6 +180,7 @@ class Meter:
             mixed with the leader's weight; for others the weight known in this generation or the one before.
         """
         seconds = dict(self._seconds)  # a join may run on another thread than the consumer's
+        self._add_run(seconds)
         for partition in owned:
             weight = None if self._settling else self._weight(partition, seconds, now)
             if weight is None:

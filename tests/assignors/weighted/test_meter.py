@@ -37,6 +37,21 @@ def test_batches_of_several_partitions_separate_the_slow_one() -> None:
         assert weights[topic][partition] == pytest.approx(10 * seconds, rel=0.2)
 
 
+def test_records_one_by_one_are_measured_as_in_batches() -> None:
+    """Runs of one partition, short and long, with others between them."""
+    cost = {SLOW: 0.02, FAST: 0.001}
+    meter, now = Meter(), 0.0
+    for partition, records in ((SLOW, 3), (FAST, 40), (SLOW, 1), (FAST, 5), (SLOW, 50), (FAST, 1)):
+        for _ in range(records):
+            meter.handed({partition: 1}, now)
+            now += cost[partition]
+            meter.asked(now)
+    fed(meter, dict.fromkeys(cost, 10.0))
+    weights = meter.weights(list(cost), 1, 60.0)["t"]
+    assert weights.tolist() == pytest.approx([10 * cost[SLOW], 10 * cost[FAST]])
+    assert meter.weights(list(cost), 1, 60.0)["t"].tolist() == weights.tolist()
+
+
 def test_work_is_seconds_times_arrivals_and_a_part_of_the_lag() -> None:
     meter = Meter()
     meter.handed({SLOW: 10}, 0.0)
