@@ -90,52 +90,6 @@ def test_rebalances_that_members_request_are_judged_by_their_rounds(
     assert verdict.checked["R5"] >= 2
 
 
-def test_a_partition_that_moved_rests_before_it_moves_again(
-    kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
-) -> None:
-    """Its new owner becomes overloaded at once, and may give nothing away until the shortened rest is over."""
-    rest_s = 12
-    topic, group = kafka_topic(partitions=6), unjudged_group(session_timeout_ms=SESSION_MS)
-    file = tmp_path / "weights.json"
-
-    def weigh(weights: dict[int, float]) -> None:
-        known = {topic: [weights.get(p, 1.0) for p in range(6)]}
-        whole = {"format": 1, "version": 1, "unit": "records_per_s", "expires_ms": 1 << 42, "weights": known}
-        file.with_suffix(".new").write_text(json.dumps(whole), "utf-8")
-        file.with_suffix(".new").replace(file)
-
-    def owner_of(partition: int) -> str:
-        owned = group.wait_stable(timeout_s=60).owned
-        return next(member for member, topics in owned.items() if partition in topics.get(topic, ()))
-
-    weigh({})
-    settings = {"weights_file": str(file), "hysteresis": True, "partition_rest_s": rest_s}
-    assignor = "weighted" + json.dumps({**settings, "check_every_s": 0.5, "rest_s": 1})
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "default", 20):
-        group.step("m1 begins")
-        group.start("m1", [topic], [assignor])
-        group.wait_stable(timeout_s=60)
-        group.step("m2 joins")
-        group.start("m2", [topic], [assignor])
-        first = group.wait_stable(timeout_s=60).owned
-        assert sorted(len(topics[topic]) for topics in first.values()) == [3, 3]
-        kept = first["m1"][topic]  # those of m2 moved to it, and rest
-        group.step("what m1 has becomes heavy")
-        weigh(dict.fromkeys(kept, 4.0))
-        until(lambda: any(owner_of(p) == "m2" for p in kept), "one of them moves to m2", within_s=60)
-        moved = next(p for p in kept if owner_of(p) == "m2")
-        group.step("it becomes heavier than all others")
-        weigh({p: 30.0 if p == moved else 10.0 for p in range(6)})  # far above the bound that members were told
-        until(lambda: len(group.wait_stable(timeout_s=60).owned["m2"][topic]) < 4, "something leaves m2", within_s=90)
-    group.drain()
-    group.close()
-    _, verdict = judged(tmp_path)
-    own = [i for i in verdict.intervals if i.member == "m2" and i.end_kind == "revoked"]
-    assert own, "m2 gave something up"
-    # A partition is noted on its arrival, which is a little before the member's event of it.
-    assert min((i.end_ns - i.start_ns) / 1e9 for i in own) >= rest_s - 1
-
-
 @pytest.mark.long
 def test_members_of_three_clients_share_a_group_by_work(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
