@@ -32,7 +32,7 @@ TRIES = 200_000
 Name = tuple[str, int]
 
 
-def check(
+def check(  # one parameter per input of the model, and the plan
     group: Group,
     weights: Mapping[Name, float],
     capacity: Mapping[str, float],
