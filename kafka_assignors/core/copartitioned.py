@@ -28,7 +28,7 @@ from .group.facts import Fact, some
 from .group.indexed import UNASSIGNED, Indexed, Ints
 from .group.order import utf16
 from .sticky import sticky
-from .sticky.objective import GOALS, Objective, RackCosts, position_costs
+from .sticky.objective import GOALS, Objective, Priced, RackCosts, position_costs
 
 Sets = tuple[tuple[str, ...], ...]
 DEFAULT = Objective(goals=GOALS[2])
@@ -90,29 +90,45 @@ def owners(claims: Claims, *, topics: Sets | None = None, objective: Objective =
     indexed = claims.indexed
     if not indexed.topics:
         return np.full(indexed.size, UNASSIGNED)
-    bundles = _bundles(indexed, topics)
-    holder = _holders(claims, bundles)
-    costs = _costs(position_costs(indexed, objective), bundles)
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    placed = sticky.owners(Claims(bundles.indexed, holder, nothing, nothing, nothing, ()), objective, costs)
+    bundles = bundled(claims, topics, objective)
+    placed = sticky.owners(bundles.claims, objective)
     owner = np.full(indexed.size, UNASSIGNED)
     owner[bundles.position] = placed[bundles.bundle]
     return owner
 
 
 @dataclass(frozen=True)
-class _Bundles:
+class Bundles:
     """Bundles as the partitions of a group of their own, whose topics are sets of co-partitioned topics.
 
     Args:
-        indexed: That group; its members have the same numbers.
+        claims: That group; its members have the same numbers. A bundle's holder is who holds most of it.
         bundle: int[P'], the bundle of each partition that belongs to one, ascending.
         position: int[P'], the position of that partition in the real group.
     """
 
-    indexed: Indexed
+    claims: Claims
     bundle: Ints
     position: Ints
+
+    def owners(self, owner: Ints) -> Ints:
+        """int[B], the owner of each bundle under owners of partitions, if these keep bundles whole."""
+        found = np.full(self.claims.indexed.size, UNASSIGNED)
+        found[self.bundle] = owner[self.position]
+        return found
+
+    def split(self, owner: Ints) -> Ints:
+        """The bundles whose partitions have several owners."""
+        return np.unique(self.bundle[self.owners(owner)[self.bundle] != owner[self.position]])
+
+
+def bundled(claims: Claims, topics: Sets | None, objective: Objective) -> Bundles:
+    """The bundles of a group, with their holders and rack costs. For the arguments see `assign`."""
+    together, bundle, position = _bundles(claims.indexed, topics)
+    together.costs = _costs(position_costs(claims.indexed, objective), bundle, position)
+    holder = _holders(claims, together, bundle, position)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return Bundles(Claims(together, holder, nothing, nothing, nothing, ()), bundle, position)
 
 
 def sets(indexed: Indexed, topics: Sets | None) -> list[tuple[str, ...]]:
@@ -133,15 +149,16 @@ def sets(indexed: Indexed, topics: Sets | None) -> list[tuple[str, ...]]:
     return [*found, *((name,) for name in left)]
 
 
-def _bundles(indexed: Indexed, topics: Sets | None) -> _Bundles:
+def _bundles(indexed: Indexed, topics: Sets | None) -> tuple[Priced, Ints, Ints]:
     named = {_BETWEEN.join(names): names for names in sets(indexed, topics)}
     counts = indexed.group.partitions
     read: dict[frozenset[str], frozenset[str]] = {}
     for subscription in indexed.subscriptions:
         read[subscription] = frozenset(name for name, names in named.items() if subscription.issuperset(names))
     members = [Member(m.member_id, read[m.topics], m.instance_id, m.rack) for m in indexed.members]
-    together = Indexed(Group(members, {name: max(counts[t] for t in names) for name, names in named.items()}))
-    bundle, position = [], []
+    together = Priced(Group(members, {name: max(counts[t] for t in names) for name, names in named.items()}))
+    bundle: list[Ints] = [np.zeros(0, np.int64)]
+    position: list[Ints] = [np.zeros(0, np.int64)]
     for name, names in named.items():
         for topic in names:
             ids = np.arange(counts[topic])
@@ -149,14 +166,14 @@ def _bundles(indexed: Indexed, topics: Sets | None) -> _Bundles:
             position.append(indexed.first[indexed.number[topic]] + ids)
     of, at = np.concatenate(bundle), np.concatenate(position)
     order = np.lexsort((at, of))
-    return _Bundles(together, of[order], at[order])
+    return together, of[order], at[order]
 
 
-def _holders(claims: Claims, bundles: _Bundles) -> Ints:
+def _holders(claims: Claims, indexed: Indexed, bundle: Ints, position: Ints) -> Ints:
     """int[B], the member that holds most of a bundle, of several the first; `UNASSIGNED` if no subscriber holds any."""
-    members, indexed = len(claims.indexed.members), bundles.indexed
-    held = claims.holder[bundles.position] != UNASSIGNED
-    bundle, member = bundles.bundle[held], claims.holder[bundles.position][held]
+    members = len(claims.indexed.members)
+    held = claims.holder[position] != UNASSIGNED
+    bundle, member = bundle[held], claims.holder[position][held]
     may = indexed.reads[indexed.subscription[member], indexed.topic_of()[bundle]]
     cells, count = np.unique(bundle[may] * members + member[may], return_counts=True)
     order = np.lexsort((cells % members, -count, cells // members))
@@ -166,12 +183,12 @@ def _holders(claims: Claims, bundles: _Bundles) -> Ints:
     return holder
 
 
-def _costs(costs: RackCosts, bundles: _Bundles) -> RackCosts:
+def _costs(costs: RackCosts, bundle: Ints, position: Ints) -> RackCosts:
     """Rack costs of bundles: the sums of their partitions'."""
-    start = np.flatnonzero(np.diff(bundles.bundle, prepend=-1))
-    turn = np.arange(len(bundles.bundle)) - np.repeat(start, np.diff(np.append(start, len(bundles.bundle))))
-    rows = np.zeros((len(start), int(turn.max()) + 1), np.int64)  # row 0 is free
-    rows[bundles.bundle, turn] = costs.of[bundles.position]
+    start = np.flatnonzero(np.diff(bundle, prepend=-1))
+    turn = np.arange(len(bundle)) - np.repeat(start, np.diff(np.append(start, len(bundle))))
+    rows = np.zeros((len(start), int(turn.max(initial=0)) + 1), np.int64)  # row 0 is free
+    rows[bundle, turn] = costs.of[position]
     kinds, of = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
     # Row 0 must be free for all members.
     sums = np.concatenate([np.zeros_like(costs.rows[:1]), costs.rows[kinds].sum(axis=1)])

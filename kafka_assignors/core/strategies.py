@@ -290,6 +290,10 @@ class CoPartitioned(CompactSticky):
     def facts(self, group: Group) -> Iterable[Fact]:
         return copartitioned.facts(group, self._topics)
 
+    def bundled(self, claims: Claims) -> copartitioned.Bundles:
+        """The bundles of a group; the goals are theirs."""
+        return copartitioned.bundled(claims, self._topics, self.objective)
+
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         return copartitioned.owners(claims or resolve(indexed.group), topics=self._topics, objective=self.objective)
 

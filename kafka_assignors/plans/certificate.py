@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..core import copartitioned
 from ..core.group import Group
 from ..core.group.claims import Claims, resolve
 from ..core.group.indexed import UNASSIGNED, Bools, Indexed, Ints
@@ -59,7 +60,10 @@ class Certificate:
 
 
 def check(
-    group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], certificate: Certificate
+    group: Group,
+    assignment: Mapping[str, Mapping[str, Sequence[int]]],
+    certificate: Certificate,
+    topics: copartitioned.Sets = (),
 ) -> list[Violation]:
     """Check that a certificate proves an assignment optimal.
 
@@ -67,12 +71,13 @@ def check(
         group: The group, with its claims.
         assignment: member id -> topic -> partition ids; complete, so not a round that withholds partitions.
         certificate: The proof, from any source.
+        topics: Sets of co-partitioned topics, whose bundles the prices are of.
 
     Returns:
         Empty if the assignment is proven optimal. Otherwise the violations of `invariants.violations`; if there are
         none, a ``price`` violation of a member that has no price or one with parts beyond `LARGEST`; if there is none,
-        the first goal (such as ``balance``) that is not at the bound. Then either the assignment is not optimal, or the
-        prices are not those of an optimal one.
+        a ``bundle`` that has several owners; if there is none, the first goal (such as ``balance``) that is not at the
+        bound. Then either the assignment is not optimal, or the prices are not those of an optimal one.
 
     Cost: O(P) to read the assignment, then O(M + classes * kinds + pairs of class and holder). Never raises.
     """
@@ -90,7 +95,14 @@ def check(
                 text = f"topic {topic!r} needs prices of three integers up to {LARGEST}, not {price!r}"
                 return [Violation("price", (member_id,), None, text)]
     claims = resolve(group)
-    goals = score(claims, positions(claims.indexed, assignment), certificate.objective)
+    owner = positions(claims.indexed, assignment)
+    if topics:
+        bundles = copartitioned.bundled(claims, topics, certificate.objective)
+        if len(split := bundles.split(owner)):
+            first = next(iter(bundles.claims.indexed.names(split)))
+            return [Violation("bundle", (), None, f"bundle {first.topic}-{first.partition} has several owners")]
+        claims, owner = bundles.claims, bundles.owners(owner)
+    goals = score(claims, owner, certificate.objective)
     for name, value, least in zip(certificate.objective.goals, goals, bound(claims, certificate), strict=True):
         if value != least:
             return [Violation(name, (), None, f"{name}: the assignment has {value}, the prices prove {least}")]

@@ -102,8 +102,8 @@ def plan(
 
     Returns:
         With `members`, a table of the group at these sizes: see `sizing.sizing`. Otherwise the plan: see
-        `Plan.explain`, `Plan.to_json`, `Plan.goals`. Its bounds are proven for every strategy, because
-        the optimal assignment is computed too, with prices that prove it.
+        `Plan.explain`, `Plan.to_json`, `Plan.goals`. Its bounds are proven for every strategy, because the optimal
+        assignment is computed too, with prices that prove it. Under ``copartitioned`` the goals count bundles.
 
     Raises:
         UnknownName: No strategy has that name.
@@ -131,10 +131,13 @@ def planned(group: Decoded, made: Strategy) -> Plan:
         goals = _by_work(load)
     else:
         objective = objective_of(made.name, made.options)
-        certificate = certify(claims, sticky.owners(claims, objective), objective)
+        units, owner = claims, positions(claims.indexed, target)
+        if isinstance(made, strategies.CoPartitioned):
+            bundles = made.bundled(claims)
+            units, owner = bundles.claims, bundles.owners(owner)
+        certificate = certify(units, sticky.owners(units, objective), objective)
         if certificate:
-            values = score(claims, positions(claims.indexed, target), objective)
-            goals = _goals(objective, values, bound(claims, certificate))
+            goals = _goals(objective, score(units, owner, objective), bound(units, certificate))
     return Plan(
         group.group,
         made.name,

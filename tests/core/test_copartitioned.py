@@ -18,6 +18,7 @@ from kafka_assignors.core.group.indexed import Indexed
 from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.sticky.objective import GOALS, Objective
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.plans.certificate import check
 from tests.support.assignors.groups import groups
 
 PAIR = (("t", "u"),)
@@ -101,6 +102,25 @@ def test_bundles_are_placed_as_well_as_can_be(goals):
             for way in ways
         )
         assert cost(group, owners(copartitioned.assign(group, objective=objective)), objective) == best, seed
+        made = plan(group, "copartitioned", goals=goals)
+        assert made.optimal, seed
+        assert tuple((goal.value, goal.least) for goal in made.goals) == tuple((each, each) for each in best), seed
+        sets = tuple(copartitioned.sets(Indexed(group), None))
+        assert check(group, made.target, made.certificate, sets) == [], seed
+
+
+def test_what_is_no_optimum_of_bundles_is_named():
+    topics = {"t": 4, "u": 4}
+    group = Group([Member("a", topics), Member("b", topics)], topics)
+    made = plan(group, "copartitioned", topics=PAIR)
+    whole, split = ({m: {t: list(ids) for t, ids in each.items()} for m, each in made.target.items()} for _ in "ab")
+    for t in topics:
+        whole["b"][t].append(whole["a"][t].pop())
+    split["a"]["t"][0], split["b"]["t"][0] = split["b"]["t"][0], split["a"]["t"][0]
+
+    assert check(group, made.target, made.certificate, PAIR) == []
+    assert [each.law for each in check(group, whole, made.certificate, PAIR)] == ["spread"]
+    assert [each.law for each in check(group, split, made.certificate, PAIR)] == ["bundle"]
 
 
 def test_both_clients_tell_the_same_options():

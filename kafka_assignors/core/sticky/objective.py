@@ -124,8 +124,16 @@ class RackCosts:
     rows: Ints
 
 
+class Priced(Indexed):
+    """A group whose units are several partitions each, with the rack costs of the units."""
+
+    costs: RackCosts | None = None
+
+
 def position_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     """Compute the rack costs of a group's positions. Cost: O(P), plus rows times racks."""
+    if isinstance(indexed, Priced) and indexed.costs is not None:
+        return indexed.costs
     group = indexed.group
     columns: dict[str | None, int] = {None: 0}
     rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)

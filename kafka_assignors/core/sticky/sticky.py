@@ -52,13 +52,10 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     return claims.indexed.assignment(owners(claims, objective))
 
 
-def owners(claims: Claims, objective: Objective = DEFAULT, costs: RackCosts | None = None) -> Ints:
-    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes.
-
-    `costs` are the rack costs of positions, if they are not those of the group's racks.
-    """
+def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
+    """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
-    costs = costs or position_costs(indexed, objective)
+    costs = position_costs(indexed, objective)
     classes = classify(indexed, costs, by_topic=objective.spread_first)
     if not len(classes.size):
         return np.full(indexed.size, UNASSIGNED)
