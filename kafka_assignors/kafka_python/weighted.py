@@ -84,6 +84,7 @@ class ByWork(Cooperative):
         self._state = WeightSource(self.name, self._state_of, of="state")
         self._moved_at: dict[tuple[str, int], float] = {}  # when a partition moved to this member
         self._handing_over = False  # the last assignment withheld partitions for the next one
+        self._bound_after_rest: float | None = None  # the group's bound, if resting partitions kept the leader above it
 
     @property
     def meter(self) -> Meter | None:
@@ -132,8 +133,12 @@ class ByWork(Cooperative):
         # would not move by work.
         if self._loop.due(now) and private.is_in_generation(coordinator, self._generation):
             owned = private.held(coordinator, self._owned or ())
-            if owned and len(self._resting(owned, now)) == len(owned):
+            resting = self._resting(owned, now)
+            if owned and len(resting) == len(owned):
                 return  # none of them may move
+            if not resting and self._bound_after_rest is not None:
+                self._loop.refer(self._bound_after_rest)
+                self._bound_after_rest = None
             verdict = self._loop.check(now, self._work_of(owned, now), self._capacity)
             if verdict is not None and verdict.act:
                 log.info("%s: this member asks for a rebalance: %s", self.name, verdict.why)
@@ -203,8 +208,10 @@ class ByWork(Cooperative):
         super().on_assignment(assignment, generation)
         told = balance.decode(assignment.user_data)
         self._note_moves(had, told)
-        reference, coverage = None, 0.0
+        reference, coverage, self._bound_after_rest = None, 0.0, None
         if told is not None:
+            if self._resting(self._owned or (), time.monotonic()):
+                self._bound_after_rest = told.bound
             reference = loop_.reference(told.bound, told.greatest, self._loop_of[2])
             coverage = told.measured / max(told.partitions, 1)
             if self._source.meter is not None:

@@ -42,9 +42,9 @@ def consumer() -> Iterator[Callable[..., Any]]:
     silent.close()
 
 
-def assigned(bound: float, moved: int = 0) -> Any:
+def assigned(bound: float, greatest: float | None = None, moved: int = 0) -> Any:
     """An assignment of both partitions by a leader that knew all weights."""
-    told = encode(Balance(bound, bound, 2, 2, 0, moved, {"t": (np.arange(2), np.full(2, bound / 2))}))
+    told = encode(Balance(bound, greatest or bound, 2, 2, 0, moved, {"t": (np.arange(2), np.full(2, bound / 2))}))
     return ConsumerProtocolAssignment.decode(
         bytes(with_user_data(encode_assignment(AssignedPartitions({"t": [0, 1]})), told))
     )
@@ -72,13 +72,16 @@ def test_where_a_lists_other_assignor_was_elected_no_rebalance_is_requested(cons
     assert len(reasons) == 2
 
 
-def test_a_member_whose_partitions_all_rest_requests_nothing(consumer: Callable[..., Any]) -> None:
-    """The leader would leave them where they are."""
+@pytest.mark.parametrize("greatest", [1.0, 2.0])
+def test_a_member_whose_partitions_all_rest_requests_nothing_until_they_do_not(
+    greatest: float, consumer: Callable[..., Any]
+) -> None:
+    """The leader would leave them where they are; afterwards what it could not better before is a reason."""
     assignor = WeightedAssignor(weights={"t": [1.0, 1.0]}, check_every_s=10, hysteresis=True, partition_rest_s=500)
     consumer(assignor)
     reasons: list[str] = []
     assignor.on_request(reasons.append)
-    assignor.on_assignment(assigned(bound=1.0, moved=2), 7)
+    assignor.on_assignment(assigned(1.0, greatest, moved=2), 7)
     now = time.monotonic()
 
     assignor._tick(now + 400)

@@ -85,6 +85,10 @@ class Loop:
         self._reference, self._coverage, self._leads = reference, coverage, leads
         self._since, self.checks = now, 0
 
+    def refer(self, reference: float) -> None:
+        """Stay near another work / capacity from now on: what kept the leader from a better assignment is over."""
+        self._reference = reference
+
     def check(self, now: float, work: float | None, capacity: float) -> Verdict | None:
         """Check this member's work; None if no check is due.
 
