@@ -8,7 +8,7 @@ DOCS := $(VENV)/.docs
 OUTSIDE = broker or docker or jvm or spark
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms format bench docs pictures clean help
+.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms release-check format bench docs pictures clean help
 
 ##@ set up
 setup: $(READY)  ## create .venv with all dependencies
@@ -63,6 +63,9 @@ test-long: $(READY)  ## the tests that take minutes: big fuzzes and matrices, so
 
 rooms: $(READY)  ## structure of the source tree: modules per folder, floors, circles of imports, long functions
 	$(BIN)/python -m tests.structure
+
+release-check: $(READY)  ## wheel and sdist: checked, audited, installed clean on each Python that can be found
+	$(BIN)/python .ci/release_check.py
 
 ##@ measure
 bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)

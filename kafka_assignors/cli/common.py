@@ -188,6 +188,8 @@ def guarded(run: Callable[[], int]) -> int:
     try:
         code = run()
         sys.stdout.flush()
+        if code == INTERRUPTED:  # typer ends without a word if it was still starting
+            interrupted()
         return code
     except KeyboardInterrupt:
         interrupted()
@@ -204,9 +206,15 @@ def guarded(run: Callable[[], int]) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
-def interrupted() -> None:
-    """Say that the command was interrupted."""
-    _say("interrupted")
+_told_of_interrupt: list[str] = []
+
+
+def interrupted(told: str = "") -> None:
+    """Say once that the command was interrupted; `told` are words that were printed already."""
+    if not _told_of_interrupt:
+        _told_of_interrupt.append(told or "interrupted")
+        if not told:
+            _say("interrupted")
 
 
 def unread() -> int:

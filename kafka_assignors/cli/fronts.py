@@ -89,8 +89,8 @@ def call(front: Front, path: str, arguments: Sequence[str]) -> int:
     if bootstrap and not {"--bootstrap", "--config", "--set", "-X", "--help"} & {w.partition("=")[0] for w in words}:
         words = ["--bootstrap", bootstrap, *words]
     code = command.main(words, prog_name=f"{NAME} {path}", standalone_mode=False) or 0
-    if code == INTERRUPTED and front.module != _HARNESS:  # the harness says what it has closed
-        interrupted()
+    if code == INTERRUPTED:
+        interrupted("the harness says what it has closed" if front.module == _HARNESS else "")
     code = dict(front.codes).get(code, code)
     return code if code in (0, 1, USAGE, COULD_NOT_RUN, UNKNOWN, INTERRUPTED) else COULD_NOT_RUN
 

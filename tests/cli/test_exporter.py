@@ -20,6 +20,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from kafka_assignors.cli.app import main
 from kafka_assignors.cli.exporter import PREFIX, Readings, serving
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ClusterError
@@ -167,3 +168,17 @@ def test_no_such_group_is_one_sentence(kafka_broker: Broker) -> None:
     done = cli("exporter", "no-such-group", "-b", kafka_broker.bootstrap)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
     assert "no-such-group" in done.stderr
+
+
+def test_the_compose_file_mounts_what_is_there_and_runs_a_real_command_line() -> None:
+    services = yaml.safe_load((MONITORING / "compose.yml").read_text("utf-8"))["services"]
+
+    assert set(services) == {"exporter", "prometheus", "grafana"}
+    for service in services.values():
+        for mount in service["volumes"]:
+            assert (MONITORING / mount.split(":")[0]).exists(), mount
+    script = services["exporter"]["command"][-1]
+    words = script.split("exec kafka-assignors ")[1].replace("${KAFKA_GROUPS:?names of groups}", "billing").split()
+    scraped = yaml.safe_load((MONITORING / "prometheus.yml").read_text("utf-8"))["scrape_configs"][0]["static_configs"]
+    assert scraped[0]["targets"] == [f"exporter:{words[words.index('--port') + 1]}"]
+    assert main([*words, "-b", "127.0.0.1:1"]) == 3  # it gets as far as the broker

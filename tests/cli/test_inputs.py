@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 
 from kafka_assignors.cli.app import main
 from tests.support.cli import cli
+from tests.support.places import ROOT
 
 NOWHERE = ("-b", "127.0.0.1:1")
 WRONG = {
@@ -168,3 +172,68 @@ def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
                 process.send_signal(how)
                 said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, ("", "interrupted\n"))
+
+
+KEPT = ROOT / "benchmarks" / "results" / "histories" / "ours.cooperative-sticky.0.tar.xz"
+ANSWERS = (
+    "--help", "--version", "explain", "explain O1", "explain O1 --json", "doctor", "doctor --json", "plan --help",
+    "keys growth --from 6 --to 12", "keys growth --from 6 --to 12 --json", "judge {run}", "judge {run} --json",
+)  # fmt: skip
+"""Command lines that need no broker and answer; ``{run}`` is a kept history."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kept history."""
+    folder = tmp_path_factory.mktemp("run")
+    with tarfile.open(KEPT) as kept:
+        kept.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_sentence(run: Path) -> None:
+    def written(line: str) -> tuple[int, str]:
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "kafka_assignors", *line.format(run=run).split()], stdin=subprocess.DEVNULL,
+                stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+            )  # fmt: skip
+        return done.returncode, done.stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        for line, found in zip(ANSWERS, pool.map(written, ANSWERS), strict=True):
+            assert found == (3, "error: [Errno 28] No space left on device\n"), line
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_any_moment_ends_in_one_word_and_leaves_nothing(run: Path, tmp_path: Path) -> None:
+    """At drawn moments from the start of our program on: before it, the interpreter itself prints a traceback."""
+    program = (
+        "import signal, sys; signal.signal(signal.SIGALRM, signal.default_int_handler); "
+        "from kafka_assignors.__main__ import main; "
+        "signal.setitimer(signal.ITIMER_REAL, {after}); sys.exit(main())"
+    )
+    draw = random.Random(15)
+
+    def hit(case: tuple[int, str, float]) -> tuple[str, int, str, list[str]]:
+        number, line, after = case
+        own = tmp_path / str(number)
+        own.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(after=after), *line.format(run=run).split()], capture_output=True,
+            stdin=subprocess.DEVNULL, text=True, check=False, timeout=120, env={**os.environ, "TMPDIR": str(own)},
+        )  # fmt: skip
+        return f"{line} after {after:.3f} s", done.returncode, done.stderr, [each.name for each in own.iterdir()]
+
+    cases = [(i, line, draw.uniform(0.001, 1.2)) for i, line in enumerate(ANSWERS * 2)]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(hit, cases))
+
+    for line, code, said, left in found:
+        assert left == [], line
+        assert code in (0, 130), (line, code, said)
+        if code == 130:
+            assert said.startswith("interrupted"), (line, said)
+            assert said.count("\n") == 1, (line, said)
+    assert any(code == 130 for _, code, _, _ in found)
