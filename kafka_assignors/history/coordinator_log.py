@@ -128,7 +128,17 @@ def decode(key: bytes | None, value: bytes | None) -> Decoded:
     try:
         return _decode(_Reader(key), value)
     except WireError as error:
-        return Unknown(f"malformed record: {error}")
+        return Unknown(f"a malformed record: {error}", _group_of(key))
+
+
+def _group_of(key: bytes) -> str | None:
+    """The group of a record, whose key begins with a version and the group's name; None if the key is malformed."""
+    read = _Reader(key)
+    try:
+        read.int16()
+        return read.string()
+    except WireError:
+        return None
 
 
 def assigned(member: CommittedMember) -> set[TopicPartition]:
@@ -198,7 +208,7 @@ class _Reader(Reader):
         return self.array(_Reader._topic)
 
     def classic_member(self) -> dict[str, Any] | None:
-        if self.take(1)[0] == 0xFF:  # a nullable struct: -1 for null
+        if self.take(1)[0] != 1:  # a nullable struct: brokers write 0 for null, and the schema says -1
             return None
         found = {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)}
         self.tags()

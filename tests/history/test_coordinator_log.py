@@ -110,6 +110,27 @@ def test_the_vectors_have_every_kind_of_kafka_4_3() -> None:
     assert {row["key_version"] for row in RECORDS} == set(range(3, 24)) - {9, 18}, "gone since 4.0 and 4.1"
 
 
+@pytest.mark.source("GroupCoordinatorRecordHelpers.newConsumerGroupMemberSubscriptionRecord of Kafka 4.3.0")
+def test_a_member_as_the_broker_writes_it_has_an_explicit_null_for_its_classic_part() -> None:
+    key = bytes.fromhex("00050005636875726e00026d6d")
+    value = "00000000036d310b2f3132372e302e302e3103066175646974076f726465727301000493e008756e69666f726d01000100"
+
+    decoded = decode(key, bytes.fromhex(value))
+
+    assert isinstance(decoded, BrokerAssigned)
+    assert decoded.fields == {
+        "instanceId": None, "rackId": None, "clientId": "m1", "clientHost": "/127.0.0.1",
+        "subscribedTopicNames": ["audit", "orders"], "subscribedTopicRegex": "", "rebalanceTimeoutMs": 300_000,
+        "serverAssignor": "uniform", "classicMemberMetadata": None,
+    }  # fmt: skip
+
+
+def test_a_malformed_record_names_its_group() -> None:
+    assert decode(struct.pack(">h", 5) + short("g") + short("m"), b"\x00\x00\x01") == Unknown(
+        "a malformed record: record is cut off: 1 bytes expected at offset 3, 0 there (of 3)", "g"
+    )
+
+
 @given(st.sampled_from([row for row in CONSUMER if row["value"]]), st.data())
 def test_broken_records_of_kip_848_never_raise(row: dict[str, Any], data: st.DataObject) -> None:
     raw = bytearray(bytes.fromhex(row["value"]))
