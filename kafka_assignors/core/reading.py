@@ -15,7 +15,7 @@ from .group.assignment import Assignment
 from .group.claims import resolve
 from .group.facts import Fact
 from .strategies import strategy
-from .strategy import Decoded, Joined
+from .strategy import Decoded, Joined, Strategy
 from .wire import bulk, limits, userdata
 
 Racks = Mapping[str, Sequence[Collection[str]]]
@@ -89,17 +89,18 @@ def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim
 
 
 def decoded(
-    name: str, group: Group, facts: Iterable[Fact] = (), generations: Mapping[str, int] | None = None
+    name: str | Strategy, group: Group, facts: Iterable[Fact] = (), generations: Mapping[str, int] | None = None
 ) -> Decoded:
     """A `Decoded` of a group that needs no decoding, for the strategy of that name.
 
     Args:
-        name: The strategy's name.
+        name: The strategy, or its name.
         group: The group.
         facts: Further facts about it.
         generations: As in `Decoded`.
     """
-    claims = resolve(group) if strategy(name).uses_claims else None
+    made = strategy(name) if isinstance(name, str) else name
+    claims = resolve(group) if made.uses_claims else None
     told = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
     return Decoded(group, facts_.ordered(told), claims, generations or {})
 

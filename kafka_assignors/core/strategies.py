@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ConfigError, UnknownName
 from . import copartitioned
+from .broker_side import BROKER_SIDE, PROTOCOL
 from .group import NO_GENERATION, Group, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
@@ -499,10 +500,24 @@ STRATEGIES: Mapping[str, Strategy] = _by_name(
 def strategy(name: str, **options: Any) -> Strategy:
     """The strategy of a protocol name, with options.
 
+    Args:
+        name: Its name.
+        options: Its options. ``protocol="consumer"`` takes the broker's assignor of that name (KIP-848), see
+            `broker_side`; ``protocol="classic"`` is the default.
+
     Raises:
         UnknownName: No strategy has that name; the message lists the known ones.
         ConfigError: The strategy has no such option, or the option's value is invalid.
     """
+    if options.get("protocol") == PROTOCOL:
+        if name not in BROKER_SIDE:
+            raise UnknownName("assignor of the broker", name, BROKER_SIDE)
+        return BROKER_SIDE[name].with_options(**options)
+    protocol = options.pop("protocol", "classic")
+    if protocol != "classic":
+        raise ConfigError(f"protocol must be 'classic' or {PROTOCOL!r}, not {protocol!r}")
     if name not in STRATEGIES:
+        if name in BROKER_SIDE:
+            raise ConfigError(f"{name!r} is an assignor of the broker; give it with protocol={PROTOCOL!r}")
         raise UnknownName("assignor", name, STRATEGIES)
     return STRATEGIES[name].with_options(**options) if options else STRATEGIES[name]

@@ -72,7 +72,7 @@ class Plan(Decision):
         """Compute the plan again from its group, strategy and options; equal to this one unless the code changed."""
         facts = [fact for fact in self.facts if fact.kind == "garbage-user-data"]
         made = strategies.strategy(self.strategy, **self.options)
-        return planned(decoded(self.strategy, self.group, facts, self.generations), made)
+        return planned(decoded(made, self.group, facts, self.generations), made)
 
 
 @overload
@@ -98,7 +98,8 @@ def plan(
         group: Members with their claims, topics with their partition counts, racks.
         strategy: A name in `core.strategies.STRATEGIES`, for example ``"range"`` or ``"cooperative-sticky"``.
         members: Sizes of the group, such as ``range(1, 40)``: how many members does it need?
-        options: The strategy's options, as its assignor class takes them.
+        options: The strategy's options, as its assignor class takes them. ``protocol="consumer"`` plans for a KIP-848
+            group: ``"uniform"`` and ``"range"`` are the broker's assignors then, see `core.broker_side.BrokerSide`.
 
     Returns:
         With `members`, a table of the group at these sizes: see `sizing.sizing`. Otherwise the plan: see
@@ -114,7 +115,7 @@ def plan(
     made = strategies.strategy(strategy, **options)
     if not group.members:
         raise ConfigError("the group has no members; a plan needs at least one")
-    return planned(decoded(strategy, group), made) if members is None else sizing(group, made, members)
+    return planned(decoded(made, group), made) if members is None else sizing(group, made, members)
 
 
 def planned(group: Decoded, made: Strategy) -> Plan:

@@ -187,7 +187,7 @@ class _Step:
 
     def __init__(self, made: Strategy, group: Group, members: Sequence[Member], gone: int) -> None:
         self._made, self._group, self.members = made, group, members
-        here = decoded(made.name, Group(members, group.partitions, group.racks, group.leaders))
+        here = decoded(made, Group(members, group.partitions, group.racks, group.leaders))
         claims = here.claims or resolve(here.group)
         self._target = made.settles_as(here, made.assign(here)[0])
         owner = positions(claims.indexed, self._target)

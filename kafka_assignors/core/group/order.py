@@ -70,8 +70,21 @@ def hash_code(name: str) -> int:
 def hash_order(names: Iterable[str]) -> list[str]:
     """The iteration order of a Java ``HashMap``. The insertion order matters only within a bucket."""
     kept = list(dict.fromkeys(names))
-    codes = [_spread(hash_code(name)) for name in kept]
-    buckets = 16
+    return [kept[i] for i in by_bucket([hash_code(name) for name in kept])]
+
+
+def by_bucket(hash_codes: Sequence[int], buckets: int = 16) -> list[int]:
+    """The iteration order of a Java ``HashMap`` or ``HashSet`` of distinct keys.
+
+    Args:
+        hash_codes: Of the keys in insertion order, as unsigned 32-bit integers.
+        buckets: At the beginning, see `buckets_for`. Buckets that become trees (more than 8 keys in one of 64 or more) are
+            listed in insertion order here, and in another order by Java.
+
+    Returns:
+        Indices in `hash_codes`.
+    """
+    codes = [_spread(code) for code in hash_codes]
     chains = Counter[int]()
     for i, code in enumerate(codes):
         # Double at a load of 3/4, or if a chain gets its ninth key while there are fewer than 64 buckets.
@@ -82,7 +95,32 @@ def hash_order(names: Iterable[str]) -> list[str]:
         while i + 1 > buckets * 3 // 4:
             buckets *= 2
             chains = Counter(each % buckets for each in codes[: i + 1])
-    return [kept[i] for i in sorted(range(len(kept)), key=lambda i: codes[i] % buckets)]
+    return sorted(range(len(codes)), key=lambda i: codes[i] % buckets)
+
+
+def buckets_for(size: int) -> int:
+    """How many buckets ``new HashSet(collection)`` begins with, for a collection of that size."""
+    return 1 << (max(int(size / 0.75) + 1, 16) - 1).bit_length()
+
+
+def timeline_order(names: Iterable[str]) -> list[str]:
+    """The iteration order of the coordinator's ``TimelineHashMap``, filled in the given order.
+
+    Source: ``org.apache.kafka.timeline.BaseHashTable`` of apache/kafka 4.3.0: Fibonacci hashing, twice the slots at a
+    load of 4/3, the keys of one slot from the last to the first.
+    """
+    kept = list(dict.fromkeys(names))
+    slots = 2
+    while len(kept) * 3 > slots * 4:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+
+    def slot(name: str) -> int:
+        code = hash_code(name)
+        signed = code - (1 << 32) if code >= 1 << 31 else code
+        return (signed * -7046029254386353131 & (1 << 64) - 1) >> shift
+
+    return sorted(reversed(kept), key=slot)
 
 
 class HashedSet:

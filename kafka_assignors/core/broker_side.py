@@ -1,0 +1,120 @@
+"""The assignors of a KIP-848 group's broker as strategies: ``strategy("uniform", protocol="consumer", …)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ..errors import ConfigError
+from .broker import ranges, uniform
+from .broker.topics import TopicIds
+from .group import Group, Member, Partitions
+from .group.assignment import Assignment
+from .group.facts import Fact, of_topics, ordered
+from .group.order import hash_order, static_first, timeline_order
+from .strategy import Decoded, Strategy
+
+PROTOCOL = "consumer"
+"""``group.protocol`` of members whose broker assigns."""
+
+
+class BrokerSide(Strategy):
+    """An assignor that runs in the broker. What members own is their current target assignment.
+
+    A group lists its members in the order in which they joined, which matters if hash codes collide.
+
+    Options:
+        protocol: ``"consumer"``.
+        topic_ids: topic -> id as Kafka prints it; a group of several topics needs them, because ids decide ties.
+        order: Member ids in the order in which the broker takes them, if the group's member ids are not the broker's.
+    """
+
+    def configure(
+        self,
+        protocol: str = PROTOCOL,
+        topic_ids: Mapping[str, str] | None = None,
+        order: Sequence[str] | None = None,
+    ) -> None:
+        if protocol != PROTOCOL:
+            raise ConfigError(f"protocol must be 'classic' or {PROTOCOL!r}, not {protocol!r}")
+        self._ids = None if topic_ids is None else TopicIds(topic_ids)
+        self._known = frozenset(topic_ids or ())
+        self._order = None if order is None else list(order)
+
+    def assign(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
+        group = decoded.group
+        return self.place(group), ordered(of_topics(group))
+
+    def place(self, group: Group) -> Assignment:
+        return self.placed(group, self._ranked(group), self._of(group)) if group.members else {}
+
+    def placed(self, group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:
+        """The assignment of a group with its members in this order."""
+        raise NotImplementedError
+
+    def usual(self, members: Sequence[Member]) -> list[Member]:
+        """The order in which the broker takes members, by their ids."""
+        raise NotImplementedError
+
+    def _ranked(self, group: Group) -> list[Member]:
+        if self._order is None:
+            return self.usual(group.members)
+        by_id = {member.member_id: member for member in group.members}
+        if sorted(self._order) != sorted(by_id):
+            raise ConfigError(f"order must list each of the {len(by_id)} members once: {', '.join(sorted(by_id)[:8])}")
+        return [by_id[name] for name in self._order]
+
+    def _of(self, group: Group) -> TopicIds:
+        topics = {topic for member in group.members for topic in member.topics if topic in group.partitions}
+        if self._ids is None and len(topics) < 2:
+            return TopicIds({topic: "A" * 22 for topic in topics})  # one topic is alone in every order
+        if missing := sorted(topics - self._known):
+            raise ConfigError(
+                f"topic_ids lacks {missing[0]!r}; the broker breaks ties by topic ids: give topic -> id as kafka-topics.sh "
+                "--describe prints it, or plan the live group: kafka-assignors plan GROUP"
+            )
+        assert self._ids is not None
+        return self._ids
+
+
+class Uniform(BrokerSide):
+    """See `broker.uniform.assign`."""
+
+    uses_claims = True
+
+    def usual(self, members: Sequence[Member]) -> list[Member]:
+        by_id = {member.member_id: member for member in members}
+        return [by_id[name] for name in map_order(by_id)]
+
+    def placed(self, group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:
+        return uniform.assign(group, [_existing(member, group.partitions) for member in order], ids)
+
+
+class Range(BrokerSide):
+    """See `broker.ranges.assign`."""
+
+    def usual(self, members: Sequence[Member]) -> list[Member]:
+        return sorted(members, key=static_first)
+
+    def placed(self, group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:  # noqa: ARG002
+        return ranges.assign(group, order)
+
+
+def map_order(members: Iterable[str], joining: Iterable[str] = ()) -> list[str]:
+    """The order in which ``uniform`` takes members.
+
+    Args:
+        members: Member ids, in the order in which they joined.
+        joining: Ids of members that the target is computed for before the coordinator's map has them.
+    """
+    return hash_order((*timeline_order(members), *joining))
+
+
+def _existing(member: Member, counts: Mapping[str, int]) -> Member:
+    """The member without partitions that don't exist: their topic was deleted, and is another one now."""
+    owned = [(topic, p) for topic, p in member.owned if p < counts.get(topic, 0)]
+    return member if len(owned) == len(member.owned) else replace(member, owned=Partitions.of(owned))
+
+
+BROKER_SIDE: Mapping[str, BrokerSide] = {"uniform": Uniform("uniform"), "range": Range("range")}
+"""Name in ``group.remote.assignor`` -> the broker's assignor."""
