@@ -67,11 +67,11 @@ class BrokerSide(Strategy):
     def _of(self, group: Group) -> TopicIds:
         topics = {topic for member in group.members for topic in member.topics if topic in group.partitions}
         if self._ids is None and len(topics) < 2:
-            return TopicIds({topic: "A" * 22 for topic in topics})  # one topic is alone in every order
+            return TopicIds(dict.fromkeys(topics, "A" * 22))  # one topic is alone in every order
         if missing := sorted(topics - self._known):
             raise ConfigError(
-                f"topic_ids lacks {missing[0]!r}; the broker breaks ties by topic ids: give topic -> id as kafka-topics.sh "
-                "--describe prints it, or plan the live group: kafka-assignors plan GROUP"
+                f"topic_ids lacks {missing[0]!r}; the broker breaks ties by topic ids: give topic -> id, as "
+                "kafka-topics.sh --describe prints it"
             )
         assert self._ids is not None
         return self._ids

@@ -28,8 +28,7 @@ class Balancer:
         self._high_start = self._high_end = len(self._sorted)
         self._high_level, self._high_next = most + 1, len(self._sorted) - 1
 
-    @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether a move from the most to the least loaded would not make loads more even."""
         return self._high_level - self._low_level <= 1
 

@@ -151,18 +151,20 @@ class _Unlike:
         balancer = Balancer(self._load, self._readers[topic])
         if balancer.imbalance <= 1:
             return 0
-        left: dict[int, list[int]] = defaultdict(list)  # member -> the partitions that it can still give, the last first
+        left: dict[int, list[int]] = defaultdict(
+            list
+        )  # member -> the partitions that it can still give, the last first
         for partition, owner in enumerate(self._owner[topic]):
             left[owner].append(partition)
         moved = 0
-        while not balancer.balanced:
+        while not balancer.is_balanced():
             while (giver := balancer.next_most()) >= 0 and not left[giver]:
                 balancer.exclude_most()
             if giver < 0:
                 break
             partition = left[giver].pop()
             taker = balancer.next_least()
-            if balancer.balanced:
+            if balancer.is_balanced():
                 break
             self._give(topic, partition, taker)
             moved += 1

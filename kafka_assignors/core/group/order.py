@@ -78,8 +78,8 @@ def by_bucket(hash_codes: Sequence[int], buckets: int = 16) -> list[int]:
 
     Args:
         hash_codes: Of the keys in insertion order, as unsigned 32-bit integers.
-        buckets: At the beginning, see `buckets_for`. Buckets that become trees (more than 8 keys in one of 64 or more) are
-            listed in insertion order here, and in another order by Java.
+        buckets: At the beginning, see `buckets_for`. Buckets that become trees (more than 8 keys in one of 64 or more)
+            are listed in insertion order here, and in another order by Java.
 
     Returns:
         Indices in `hash_codes`.
@@ -120,7 +120,8 @@ def timeline_order(names: Iterable[str]) -> list[str]:
         signed = code - (1 << 32) if code >= 1 << 31 else code
         return (signed * -7046029254386353131 & (1 << 64) - 1) >> shift
 
-    return sorted(reversed(kept), key=slot)
+    kept.reverse()
+    return sorted(kept, key=slot)
 
 
 class HashedSet:

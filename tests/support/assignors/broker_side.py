@@ -14,9 +14,7 @@ from kafka_assignors.integration.broker.java import LiveJava
 
 Target = dict[str, dict[str, list[int]]]
 _MEMBER = re.compile(r"(m[^=,{]*)=MemberAssignment\(partitions=\{(.*?)\}\)")
-_TOPIC = re.compile(
-    r"([\w-]{22})=(?:\[([\d, ]*)\]|RangeSet\(from=(\d+) \(inclusive\), to=(\d+) \(exclusive\)\))"
-)
+_TOPIC = re.compile(r"([\w-]{22})=(?:\[([\d, ]*)\]|RangeSet\(from=(\d+) \(inclusive\), to=(\d+) \(exclusive\)\))")
 
 
 class Cluster:
