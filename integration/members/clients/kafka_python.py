@@ -115,8 +115,10 @@ class Member:
             self._consume()
         finally:
             self._polling = False
+            # A signal that is handled late sets the timer again; its next signal would kill an ending interpreter.
+            for number in (signal.SIGTERM, signal.SIGALRM):
+                signal.signal(number, signal.SIG_IGN)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             self._consumer.close(timeout_ms=CLOSE_MS)
         self.write("stop")
 
