@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaConnectionError
 
@@ -18,28 +20,38 @@ from tests.support.waiting import until
 OUTAGES, AWAY_S = 5, 12
 
 
+class Reading(Polling):
+    """Counts the records that it was given."""
+
+    read = 0
+
+    def polled(self, records: Any) -> None:
+        self.read += sum(map(len, records.values()))
+
+
 @pytest.mark.long
 @pytest.mark.broker
 def test_a_guarded_consumer_outlives_outages_of_its_broker() -> None:
+    settings = {"poll_ms": 200, "reconnect_backoff_max_ms": 1000, "auto_offset_reset": "earliest"}
     with start_broker() as broker, contextlib.ExitStack() as stack:
         create_topics(broker.bootstrap, {"t": 2})
-        polling = {}
-        for name in ("plain", "guarded"):
-            patient = {"reconnect_backoff_max_ms": 1000} if name == "guarded" else {}
-            polling[name] = Polling(broker, name, ["t"], [RangePartitionAssignor], name, poll_ms=200, **patient)
-            stack.callback(ended, polling[name])
-        guard(polling["guarded"].consumer)
-        until(lambda: all(each.partitions == [0, 1] for each in polling.values()), "both joined", 60)
-        guarded = polling["guarded"]
-        for _ in range(OUTAGES):
-            before = guarded.generation
+        plain, guarded = (
+            Reading(broker, name, ["t"], [RangePartitionAssignor], name, **settings) for name in ("plain", "guarded")
+        )
+        for each in (plain, guarded):
+            stack.callback(ended, each)
+        guard(guarded.consumer)
+        until(lambda: plain.partitions == guarded.partitions == [0, 1], "both joined", 60)
+        for sent in range(1, OUTAGES + 1):
             broker.kill()
             time.sleep(AWAY_S)  # the outage itself
             broker.restart()
-            until(lambda before=before: guarded.generation > before or guarded.error, "it joined again", 60)
+            with contextlib.closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
+                producer.send("t", b"after an outage").get(60)
+            until(lambda sent=sent: guarded.read >= sent or guarded.error, "it reads again", 60)
             assert guarded.error is None
         # so the outages were long enough
-        assert isinstance(polling["plain"].error, KafkaConnectionError)
+        assert isinstance(plain.error, KafkaConnectionError)
 
 
 def ended(polling: Polling) -> None:

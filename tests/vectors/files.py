@@ -37,5 +37,7 @@ MAKERS = {
 
 NOT_MADE = {
     "assignors/java_defects.jsonl": "records no answer of Java; tests/core/java/test_live_java.py asks Java",
+    "partitioners/kafkajs.jsonl": "Node makes it: tests/foreign/kafkajs_keys.js",
+    "partitioners/go_clients.jsonl": "Go makes it: tests/foreign/keys",
     "partitioners/accumulator_kip794.jsonl": "traces calls inside RecordAccumulator, which no public method shows",
 }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ConfigError
-from .hashing import JUMP_STEP, crc32, fnv1a
+from .hashing import JUMP_STEP, crc32, fnv1a, kafkajs_legacy
 from .keyed import PRESETS, check_count, preset_named
 from .murmur2 import unsigned
 
@@ -123,20 +124,29 @@ def partitions_columns(
 
 def _dividend(preset: str, h: Hashes) -> Hashes:
     """The part of a hash that is divided by the number of partitions."""
-    if preset == "librdkafka":
+    known = PRESETS[preset]
+    if known in (PRESETS["librdkafka"], PRESETS["franz-go-sarama"]):
         return h
-    if PRESETS[preset].like_java or preset == "sarama-reference":
+    if known.like_java or known in (PRESETS["sarama-reference"], PRESETS["kafkajs-legacy"]):
         positive: Hashes = h & np.uint32(0x7FFFFFFF)
         return positive
     return np.where(h & np.uint32(0x80000000), np.uint32(0) - h, h)
 
 
 def _hash_of(preset: str) -> Callable[[NDArray[np.uint8], NDArray[Any]], Hashes]:
-    if preset == "librdkafka":
+    if PRESETS[preset] is PRESETS["librdkafka"]:
         return crc32_column
+    if PRESETS[preset] is PRESETS["kafkajs-legacy"]:
+        return _kafkajs_legacy_column
     if PRESETS[preset].like_java or PRESETS[preset] is PRESETS["consistent"]:
         return murmur2_column
     return fnv1a_column
+
+
+def _kafkajs_legacy_column(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:
+    """One key at a time: nobody needs the old hash of many keys fast."""
+    joined, bounds = data.tobytes(), offsets.tolist()
+    return np.array([kafkajs_legacy(joined[a:b]) for a, b in pairwise(bounds)], np.uint32)
 
 
 def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.uint32]]:

@@ -6,6 +6,7 @@ import zlib
 
 _MASK = 0xFFFFFFFF
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
+_MURMUR2_SEED, _MURMUR2_M = 0x9747B28C, 0x5BD1E995
 JUMP_STEP, _MASK_64 = 2862933555777941757, 0xFFFFFFFFFFFFFFFF
 
 
@@ -36,6 +37,33 @@ def magnitude(h: int) -> int:
     2**31 stays 2**31, because Sarama takes the remainder first and then the absolute value.
     """
     return (1 << 32) - h if h & 0x80000000 else h
+
+
+def kafkajs_legacy(key: bytes) -> int:
+    """KafkaJS's first murmur2, unsigned. It multiplies in floating point, and reads the tail of the key twice.
+
+    Cost: O(len(key)).
+    Source: tulios/kafkajs v2.2.4 ``src/producer/partitioners/legacy/murmur2.js``.
+    """
+    size = len(key)
+    padded = key + bytes(3)
+    h: float = _MURMUR2_SEED ^ size
+    for at in range(0, size, 4):  # the last word is padded with zeros
+        k = int.from_bytes(padded[at : at + 4], "little", signed=True)
+        k = _int32(float(k) * _MURMUR2_M)
+        k ^= (k & _MASK) >> 24
+        h = _int32(h * float(_MURMUR2_M)) ^ _int32(float(k) * _MURMUR2_M)
+    if rest := size % 4:
+        h = _int32(_int32(h) ^ int.from_bytes(key[size - rest :], "little")) * float(_MURMUR2_M)
+    mixed = _int32(h)
+    mixed = _int32((mixed ^ (mixed & _MASK) >> 13) * float(_MURMUR2_M))
+    return (mixed ^ (mixed & _MASK) >> 15) & _MASK
+
+
+def _int32(number: float) -> int:
+    """JavaScript's ToInt32 of a number."""
+    low = int(number) & _MASK
+    return low - (1 << 32) if low & 0x80000000 else low
 
 
 def jump(h: int, n: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...errors import ConfigError, UnknownName
-from .hashing import crc32, fnv1a, jump, magnitude
+from .hashing import crc32, fnv1a, jump, kafkajs_legacy, magnitude
 from .murmur2 import as_bytes, unsigned
 
 MEMO_KEYS = 1 << 16
@@ -40,7 +40,17 @@ PRESETS: dict[str, Preset] = {
     "sarama": Preset(_sarama),
     "fnv1a": Preset(_sarama),
     "sarama-reference": Preset(lambda key, n: (fnv1a(key) & 0x7FFFFFFF) % n),
+    "franz-go-sarama": Preset(lambda key, n: fnv1a(key) % n),
+    "kafkajs-legacy": Preset(lambda key, n: (kafkajs_legacy(key) & 0x7FFFFFFF) % n),
     "consistent": Preset(lambda key, n: jump(unsigned(key), n)),
+}
+PRESETS |= {
+    "franz-go": PRESETS["java"],
+    "kafkajs": PRESETS["java"],
+    "segmentio": PRESETS["sarama"],
+    "segmentio-reference": PRESETS["sarama-reference"],
+    "segmentio-crc32": PRESETS["librdkafka"],
+    "segmentio-murmur2": PRESETS["java"],
 }
 """name -> placement.
 
@@ -48,6 +58,9 @@ PRESETS: dict[str, Preset] = {
 * ``librdkafka``: its default ``consistent_random`` (CRC-32), so confluent-kafka in Python, Go, .NET; node-rdkafka.
 * ``sarama`` (``fnv1a`` in librdkafka): Sarama's default and segmentio's ``Hash``. ``sarama-reference``: the sign bit is
   masked off instead, as ``NewReferenceHashPartitioner`` does; a third of the keys lies elsewhere.
+* ``franz-go-sarama``: franz-go's ``SaramaHasher``, which takes the hash as unsigned.
+* ``kafkajs-legacy``: KafkaJS's ``LegacyPartitioner``, the default before KafkaJS 2.
+* ``kafkajs``, ``franz-go`` and ``segmentio…``: these clients' partitioners, each the same as one of the others.
 * ``consistent``: jump hash over murmur2. **No other client places like it**; for topics that will grow.
 """
 
