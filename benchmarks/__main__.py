@@ -28,6 +28,7 @@ NAMES = (
     "meter",
     "loop",
     "residence",
+    "predictions",
 )
 
 app = typer.Typer(add_completion=False)

@@ -88,8 +88,9 @@ def run(common: Common, wanted: Wanted) -> int:
         names = wanted.assignors or tuple(elected or ["cooperative-sticky"])
         return _tell_sizes(common, live, group, names, wanted.sizes)
     names = wanted.assignors or tuple(dict.fromkeys([*elected, *_USUAL]))
+    real = as_group(live, topics, wanted.change, ids=True) if any(map(_by_hashes, names)) else group
     with common.busy("planning"):
-        plans = {name: plan(group, made(name)[0], **made(name)[1]) for name in names}
+        plans = {name: plan(real if _by_hashes(name) else group, made(name)[0], **made(name)[1]) for name in names}
     answer = Answer(live, wanted.change, plans, topics)
     if wanted.save is not None or common.as_json:
         said = as_json(answer)
@@ -166,6 +167,11 @@ def made(given: str) -> tuple[str, dict[str, Any]]:
             options[option] = value
     strategy(name, **options)
     return name, options
+
+
+def _by_hashes(given: str) -> bool:
+    """Whether an assignor depends on the hashes of member ids, as Java's sticky ones do: names can't stand for ids."""
+    return made(given)[1].get("parity") == "java"
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -285,25 +291,36 @@ def _not_best(each: Plan) -> str:
 
 def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
     before = answer.owners
-    after = owners(each.target)
+    called = answer.live.names  # member id -> name; a plan has either
+    after = {tp: called.get(member, member) for tp, member in owners(each.target).items()}
+    loads = {called.get(member, member): load for member, load in each.loads.items()}
     now: dict[str, int] = dict.fromkeys(answer.live.names.values(), 0)
     for owner in before.values():
         now[owner] += 1
     yield f"[bold]{safe(name)}[/] would change" + ("" if each.moves or answer.change else " nothing")
-    names = list(dict.fromkeys([*now, *each.target]))
+    gets: dict[str, list[TopicPartition]] = {}
+    gives: dict[str, list[TopicPartition]] = {}
+    for tp in after.keys() | before.keys():
+        old, new = before.get(tp), after.get(tp)
+        if old != new and new is not None:
+            gets.setdefault(new, []).append(tp)
+        if old != new and old is not None:
+            gives.setdefault(old, []).append(tp)
+    names = list(dict.fromkeys([*now, *loads]))
     for member in names[:_SHOWN]:
-        gets = [tp for tp, owner in after.items() if owner == member and before.get(tp) != member]
-        gives = [tp for tp, owner in before.items() if owner == member and after.get(tp) != member]
-        yield from _member(member, now.get(member), each.loads.get(member), gets, gives)
+        yield from _member(member, now.get(member), loads.get(member), gets.get(member, ()), gives.get(member, ()))
     if len(names) > _SHOWN:
         yield f"  and {many(len(names) - _SHOWN, 'more member')}"
     if each.moves:
         yield ""
         yield f"[bold]Why[/] ({many(len(each.moves), 'new owner')})"
         for move in each.moves[:_SHOWN]:
-            old = move.old or before.get(move.partition) or "nobody"
-            why = move.why if old in each.target or old == "nobody" else f"{old} leaves"
-            yield f"  {safe(str(move.partition))}: {safe(old)} -> {safe(move.new)}  [dim]{safe(why)}[/]"
+            held = called.get(move.old or "", move.old) or before.get(move.partition) or "nobody"
+            why = move.why if held in loads or held == "nobody" else f"{held} leaves"
+            for member_id, short in called.items():
+                why = why.replace(member_id, short)
+            gains = called.get(move.new, move.new)
+            yield f"  {safe(str(move.partition))}: {safe(held)} -> {safe(gains)}  [dim]{safe(why)}[/]"
         if len(each.moves) > _SHOWN:
             yield f"  and {many(len(each.moves) - _SHOWN, 'more move')}; --json has all"
     if each.withheld:
@@ -325,9 +342,9 @@ def _member(
     sign, style = ("+", "green") if had is None else ("~", "yellow") if gets or gives else (" ", "dim")
     yield f"  [{style}]{sign} {safe(member)}[/]  {had or 0} -> {has or 0}"
     if gets:
-        yield f"      [green]+ {safe(some(map(str, gets)))}[/]"
+        yield f"      [green]+ {safe(some(map(str, sorted(gets))))}[/]"
     if gives:
-        yield f"      [red]- {safe(some(map(str, gives)))}[/]"
+        yield f"      [red]- {safe(some(map(str, sorted(gives))))}[/]"
 
 
 def _bounds(each: Plan) -> Iterator[str]:

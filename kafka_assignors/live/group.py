@@ -108,15 +108,17 @@ def names(members: Iterable[LiveMember]) -> dict[str, str]:
     return found
 
 
-def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) -> Group:
+def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, *, ids: bool = False) -> Group:
     """The group that joins the next rebalance: its members claim what they were assigned.
 
-    Member ids are the members' names, because plans are read by people.
+    Member ids are the members' names, because plans are read by people, and names have the order of member ids.
 
     Args:
         live: A stable group.
         topics: The topics that its members subscribe to.
         change: The change before that rebalance.
+        ids: Keep the real member ids: Java's sticky assignors iterate over members in the order of their ids' hashes.
+            Those of new members are unknown, so their names stand for them.
 
     Raises:
         ConfigError: The change does not fit the group; the message names valid values.
@@ -126,7 +128,7 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) 
     gone = _removed(live, change.remove)
     members = [
         Member(
-            called[member.member_id],
+            member.member_id if ids else called[member.member_id],
             member.topics,
             member.instance_id,
             member.rack,
@@ -136,7 +138,7 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None) 
         for member in live.members
         if member.member_id not in gone
     ]
-    taken = {member.member_id for member in members}
+    taken = {called[member.member_id] for member in live.members if member.member_id not in gone}
     subscription = Counter(member.topics for member in live.members).most_common(1)
     if (change.add or change.joining) and not subscription:
         asked = ", ".join((*([str(change.add)] if change.add else []), *change.joining))

@@ -34,6 +34,21 @@ def test_a_new_member_takes_its_place_among_the_others() -> None:
     assert last == {"b": {"t": [0, 1]}, "d": {"t": [2, 3]}, "e": {"t": [4, 5]}}
 
 
+def test_the_order_of_hashes_is_that_of_the_real_ids() -> None:
+    """Java's sticky assignors iterate over members by the hashes of their ids; the diff has names all the same."""
+    answer = work.Answer(
+        live(), Change(joining=("a",)), {
+            "sticky:parity=java": plan(as_group(live(), TOPICS, Change(joining=("a",)), ids=True), "sticky",
+                                       parity="java"),
+        }, TOPICS,
+    )  # fmt: skip
+    assert set(answer.plans["sticky:parity=java"].target) == {"a", "b-1", "d-1"}
+    told = "\n".join(work.lines(answer))
+    assert "-1" not in told.replace("t-1", "")
+    assert work._by_hashes("sticky:parity=java")
+    assert not work._by_hashes("sticky")
+
+
 def test_a_name_that_is_taken_is_refused_and_unnamed_members_avoid_it() -> None:
     with pytest.raises(ConfigError, match="--add b: the group has a member of that name"):
         as_group(live(), TOPICS, Change(joining=("b",)))
