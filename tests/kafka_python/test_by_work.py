@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import TopicPartition
 
 from kafka_assignors import RangeAssignor, WeightedAssignor
-from kafka_assignors.core.wire.balance import Balance, encode
+from kafka_assignors.core.wire.balance import Balance, decode, encode
 from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment, with_user_data
+from kafka_assignors.kafka_python import weighted
+from tests.support.kafka_python.joins import cluster, join
 
 
 @pytest.fixture
@@ -88,3 +91,41 @@ def test_a_member_whose_partitions_all_rest_requests_nothing_until_they_do_not(
     assert reasons == []
     assignor._tick(now + 600)
     assert len(reasons) == 1
+
+
+def rebalanced(assignors: dict[str, WeightedAssignor], generation: int) -> tuple[dict[str, list[int]], int]:
+    """Rebalance a cooperative group by the bytes that its members exchange, until nothing is withheld.
+
+    Returns:
+        member -> partitions, and the last generation.
+    """
+    while True:
+        generation += 1
+        joins = [join(name, bytes(each.metadata(["t"]).encode())) for name, each in assignors.items()]
+        answer = next(iter(assignors.values())).assign(cluster({"t": [[1]] * 6}), joins)
+        sent = {name: ConsumerProtocolAssignment.decode(bytes(given.encode())) for name, given in answer.items()}
+        for name, each in assignors.items():
+            each.on_assignment(sent[name], generation)
+        told = decode(next(iter(sent.values())).user_data)
+        if told is None or not told.withheld:
+            return {name: sorted(p for _, p in given.partitions()) for name, given in sent.items()}, generation
+
+
+def test_what_moved_stays_while_it_rests_and_moves_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, known = [1000.0], {("t", p): 1.0 for p in range(6)}
+    monkeypatch.setattr(weighted, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    settings: dict[str, Any] = {"hysteresis": True, "partition_rest_s": 12, "protocol": "cooperative"}
+    group = {"m1": WeightedAssignor(weights=lambda: dict(known), **settings)}
+    _, generation = rebalanced(group, 0)
+    group["m2"] = WeightedAssignor(weights=lambda: dict(known), **settings)
+    first, generation = rebalanced(group, generation)
+    assert [len(each) for each in first.values()] == [3, 3]
+
+    known.update({("t", p): 4.0 for p in first["m2"]})  # they moved to m2 just now
+    now[0] += 11
+    rests, generation = rebalanced(group, generation)
+    assert rests == first
+    now[0] += 2
+    then, generation = rebalanced(group, generation)
+    assert len(then["m2"]) == 2
+    assert len(then["m1"]) == 4
