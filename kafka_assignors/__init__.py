@@ -74,8 +74,7 @@ def __getattr__(name: str) -> Any:
     if name in _CORE:
         return getattr(import_module(_CORE[name], __name__), name)
     try:
-        from .kafka_python import assignors as kafka_python
-        from .kafka_python import stateless
+        from . import kafka_python
     except ImportError as error:
         # `from kafka_assignors import RangeAssignor` would hide the message of a ClientMissing.
         if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
@@ -83,7 +82,15 @@ def __getattr__(name: str) -> Any:
         from .errors import ClientMissing
 
         raise ClientMissing(str(error)) from error
-    return getattr(stateless if hasattr(stateless, name) else kafka_python, name)
+    if name == "guard":
+        from .kafka_python.guard import guard
+
+        return guard
+    if hasattr(kafka_python, name):
+        return getattr(kafka_python, name)
+    from .kafka_python import stateless
+
+    return getattr(stateless, name)
 
 
 def __dir__() -> list[str]:

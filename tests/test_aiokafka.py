@@ -24,7 +24,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from kafka_assignors import aiokafka
 from kafka_assignors.core.strategies import STRATEGIES
-from kafka_assignors.core.wire import compact
+from kafka_assignors.core.wire import userdata
 from kafka_assignors.core.wire import weighted as carried
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import ConfigError, UnknownName
@@ -33,7 +33,7 @@ from tests.support.kafka_python.joins import cluster as kafka_python_cluster
 from tests.support.kafka_python.joins import join, plain
 
 NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config", "weighted", "lag")]
-OWN = [name for name in NAMES if name not in compact.JAVAS]
+OWN = [name for name in NAMES if name not in userdata.JAVAS]
 
 
 def cluster(topics, brokers=None):

@@ -28,7 +28,8 @@ from .group.facts import Fact, some
 from .group.indexed import UNASSIGNED, Indexed, Ints
 from .group.order import utf16
 from .sticky import sticky
-from .sticky.objective import GOALS, Objective, Priced, RackCosts, position_costs
+from .sticky.objective import GOALS, Objective
+from .sticky.racks import Priced, RackCosts, position_costs
 
 Sets = tuple[tuple[str, ...], ...]
 DEFAULT = Objective(goals=GOALS[2])

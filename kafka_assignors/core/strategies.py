@@ -24,7 +24,7 @@ from .group.order import utf16
 from .java import sticky as java_sticky
 from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
 from .stateless import range as range_
-from .sticky import cooperative, flow, sticky
+from .sticky import cooperative, sticky
 from .sticky.objective import GOALS, Matrix, Objective
 from .strategy import Decoded, Joined, Self, Strategy, plain
 from .weighted import placing
@@ -160,9 +160,6 @@ class Optimal(Strategy):
                 f"parity='java' uses Java's own goals; rack_costs={rack_costs!r}, goals={goals!r} need parity=None"
             )
 
-    def load(self) -> None:
-        flow.load()
-
     def needs(self) -> Collection[str]:
         return {"leader": ("leaders",), "none": ()}.get(str(self.objective.rack_costs), ("racks",))
 
@@ -206,21 +203,11 @@ class Optimal(Strategy):
 class Sticky(Optimal):
     """``sticky``: eager members revoke all partitions before they join, so they claim them in user data (KIP-54)."""
 
-    def user_data(
-        self,
-        owned: Sequence[TopicPartition] | None,
-        generation: int,
-        rack: str | None = None,  # noqa: ARG002 (Java's bytes have no place for it)
-        instance_id: str | None = None,  # noqa: ARG002
-    ) -> tuple[bytes | None, str]:
-        told = options_.tell(self.told_options())
-        return None if owned is None and not told else userdata.encode_sticky(owned or (), generation, told), ""
-
     def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return userdata.encode_sticky(owned, generation) if owned else None
 
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-        return userdata.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
+        return bulk.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
 
     def echoing(
         self, assignments: Mapping[str, bytes | memoryview], members: Iterable[Joined], generation: int
@@ -236,15 +223,6 @@ class CooperativeSticky(Optimal):
 
     withholds = True
     bearable = ("hand-over", "covered")
-
-    def user_data(
-        self,
-        owned: Sequence[TopicPartition] | None,  # noqa: ARG002 (the subscription has it)
-        generation: int,
-        rack: str | None = None,  # noqa: ARG002
-        instance_id: str | None = None,  # noqa: ARG002
-    ) -> tuple[bytes | None, str]:
-        return userdata.encode_cooperative(generation, options_.tell(self.told_options())), ""
 
     def claims_of(
         self,
@@ -349,6 +327,9 @@ class ByWork(Strategy):
 
     def said(self, user_data: bytes | None) -> compact.Carried:
         return carried.decode(user_data, {}).said
+
+    def told_by(self, user_data: bytes | None) -> bytes:
+        return carried.options(user_data or b"")
 
     def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return carried.encode_within(owned, generation, None, None)[0] if owned else None

@@ -150,15 +150,21 @@ class Strategy:
         Returns:
             The user data, and the reason why they claim no partitions although the member owns some; "" otherwise.
         """
-        if self.name in compact.JAVAS:
-            return None, ""
+        if self.name in userdata.JAVAS:
+            return userdata.of_java(self.name, owned, generation, options_.tell(self.told_options())), ""
         kept = owned if self.uses_claims else None
         since = NO_GENERATION if kept is None else generation
         return compact.encode_within(kept or (), since, rack, instance_id, options_.tell(self.told_options()))
 
     def said(self, user_data: bytes | None) -> compact.Carried:
         """The fields of our user data besides claims: generation, rack, instance id; empty for other user data."""
-        return compact.Carried() if self.name in compact.JAVAS else compact.decode(user_data, {})
+        return compact.Carried() if self.name in userdata.JAVAS else compact.decode(user_data, {})
+
+    def told_by(self, user_data: bytes | None) -> bytes:
+        """The options in a member's user data, as `options.tell` returned them; b"" if there are none. Never raises."""
+        return (
+            userdata.options(self.name, user_data) if self.name in userdata.JAVAS else compact.options(user_data or b"")
+        )
 
     def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:  # noqa: ARG002
         """The user data that claim a member's assignment; None if user data have no claims."""
@@ -183,7 +189,7 @@ class Strategy:
             return self, ()
         held: dict[bytes, list[str]] = {}
         for member_id, _, subscription in members:
-            held.setdefault(userdata.options(self.name, subscription.user_data), []).append(member_id)
+            held.setdefault(self.told_by(subscription.user_data), []).append(member_id)
         silent = held.pop(b"", [])
         votes: dict[bytes, Self] = {}
         facts = []
@@ -197,7 +203,7 @@ class Strategy:
                 facts.append(Fact("options-unread", by[0], text))
         mine = options_.tell(self.told_options())
         winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)
-        if silent and held and (mine == b"" or self.name not in compact.JAVAS):
+        if silent and held and (mine == b"" or self.name not in userdata.JAVAS):
             held[b""] = silent  # under Java's names they may be other clients, which send no options
         if len(held) > 1 or (held and mine not in held):
             facts.append(options_.differ(held, votes.get(winner, self).told_options(), voted=bool(votes)))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from . import assignors
 from .assignors import (
-    ASSIGNORS,
     PROTOCOLS,
     CompactStickyAssignor,
     CooperativeStickyAssignor,
     CoPartitionedAssignor,
-    LagAssignor,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
-    WeightedAssignor,
     assignor,
 )
+
+if TYPE_CHECKING:
+    from .assignors import ASSIGNORS
+    from .weighted import LagAssignor, WeightedAssignor
 
 __all__ = [
     "ASSIGNORS",
@@ -29,3 +33,13 @@ __all__ = [
     "WeightedAssignor",
     "assignor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ASSIGNORS":
+        return assignors.ASSIGNORS
+    if name in ("LagAssignor", "WeightedAssignor"):  # on first access: their modules import NumPy
+        from . import weighted
+
+        return getattr(weighted, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

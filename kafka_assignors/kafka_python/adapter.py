@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..constructor import KeywordOptions
+from ..core import small
 from ..core.group import NO_GENERATION, TopicPartition
 from ..core.group.facts import hidden
 from ..core.group.order import utf16
-from ..core.reading import decode
-from ..core.strategy import Strategy
+from ..core.wire import userdata
 from ..core.wire.protocol import VERSION, by_topic
 from ..errors import ConfigError
 from ..fact_log import FactLog, log
@@ -28,11 +28,15 @@ try:
     from .commits import keep_commits
     from .guard import guard_coordinator
     from .leader import Assigned, leader_racks, partition_counts, replica_racks, subscriptions
+    from .preload import Preload
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
         "install it with: pip install 'kafka-assignors[kafka-python]'"
     ) from error
+
+if TYPE_CHECKING:
+    from ..core.strategy import Strategy
 
 Self = TypeVar("Self", bound="Assignor")
 
@@ -68,21 +72,32 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
     """
 
     name: str
-    _strategy: Strategy  # separate from the name: a subclass can use the same strategy under another name
+    _strategy_name: str  # separate from `name`: a subclass can use the same strategy under another name
+    _java_defaults: ClassVar[Mapping[str, Any] | None] = None
+    """The strategy's options and their defaults, if its name is one of Java's. With these options a member needs no
+    strategy before it leads, and imports none: NumPy and the strategies take longer to import than kafka-python."""
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
-        self._strategy = type(self)._strategy.with_options(**options)
+        self._options = options
+        if self._java_defaults is None or options != self._java_defaults:
+            self._strategy.load()
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
         self.rack = rack
         self._start_anew()
-        self._strategy.load()
+
+    @functools.cached_property
+    def _strategy(self) -> Strategy:
+        from ..core.strategies import strategy
+
+        return strategy(self._strategy_name, **self._options)
 
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None
         self._client_rack: str | None = None
         self._unseen = False  # the last caller was not recognised as a consumer
         self._fact_log = FactLog()
+        self._preload = Preload()
         self._forget()
 
     def _forget(self) -> None:
@@ -186,6 +201,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             # Not earlier: while the consumer is being created, its coordinator is incomplete.
             guard_coordinator(coordinator)
             keep_commits(coordinator)
+        self._preload.start(racks=self._sent_rack() is not None)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -203,6 +219,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
 
     def _user_data(self) -> bytes | None:
         # An aiokafka leader passes only topics and user data to its assignor, so user data repeat the other fields.
+        if self._java_defaults == self._options:
+            return userdata.of_java(self._strategy_name, self._owned, self._generation)
         coordinator = self._attached()
         instance_id = None if coordinator is None else private.instance_id(coordinator)
         data, why = self._strategy.user_data(self._owned, self._generation, self._sent_rack(), instance_id)
@@ -217,6 +235,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         """Store this member's assignment and generation."""
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = generation
+        self._preload.settled()
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """Assign partitions to all members, as the group's leader.
@@ -239,6 +258,13 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         subscribed = set().union(*{id(each.topics): each.topics for each in decoded}.values())
         partitions = partition_counts(cluster, subscribed)
         sent = [(each.member_id, each.group_instance_id, own) for each, own in zip(joined, decoded, strict=True)]
+        if self._java_defaults == self._options:
+            simple = small.assigned(self._strategy_name, sent, partitions)
+            if simple is not None:
+                self._fact_log.warn(self.name, ())
+                return {member_id: Assigned(data) for member_id, data in simple.items()}
+        from ..core.reading import decode  # loaded by `Preload`, unless the group has just been created
+
         strategy, differing = self._strategy.agreed(sent)
         needs = strategy.needs() if any(subscription.rack for subscription in decoded) else ()
         racks = replica_racks(cluster, partitions) if "racks" in needs else None

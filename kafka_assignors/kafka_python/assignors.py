@@ -12,26 +12,25 @@ and logs each once, as a warning of the logger ``kafka_assignors``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from .adapter import Assignor  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
 from ..core.sticky.objective import GOALS, Matrix
-from ..core.strategies import strategy
 from ..errors import UnknownName
-from . import stateless
 from .cooperative import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
 from .cooperative import Cooperative
-from .guard import guard as guard  # noqa: PLC0414 (exported)
-from .weighted import LagAssignor as LagAssignor  # noqa: PLC0414 (exported)
-from .weighted import WeightedAssignor as WeightedAssignor  # noqa: PLC0414 (exported)
+
+_OPTIMAL: Mapping[str, Any] = {"parity": None, "rack_costs": "replica", "goals": GOALS[0]}
 
 
 class RangeAssignor(Assignor):
     """``range``: see `kafka_assignors.core.stateless.range.assign`."""
 
     name = "range"
-    _strategy = strategy("range")
+    _java_defaults: ClassVar[Mapping[str, Any]] = {}
+    _strategy_name = "range"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -41,7 +40,8 @@ class RoundRobinAssignor(Assignor):
     """``roundrobin``: see `kafka_assignors.core.stateless.roundrobin.assign`."""
 
     name = "roundrobin"
-    _strategy = strategy("roundrobin")
+    _java_defaults: ClassVar[Mapping[str, Any]] = {}
+    _strategy_name = "roundrobin"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -86,7 +86,8 @@ class StickyAssignor(_Sticky):
     """
 
     name = "sticky"
-    _strategy = strategy("sticky")
+    _java_defaults = _OPTIMAL
+    _strategy_name = "sticky"
 
 
 class CompactStickyAssignor(_Sticky):
@@ -97,7 +98,7 @@ class CompactStickyAssignor(_Sticky):
     """
 
     name = "compact-sticky"
-    _strategy = strategy("compact-sticky")
+    _strategy_name = "compact-sticky"
 
 
 class CoPartitionedAssignor(Assignor):
@@ -117,7 +118,7 @@ class CoPartitionedAssignor(Assignor):
     """
 
     name = "copartitioned"
-    _strategy = strategy("copartitioned")
+    _strategy_name = "copartitioned"
 
     def __init__(
         self,
@@ -151,7 +152,8 @@ class CooperativeStickyAssignor(Cooperative):
     """
 
     name = "cooperative-sticky"
-    _strategy = strategy("cooperative-sticky")
+    _java_defaults = _OPTIMAL
+    _strategy_name = "cooperative-sticky"
 
     def __init__(
         self,
@@ -172,12 +174,24 @@ _CLASSES: tuple[type[Assignor], ...] = (
     CooperativeStickyAssignor,
     CompactStickyAssignor,
     CoPartitionedAssignor,
-    *stateless.CLASSES,
-    WeightedAssignor,
-    LagAssignor,
 )
-ASSIGNORS: Mapping[str, type[Assignor]] = {cls.name: cls for cls in _CLASSES}
-"""Protocol name -> assignor class."""
+ASSIGNORS: Mapping[str, type[Assignor]]
+"""Protocol name -> assignor class; built on first access, because it needs every assignor's modules."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ASSIGNORS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import stateless, weighted
+
+    classes: tuple[type[Assignor], ...] = (
+        *_CLASSES,
+        *stateless.CLASSES,
+        weighted.WeightedAssignor,
+        weighted.LagAssignor,
+    )
+    every = globals()["ASSIGNORS"] = {cls.name: cls for cls in classes}
+    return every
 
 
 def assignor(name: str) -> type[Assignor]:
@@ -186,6 +200,10 @@ def assignor(name: str) -> type[Assignor]:
     Raises:
         UnknownName: No assignor has that name; the message lists the known ones.
     """
-    if name not in ASSIGNORS:
-        raise UnknownName("assignor", name, ASSIGNORS)
-    return ASSIGNORS[name]
+    for cls in _CLASSES:
+        if cls.name == name:
+            return cls
+    every: Mapping[str, type[Assignor]] = __getattr__("ASSIGNORS")
+    if name not in every:
+        raise UnknownName("assignor", name, every)
+    return every[name]

@@ -6,19 +6,20 @@ kafka-python's public methods.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from ..core.group import DictionaryEncoded
-from ..core.group.columns import Claimed, Columns
+from ..core.group import DictionaryEncoded, Partitions
 from ..core.group.order import utf16
-from ..core.wire import bulk
-from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, owns_beyond
+from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, decode_subscription, owns_beyond
 from . import private
+
+if TYPE_CHECKING:  # see `preload`
+    from ..core.group.columns import Claimed
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
@@ -44,7 +45,7 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
         topic: [places[private.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
         for topic, found in private.partitions(cluster, partitions).items()
     }
-    return {topic: DictionaryEncoded(places.racks, np.array(each, np.int64)) for topic, each in codes.items()}
+    return {topic: DictionaryEncoded(places.racks, array("q", each)) for topic, each in codes.items()}
 
 
 class _Places(dict[tuple[int, ...], int]):
@@ -82,12 +83,21 @@ def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
         WireError: Bytes that are not a subscription.
     """
     raw = [isinstance(each, _BYTES) for each in metadata]
+    if len(metadata) <= _FEW and sum(len(each) for each in metadata if isinstance(each, _BYTES)) <= _FEW_BYTES:
+        decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
+        pairs = zip(metadata, raw, strict=True)
+        return [decode_subscription(bytes(each)) if is_raw else next(decoded) for each, is_raw in pairs]
+    from ..core.wire import bulk  # see `preload`
+
     from_bytes = iter(bulk.subscriptions([bytes(each) for each, is_raw in zip(metadata, raw, strict=True) if is_raw]))
     decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
     return [next(from_bytes if is_raw else decoded) for is_raw in raw]
 
 
 _BYTES = (bytes, bytearray, memoryview)
+_FEW = 32
+_FEW_BYTES = 1 << 15
+"""Up to these sizes, decoding members one by one is as fast as together, and needs no NumPy."""
 
 
 def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
@@ -110,6 +120,9 @@ def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
         held.append(() if why else owned)
     if not any(held):
         return read
+    if len(held) <= _FEW:
+        claims: Sequence[Partitions] = [_few_claims(runs) for runs in held]
+        return [each._replace(owned=owned) if owned else each for each, owned in zip(read, claims, strict=True)]
     claims = _claims(held, set().union(*{id(each.topics): each.topics for each in read}.values()))
     return [each._replace(owned=owned) if owned else each for each, owned in zip(read, claims, strict=True)]
 
@@ -132,8 +145,17 @@ def _shared(
     return shared
 
 
+def _few_claims(runs: Sequence[Any]) -> Partitions:
+    ids = array("q", chain.from_iterable(run.partitions for run in runs))
+    return Partitions([run.topic for run in runs], [len(run.partitions) for run in runs], ids)
+
+
 def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[Claimed]:
     """kafka-python's decoded owned partitions of some members; those of other topics only count."""
+    import numpy as np  # see `preload`
+
+    from ..core.group.columns import Claimed, Columns
+
     number = {topic: t for t, topic in enumerate(topics)}
     ours = [[run for run in each if run.topic in number] for each in held]
     runs = np.cumsum(np.array([0, *map(len, ours)], np.int64))
@@ -157,13 +179,22 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
-        self._data: bytes | memoryview | None = None
-        super().__init__(version=VERSION)
-        self._data = data
+        self._data: bytes | memoryview | None = data
+
+    def __getattr__(self, name: str) -> Any:
+        if "_complete" not in self.__dict__:  # kafka-python's constructor takes longer than a small assignment
+            self._complete = True
+            data, self._data = self._data, None
+            super().__init__(version=VERSION)
+            self._data = data
+            return getattr(self, name)
+        return super().__getattr__(name)
 
     def _decode(self) -> None:
-        data, self._data = getattr(self, "_data", None), None  # the caller may change the decoded fields
+        data = self.__dict__.get("_data")
         if data is not None:
+            _ = self.tags  # completes it
+            self._data = None  # the caller may change the decoded fields
             assigned = decode_assignment(bytes(data))
             self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
 

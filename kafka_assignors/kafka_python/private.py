@@ -24,7 +24,7 @@ from kafka.errors import BrokerResponseError, KafkaError, StaleMetadata
 from kafka.protocol.consumer import JoinGroupRequest
 
 from ..core.group import NO_GENERATION
-from ..core.wire import bulk
+from ..core.wire.protocol import all_topics, completed
 from ..errors import ConfigError
 from ..fact_log import log
 
@@ -375,10 +375,10 @@ class _Learning:
     async def _joined(self, sent: Any) -> Any:
         answer = await sent
         if not answer.error_code and answer.leader == answer.member_id:
-            subscriptions = bulk.completed([bytes(member.metadata) for member in answer.members])
+            subscriptions = completed([bytes(member.metadata) for member in answer.members])
             for member, subscription in zip(answer.members, subscriptions, strict=True):
                 member.metadata = subscription
-            await learn(self._coordinator, bulk.topics(subscriptions))
+            await learn(self._coordinator, all_topics(subscriptions))
         return answer
 
 

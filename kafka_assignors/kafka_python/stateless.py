@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.stateless import consistent, rocketmq
-from ..core.strategies import strategy
 from .adapter import Assignor
 
 
@@ -22,7 +21,7 @@ class MetaqDefaultAssignor(Assignor):
     """``metaq-default``: see `kafka_assignors.core.stateless.metaq.default`."""
 
     name = "metaq-default"
-    _strategy = strategy("metaq-default")
+    _strategy_name = "metaq-default"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -36,7 +35,7 @@ class MetaqConsistentHashAssignor(Assignor):
     """
 
     name = "metaq-consistent-hash"
-    _strategy = strategy("metaq-consistent-hash")
+    _strategy_name = "metaq-consistent-hash"
 
     def __init__(self, *, rack: str | None = None, broker_id: int = 0) -> None:
         super().__init__(rack=rack, broker_id=broker_id)
@@ -46,7 +45,7 @@ class AverageAssignor(Assignor):
     """``average``: see `kafka_assignors.core.stateless.rocketmq.average`."""
 
     name = "average"
-    _strategy = strategy("average")
+    _strategy_name = "average"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -56,7 +55,7 @@ class AverageByCircleAssignor(Assignor):
     """``average-by-circle``: see `kafka_assignors.core.stateless.rocketmq.average_by_circle`."""
 
     name = "average-by-circle"
-    _strategy = strategy("average-by-circle")
+    _strategy_name = "average-by-circle"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -70,7 +69,7 @@ class RocketmqConsistentHashAssignor(Assignor):
     """
 
     name = "rocketmq-consistent-hash"
-    _strategy = strategy("rocketmq-consistent-hash")
+    _strategy_name = "rocketmq-consistent-hash"
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class MachineRoomNearbyAssignor(Assignor):
     """
 
     name = "machine-room-nearby"
-    _strategy = strategy("machine-room-nearby")
+    _strategy_name = "machine-room-nearby"
 
     def __init__(self, *, rack: str | None = None, inner: str = "average") -> None:
         super().__init__(rack=rack, inner=inner)
@@ -119,7 +118,7 @@ class ConfigAssignor(Assignor):
     """
 
     name = "config"
-    _strategy = strategy("config")
+    _strategy_name = "config"
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class ConsistentHashAssignor(Assignor):
     """
 
     name = "consistent-hash"
-    _strategy = strategy("consistent-hash")
+    _strategy_name = "consistent-hash"
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ from os import PathLike
 from typing import Any
 
 from ..core.group import options as options_
-from ..core.strategies import strategy
 from ..core.weighted import loop as loop_
 from ..core.weighted.hysteresis import GROUP_S, OF_CAPACITY, PARTITION_S
 from ..core.weighted.meter import Meter
@@ -278,7 +277,7 @@ class WeightedAssignor(ByWork):
     """
 
     name = "weighted"
-    _strategy = strategy("weighted")
+    _strategy_name = "weighted"
 
     def __init__(
         self,
@@ -333,7 +332,7 @@ class LagAssignor(ByWork):
     """
 
     name = "lag"
-    _strategy = strategy("lag")
+    _strategy_name = "lag"
 
     def __init__(
         self,

@@ -29,7 +29,8 @@ from ..core.group import Group
 from ..core.group.claims import Claims, resolve
 from ..core.group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from ..core.group.invariants import Violation, violations
-from ..core.sticky.objective import Objective, RackCosts, position_costs
+from ..core.sticky.objective import Objective
+from ..core.sticky.racks import RackCosts, position_costs
 from .quota_bound import Topics
 
 LARGEST = 1 << 40

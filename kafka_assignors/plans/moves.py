@@ -11,7 +11,7 @@ import numpy as np
 from ..core.group import TopicPartition
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Ints
-from ..core.sticky.objective import RackCosts, position_costs
+from ..core.sticky.racks import RackCosts, position_costs
 from ..core.strategies import ByWork, strategy
 from ..core.weighted.placing import modelled
 from ..core.weighted.report import Load

@@ -10,7 +10,7 @@ from ..core import strategies
 from ..core.group import Group, TopicPartition
 from ..core.group.claims import Claims, resolve
 from ..core.reading import decoded
-from ..core.sticky import flow, sticky
+from ..core.sticky import sticky
 from ..core.sticky.objective import Objective
 from ..core.strategy import Decoded, Strategy
 from ..core.weighted.report import Load, report
@@ -121,7 +121,6 @@ def plan(
 def planned(group: Decoded, made: Strategy) -> Plan:
     """The plan of a decoded group."""
     made.load()
-    flow.load()
     assignment, facts = made.assign(group)
     target = made.settles_as(group, assignment)
     claims = group.claims or resolve(group.group)

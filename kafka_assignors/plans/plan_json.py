@@ -69,7 +69,7 @@ def write(plan: Decision, moves: Sequence[Move], withheld: Mapping[TopicPartitio
 
 def _member(member: Member, subscription: int) -> dict[str, Any]:
     owned = member.owned
-    runs = [each.tolist() for each in np.split(owned.ids, np.cumsum(owned.counts, dtype=np.int64)[:-1])]
+    runs = [each.tolist() for each in np.split(np.asarray(owned.ids), np.cumsum(owned.counts, dtype=np.int64)[:-1])]
     return {
         "id": member.member_id,
         "instance": member.instance_id,

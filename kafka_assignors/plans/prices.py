@@ -6,7 +6,8 @@ import numpy as np
 
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Bools, Ints
-from ..core.sticky.objective import Objective, position_costs
+from ..core.sticky.objective import Objective
+from ..core.sticky.racks import position_costs
 from ..core.sticky.sticky import classify
 from . import quota_prices
 from .certificate import Certificate

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Ints
-from ..core.sticky.objective import RackCosts
+from ..core.sticky.racks import RackCosts
 
 Vector = tuple[int, int, int]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Bools, Ints
-from ..core.sticky.objective import Objective, position_costs
+from ..core.sticky.objective import Objective
+from ..core.sticky.racks import position_costs
 from ..core.sticky.sticky import Classes, classify
 from .certificate import Certificate, Price
 

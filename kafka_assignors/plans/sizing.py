@@ -15,7 +15,7 @@ from ..core.group.claims import resolve
 from ..core.group.indexed import UNASSIGNED
 from ..core.group.order import lasting
 from ..core.reading import decoded
-from ..core.sticky import flow, sticky
+from ..core.sticky import sticky
 from ..core.strategies import ByWork
 from ..core.strategy import Strategy
 from ..core.weighted.report import report
@@ -151,7 +151,6 @@ def sizing(group: Group, made: Strategy, sizes: Iterable[int]) -> Sizing:
     """
     wanted = _checked(sizes)
     made.load()
-    flow.load()
     now = _Step(made, group, lasting(group.members)[0], 0)
     found = {now.size.members: now.size}
     for way in ([n for n in wanted if n > len(now.members)], [n for n in reversed(wanted) if n < len(now.members)]):

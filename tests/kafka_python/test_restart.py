@@ -30,7 +30,7 @@ def started(names, topics, draw, static=False):
 
 def placed(members, topics):
     """topic-partition -> lasting name of its owner."""
-    name = {member.member_id: lasting_name(member) for member in members}
+    name = {member.member_id: lasting_name(member.member_id, member.instance_id) for member in members}
     return {tp: name[m] for tp, m in owners(sticky.assign(Group(members, topics))).items()}
 
 
@@ -133,9 +133,9 @@ def test_nobody_would_rather_swap():
 
 
 def test_what_lasts_of_a_name():
-    assert lasting_name(Member("app-1-0d5f2f0e-3f0a-4b1e-8a52-0c2b6c1f5a77", ())) == "app-1"
-    assert lasting_name(Member("app-1-0d5f2f0e", ())) == "app-1-0d5f2f0e"
-    assert lasting_name(Member("app-1-0d5f2f0e-3f0a-4b1e-8a52-0c2b6c1f5a77", (), "i-1")) == "i-1"
+    assert lasting_name("app-1-0d5f2f0e-3f0a-4b1e-8a52-0c2b6c1f5a77", None) == "app-1"
+    assert lasting_name("app-1-0d5f2f0e", None) == "app-1-0d5f2f0e"
+    assert lasting_name("app-1-0d5f2f0e-3f0a-4b1e-8a52-0c2b6c1f5a77", "i-1") == "i-1"
 
 
 def test_members_of_one_client_id_are_told_apart():

@@ -193,7 +193,7 @@ def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:
             topics += [number.get(topic, nowhere) for topic in owned.topics]
             counts += owned.counts
             sizes[m] = len(owned)
-            ids.append(owned.ids)
+            ids.append(np.asarray(owned.ids))
     parts = [_existing(indexed, np.array(topics, np.int64), counts, np.concatenate(ids), sizes, np.arange(len(sizes)))]
     for columns, rows in together.items():
         names = np.array([number.get(topic, nowhere) for topic in columns.names], np.int64)
@@ -237,9 +237,9 @@ def _existing(
 
 def _nonexistent(member: Member, known: Mapping[str, int]) -> Dropped:
     owned = member.owned
-    counts = np.array(owned.counts, np.int64)
+    counts, ids = np.array(owned.counts, np.int64), np.asarray(owned.ids)
     exist = np.repeat(np.array([known.get(topic, 0) for topic in owned.topics], np.int64), counts)
-    missing = np.flatnonzero((owned.ids < 0) | (owned.ids >= exist))
+    missing = np.flatnonzero((ids < 0) | (ids >= exist))
     run = np.searchsorted(np.cumsum(counts), missing[:FEW], side="right")
-    first = {TopicPartition(owned.topics[r], int(owned.ids[i])) for r, i in zip(run, missing[:FEW], strict=True)}
+    first = {TopicPartition(owned.topics[r], int(ids[i])) for r, i in zip(run, missing[:FEW], strict=True)}
     return Dropped(len(missing) + owned.beyond, tuple(sorted(first)))

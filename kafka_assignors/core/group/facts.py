@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
+from typing import TYPE_CHECKING
 
-from .claims import Claims
 from .order import utf16
 from .values import Group
+
+if TYPE_CHECKING:  # a member imports this file before it joins, and NumPy takes long to import
+    from .claims import Claims
 
 MISSING = "topic-missing"
 

@@ -20,8 +20,23 @@ def static_first(member: Member) -> tuple[bool, bytes, bytes]:
 
     Source: KIP-345; ``AbstractPartitionAssignor.MemberInfo.compareTo``.
     """
-    member_id = utf16(member.member_id)
-    return (True, member_id, b"") if member.instance_id is None else (False, utf16(member.instance_id), member_id)
+    return _static_key(member.member_id, member.instance_id)
+
+
+def _static_key(member_id: str, instance_id: str | None) -> tuple[bool, bytes, bytes]:
+    key = utf16(member_id)
+    return (True, key, b"") if instance_id is None else (False, utf16(instance_id), key)
+
+
+def static_order(ids: Sequence[tuple[str, str | None]]) -> list[int]:
+    """The indices of members in the order of `static_first`.
+
+    Args:
+        ids: Member id, and instance id or None.
+    """
+    if all(instance_id is None for _, instance_id in ids) and "".join([member_id for member_id, _ in ids]).isascii():
+        return sorted(range(len(ids)), key=[member_id for member_id, _ in ids].__getitem__)
+    return sorted(range(len(ids)), key=[_static_key(*each) for each in ids].__getitem__)
 
 
 _STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -30,32 +45,40 @@ _STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 _STAMP_LENGTH = 37
 
 
-def lasting_name(member: Member) -> str:
+def lasting_name(member_id: str, instance_id: str | None) -> str:
     """The name of a member that survives a restart: the instance id of a static member, else its client id.
 
     The coordinator builds the id of a dynamic member anew at each join: client id, "-", UUID. An id of another form is
     used whole.
     """
-    if member.instance_id is not None:
-        return member.instance_id
-    name = member.member_id
+    if instance_id is not None:
+        return instance_id
+    name = member_id
     stamped = name[-_STAMP_LENGTH : -_STAMP_LENGTH + 1] == "-" and _STAMP.fullmatch(name, len(name) - _STAMP_LENGTH)
     return name[:-_STAMP_LENGTH] if stamped else name
 
 
 def lasting(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
-    """Members in an order that survives restarts if lasting names are distinct, and their lasting names.
+    """Members in an order that survives restarts if lasting names are distinct, and their lasting names."""
+    names, order = lasting_order([(member.member_id, member.instance_id) for member in members])
+    return [members[m] for m in order], [names[m] for m in order]
+
+
+def lasting_order(ids: Sequence[tuple[str, str | None]]) -> tuple[list[str], list[int]]:
+    """The lasting name of each member, and the indices of members in the order of `lasting`.
 
     Ties are broken by member id. Both use Java's string order.
+
+    Args:
+        ids: Member id, and instance id or None.
     """
-    names = list(map(lasting_name, members))
+    names = [lasting_name(*each) for each in ids]
     keys: Sequence[Any] = names
     if len(set(names)) < len(names):
-        keys = list(zip(names, (member.member_id for member in members), strict=True))
+        keys = list(zip(names, (member_id for member_id, _ in ids), strict=True))
     if not "".join(names).isascii() or (keys is not names and not "".join(key[1] for key in keys).isascii()):
-        keys = [(utf16(name), utf16(member.member_id)) for name, member in zip(names, members, strict=True)]
-    order = sorted(range(len(names)), key=keys.__getitem__)
-    return [members[m] for m in order], [names[m] for m in order]
+        keys = [(utf16(name), utf16(member_id)) for name, (member_id, _) in zip(names, ids, strict=True)]
+    return names, sorted(range(len(names)), key=keys.__getitem__)
 
 
 def hash_code(name: str) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # a member imports this file before it joins, and NumPy takes long to import
+    import numpy as np
+    from numpy.typing import NDArray
 
 from ...errors import ConfigError
 
@@ -44,7 +46,12 @@ class Partitions(Sequence[TopicPartition]):
     __slots__ = ("beyond", "counts", "ids", "strange", "topics")
 
     def __init__(
-        self, topics: Sequence[str], counts: Sequence[int], ids: NDArray[Any], strange: int = 0, beyond: int = 0
+        self,
+        topics: Sequence[str],
+        counts: Sequence[int],
+        ids: NDArray[Any] | array[int],
+        strange: int = 0,
+        beyond: int = 0,
     ) -> None:
         self.topics, self.counts, self.ids = topics, counts, ids
         self.strange, self.beyond = strange, beyond
@@ -65,7 +72,7 @@ class Partitions(Sequence[TopicPartition]):
                 topics.append(topic)
                 counts.append(1)
             ids.append(partition)
-        return cls(topics, counts, np.array(ids, np.int64))
+        return cls(topics, counts, array("q", ids))
 
     def among(self, topics: Container[str]) -> Partitions:
         """The partitions of the given topics."""
@@ -73,7 +80,8 @@ class Partitions(Sequence[TopicPartition]):
         if all(stay):
             return self
         counts = list(compress(self.counts, stay))
-        ids = self.ids[np.repeat(np.array(stay, bool), np.array(self.counts, np.int64))]
+        keep = (each for each, count in zip(stay, self.counts, strict=True) for _ in range(count))
+        ids = array("q", compress(self.ids.tolist(), keep))
         strange = self.strange + stay.count(False)
         return Partitions(list(compress(self.topics, stay)), counts, ids, strange, self.beyond)
 
@@ -120,7 +128,7 @@ class DictionaryEncoded(Sequence[T]):
 
     __slots__ = ("codes", "values")
 
-    def __init__(self, values: Sequence[T], codes: NDArray[np.integer]) -> None:
+    def __init__(self, values: Sequence[T], codes: NDArray[np.integer] | array[int]) -> None:
         self.values, self.codes = values, codes
 
     def __len__(self) -> int:
@@ -265,7 +273,7 @@ class Group:
 
 
 def _is_count(count: object) -> bool:
-    return isinstance(count, int | np.integer) and not isinstance(count, bool) and int(count) >= 0
+    return isinstance(count, SupportsIndex) and not isinstance(count, bool) and int(count) >= 0
 
 
 def _frozen(racks: Sequence[Collection[str]]) -> Sequence[frozenset[str]]:

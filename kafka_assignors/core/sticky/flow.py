@@ -26,10 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..group.indexed import Bools, Ints
-from . import cheapest, maxflow
+from . import cheapest
 from .levels import Block, levels
-
-load = maxflow.load
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from . import flow, quotas, spread
-from .objective import Objective, RackCosts, position_costs
+from .objective import Objective
+from .racks import RackCosts, position_costs
 
 DEFAULT = Objective()
 

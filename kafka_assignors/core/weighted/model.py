@@ -21,7 +21,8 @@ from ...errors import ConfigError
 from ..group.claims import Claims
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
-from ..sticky.objective import Objective, RackCosts, position_costs
+from ..sticky.objective import Objective
+from ..sticky.racks import RackCosts, position_costs
 
 Floats = NDArray[np.float64]
 Weights = Mapping[Any, Any]

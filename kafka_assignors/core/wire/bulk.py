@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +20,8 @@ from ..group import NO_GENERATION
 from ..group.columns import Claimed, Columns
 from ..group.indexed import UNASSIGNED, Indexed, Ints, narrowed
 from . import limits
-from .protocol import VERSION, Reader, Subscription, beyond, decode_subscription
+from .protocol import VERSION, Heads, Subscription, beyond, decode_subscription, int16, int32, shared_topics
+from .userdata import Claim, decode_sticky, split
 
 Words = NDArray[np.uint64]
 
@@ -178,6 +178,25 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
     return [(Claimed(columns, row), till) if good else None for row, (good, till) in enumerate(where)]
 
 
+def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> list[Claim]:
+    """`decode_sticky` of many members at once.
+
+    Args:
+        data: Each member's user data.
+        known: Topics that they probably name.
+    """
+    read = [Claim()] * len(data)
+    telling = [(m, split(each)[1]) for m, each in enumerate(data) if each]
+    found = claims([each for _, each in telling], [0] * len(telling), known)
+    for (m, each), claimed in zip(telling, found, strict=True):
+        if claimed is not None and claimed[1] + 4 == len(each):
+            generation = int.from_bytes(each[-4:], "big", signed=True)
+            read[m] = Claim(claimed[0], max(generation, NO_GENERATION))
+        else:  # not V1
+            read[m] = decode_sticky(each)
+    return read
+
+
 _TABLE = 1 << 15
 """Maximum names in the lookup table, which is slow to build; further names are looked up one by one."""
 
@@ -291,14 +310,14 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
         WireError: Truncated or malformed bytes, or a version below 0.
     """
     read: list[Subscription] = []
-    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
+    heads: Heads = {}
     holding: dict[int, int] = {}  # member -> offset of its owned partitions
     for m, each in enumerate(data):
         try:
             if beyond(len(each), int.from_bytes(each[2:6], "big")):
                 raise ValueError
-            topics, at = _topics(each, heads)
-            size = _INT32(each, at)[0]
+            topics, at = shared_topics(each, heads)
+            size = int32(each, at)[0]
             at += 4 + max(size, 0)
             user_data = None if size < 0 else each[at - size : at]
             version = int.from_bytes(each[:2], "big", signed=True)
@@ -328,69 +347,15 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
     return read
 
 
-def topics(data: Sequence[bytes]) -> frozenset[str]:
-    """All topics that members subscribe to, except those of subscriptions that `subscriptions` would not decode."""
-    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
-    found: dict[int, tuple[str, ...]] = {}
-    for each in data:
-        if not beyond(len(each), int.from_bytes(each[2:6], "big")):
-            with suppress(WireError):
-                names, _ = _topics(each, heads)
-                found[id(names)] = names
-    return frozenset[str]().union(*found.values())
-
-
-def completed(data: Sequence[bytes]) -> list[bytes]:
-    """Subscriptions with the fields that their version promises, empty if they were left out after the user data.
-
-    kafka-python's leader fails on the subscriptions of segmentio/kafka-go without this; see
-    `protocol.decode_subscription`. Others stay as they are, malformed ones too.
-    """
-    heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]] = {}
-    whole = []
-    for each in data:
-        missing = b""
-        with suppress(WireError, struct.error):
-            if not beyond(len(each), int.from_bytes(each[2:6], "big")):
-                _, at = _topics(each, heads)
-                if at + 4 + max(_INT32(each, at)[0], 0) == len(each):
-                    missing = _EMPTY_TAILS[min(max(_INT16(each, 0)[0], 0), VERSION)]
-        whole.append(each + missing)
-    return whole
-
-
-_EMPTY_TAILS = (b"", bytes(4), bytes(4) + b"\xff" * 4, bytes(4) + b"\xff" * 6)
-"""By version: no owned partitions, no generation, no rack."""
-
-
 def _tail(data: bytes, at: int, version: int) -> tuple[int, str | None]:
     """Generation and rack of a subscription. Raises ValueError or struct.error if it is malformed."""
-    generation = _INT32(data, at)[0] if version >= 2 else NO_GENERATION
+    generation = int32(data, at)[0] if version >= 2 else NO_GENERATION
     if version < 3:
         return generation, None
-    size = _INT16(data, at + 4)[0]
+    size = int16(data, at + 4)[0]
     rack = data[at + 6 : at + 6 + size]
     if size < 0:
         return generation, None
     if len(rack) < size:
         raise ValueError
     return generation, rack.decode()
-
-
-_INT16, _INT32 = struct.Struct(">h").unpack_from, struct.Struct(">i").unpack_from
-
-_HEADS = 64
-"""Maximum number of distinct subscriptions with the same first topic to compare with, which avoids quadratic cost."""
-
-
-def _topics(data: bytes, heads: dict[bytes, list[tuple[bytes, tuple[str, ...]]]]) -> tuple[tuple[str, ...], int]:
-    """The topics of a subscription and the offset of their end. Equal bytes share an earlier subscription's topics."""
-    alike = heads.setdefault(data[2 : 8 + int.from_bytes(data[6:8], "big")], [])  # the count and the first topic
-    for head, topics in alike:
-        if data.startswith(head, 2):
-            return topics, 2 + len(head)
-    reader = Reader(data, "subscription", 2)
-    topics = reader.strings()
-    if len(alike) < _HEADS:
-        alike.append((data[2 : reader.offset], topics))
-    return topics, reader.offset

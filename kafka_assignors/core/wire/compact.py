@@ -33,8 +33,6 @@ from ..group import NO_GENERATION, Partitions, TopicPartition
 from . import limits
 from .protocol import by_topic
 
-JAVAS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""Names that promise Java's bytes; the compact format is not allowed under them."""
 VERSION = 2
 RECORD_LIMIT = 1_000_000
 """Bytes. The subscriptions and assignments of all members are one record of ``__consumer_offsets``. A broker accepts

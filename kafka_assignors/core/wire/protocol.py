@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import functools
 import struct
+from array import array
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import numpy as np
 
 from ...errors import WireError
 from ..group import NO_GENERATION, Partitions, TopicPartition
@@ -252,10 +252,67 @@ class Reader(primitives.Reader):
             ids.append(data[start + 4 : end])
             at = end
         self.offset = at
-        return Partitions(topics, counts, np.frombuffer(b"".join(ids), ">i4"))
+        return Partitions(topics, counts, array("q", struct.unpack(f">{sum(counts)}i", b"".join(ids))))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _name(encoded: bytes) -> str:
     """Decode a topic name; all members share one string object per name."""
     return encoded.decode()
+
+
+int16, int32 = struct.Struct(">h").unpack_from, struct.Struct(">i").unpack_from
+
+Heads = dict[bytes, list[tuple[bytes, tuple[str, ...]]]]
+"""Bytes of a count of topics and the first topic -> subscriptions that begin so: the topics' bytes, and the topics."""
+
+_HEADS = 64
+"""Maximum number of distinct subscriptions with the same first topic to compare with, which avoids quadratic cost."""
+
+
+def shared_topics(data: bytes, heads: Heads) -> tuple[tuple[str, ...], int]:
+    """The topics of a subscription and the offset of their end. Equal bytes share an earlier subscription's topics."""
+    alike = heads.setdefault(data[2 : 8 + int.from_bytes(data[6:8], "big")], [])  # the count and the first topic
+    for head, topics in alike:
+        if data.startswith(head, 2):
+            return topics, 2 + len(head)
+    reader = Reader(data, "subscription", 2)
+    topics = reader.strings()
+    if len(alike) < _HEADS:
+        alike.append((data[2 : reader.offset], topics))
+    return topics, reader.offset
+
+
+def all_topics(data: Sequence[bytes]) -> frozenset[str]:
+    """All topics that members subscribe to, except those of subscriptions that `bulk.subscriptions` does not decode."""
+    heads: Heads = {}
+    found: dict[int, tuple[str, ...]] = {}
+    for each in data:
+        if not beyond(len(each), int.from_bytes(each[2:6], "big")):
+            with suppress(WireError):
+                names, _ = shared_topics(each, heads)
+                found[id(names)] = names
+    return frozenset[str]().union(*found.values())
+
+
+def completed(data: Sequence[bytes]) -> list[bytes]:
+    """Subscriptions with the fields that their version promises, empty if they were left out after the user data.
+
+    kafka-python's leader fails on the subscriptions of segmentio/kafka-go without this; see
+    `decode_subscription`. Others stay as they are, malformed ones too.
+    """
+    heads: Heads = {}
+    whole = []
+    for each in data:
+        missing = b""
+        with suppress(WireError, struct.error):
+            if not beyond(len(each), int.from_bytes(each[2:6], "big")):
+                _, at = shared_topics(each, heads)
+                if at + 4 + max(int32(each, at)[0], 0) == len(each):
+                    missing = _EMPTY_TAILS[min(max(int16(each, 0)[0], 0), VERSION)]
+        whole.append(each + missing)
+    return whole
+
+
+_EMPTY_TAILS = (b"", bytes(4), bytes(4) + b"\xff" * 4, bytes(4) + b"\xff" * 6)
+"""By version: no owned partitions, no generation, no rack."""

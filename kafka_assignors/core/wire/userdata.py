@@ -20,12 +20,12 @@ kafka-python 3.0.12 ``coordinator/assignors/sticky/user_data.py``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ...errors import WireError
 from ..group import NO_GENERATION, TopicPartition
-from . import bulk, compact, limits, weighted
+from . import limits
 from .protocol import Reader, by_topic, encode_partitions, with_user_data
 
 
@@ -43,9 +43,26 @@ class Claim(NamedTuple):
     garbage: str = ""
 
 
-_NOTHING = Claim()
+JAVAS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Names that promise Java's bytes; the format of `compact` is not allowed under them."""
 _MARK = b"options:"
 """A topic name cannot contain a colon."""
+
+
+def of_java(name: str, owned: Collection[tuple[str, int]] | None, generation: int, told: bytes = b"") -> bytes | None:
+    """The user data that a member sends under one of Java's names.
+
+    Args:
+        name: One of `JAVAS`.
+        owned: Its last assignment; None before the first one.
+        generation: The generation of that assignment.
+        told: Options, as `options.tell` returns them.
+    """
+    if name == "cooperative-sticky":  # the subscription itself has the claims
+        return encode_cooperative(generation, told)
+    if name != "sticky" or (owned is None and not told):
+        return None
+    return encode_sticky(owned or (), generation, told)
 
 
 def encode_sticky(owned: Collection[tuple[str, int]], generation: int, told: bytes = b"") -> bytes:
@@ -80,7 +97,7 @@ def echoed(assignment: bytes | memoryview, generation: int) -> bytes:
     return with_user_data(assignment, bytes(assignment[2:-4]) + struct.pack(">i", generation))
 
 
-def _split(data: bytes) -> tuple[bytes, bytes]:
+def split(data: bytes) -> tuple[bytes, bytes]:
     """Split sticky user data into options and the rest."""
     end = 6 + int.from_bytes(data[4:6], "big")
     if data[6:14] != _MARK or data[end : end + 4] != bytes(4):
@@ -97,7 +114,7 @@ def decode_sticky(data: bytes | None) -> Claim:
     """
     if not data:
         return Claim()
-    data = _split(data)[1]
+    data = split(data)[1]
     if (topics := Reader(data, "").ahead(6)) > limits.TOPICS:
         return Claim(garbage=f"user data claim partitions of {topics:,} topics; {limits.TOPICS:,} are read at most")
     for offset, has_generation in ((0, True), (2, True), (2, False), (0, False)):
@@ -106,25 +123,6 @@ def decode_sticky(data: bytes | None) -> Claim:
             return claim
     claim, _ = _read(data, 0, has_generation=True)
     return claim or Claim(garbage=f"{len(data)} bytes of user data are not in a format of the sticky assignor")
-
-
-def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> list[Claim]:
-    """`decode_sticky` of many members at once.
-
-    Args:
-        data: Each member's user data.
-        known: Topics that they probably name.
-    """
-    claims = [_NOTHING] * len(data)
-    telling = [(m, _split(each)[1]) for m, each in enumerate(data) if each]
-    found = bulk.claims([each for _, each in telling], [0] * len(telling), known)
-    for (m, each), claimed in zip(telling, found, strict=True):
-        if claimed is not None and claimed[1] + 4 == len(each):
-            generation = int.from_bytes(each[-4:], "big", signed=True)
-            claims[m] = Claim(claimed[0], max(generation, NO_GENERATION))
-        else:  # not V1
-            claims[m] = decode_sticky(each)
-    return claims
 
 
 def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None, int]:
@@ -154,11 +152,10 @@ def decode_cooperative(data: bytes | None) -> Claim:
 
 
 def options(name: str, data: bytes | None) -> bytes:
-    """The options in a member's user data under an assignor name; b"" if there are none. Never raises."""
+    """The options in a member's user data under one of Java's names; b"" if there are none. Never raises."""
     if not data or name in ("range", "roundrobin"):
         return b""
     if name == "sticky":
-        return _split(data)[0]
-    if name == "cooperative-sticky":  # librdkafka sends the format of ``sticky``
-        return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""
-    return weighted.options(data) if name in ("weighted", "lag") else compact.options(data)
+        return split(data)[0]
+    # librdkafka sends the format of ``sticky``
+    return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""

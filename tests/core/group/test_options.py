@@ -129,7 +129,7 @@ def test_options_come_back_beside_unchanged_claims(
     ]
     counts = dict.fromkeys(("t", "orders", "a" * 200), 100)
 
-    told = userdata.options(name, data)
+    told = strategy(name).told_by(data)
 
     assert why == ""
     assert (options.read(told) if told else {}) == given_

@@ -20,7 +20,8 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.indexed import Indexed
 from kafka_assignors.core.reading import decode, decoded
-from kafka_assignors.core.sticky.objective import Objective, position_costs
+from kafka_assignors.core.sticky.objective import Objective
+from kafka_assignors.core.sticky.racks import position_costs
 from kafka_assignors.core.wire import bulk, compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.kafka_python import leader
@@ -181,7 +182,7 @@ def honest(name: str) -> list[bytes]:
             data = userdata.encode_sticky(owned, 3)
         elif name == "cooperative-sticky":
             data, held = userdata.encode_cooperative(3), tuple(TopicPartition(*each) for each in owned)
-        elif name not in compact.JAVAS:
+        elif name not in userdata.JAVAS:
             data = compact.encode(owned, 3)
         sent.append(encode_subscription(Subscription(NAMES, data, held, 3)))
     return sent

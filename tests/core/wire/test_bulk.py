@@ -141,7 +141,7 @@ def test_subscriptions_are_those_of_one_member_at_a_time(case, heads):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bulk, "_HEADS", heads)
         assert bulk.subscriptions(data) == expected
-        assert bulk.topics([*data, b"", *(each[:6] for each in data if each[2:6] != bytes(4))]) == {
+        assert protocol.all_topics([*data, b"", *(each[:6] for each in data if each[2:6] != bytes(4))]) == {
             topic for each in expected for topic in each.topics
         }
 
@@ -153,7 +153,7 @@ def test_many_members_claims_are_one_members_claims():
     data = [userdata.encode_sticky(owned, m - 1) for m, owned in enumerate(claimed)]
     data += [b"\0\1" + data[7], data[7][:-4], None, b"", b"\0", data[7] + b"more"]
 
-    found = userdata.decode_all_sticky(data, names[:30])
+    found = bulk.decode_all_sticky(data, names[:30])
 
     known = [each._replace(owned=Partitions.of(each.owned).among(names[:30])) for each in found]
     alone = [

@@ -200,14 +200,14 @@ def test_a_subscription_may_end_after_its_user_data(version, user_data):
     """segmentio's kafka-go sends version 1 without owned partitions; kafka-python's own decoder needs the rest."""
     short = version.to_bytes(2, "big") + protocol.encode_subscription(Subscription(("a", "b"), user_data), 0)[2:]
     read = Subscription(("a", "b"), user_data, version=min(version, 3))
-    (whole,) = bulk.completed([short])
+    (whole,) = protocol.completed([short])
 
     assert [protocol.decode_subscription(short), *bulk.subscriptions([short]), *bulk.subscriptions([whole])] == [
         read
     ] * 3
     decoded = ConsumerProtocolSubscription.decode(whole)
     assert (decoded.topics, decoded.user_data, list(decoded.owned_partitions)) == (["a", "b"], user_data, [])
-    assert bulk.completed([whole, short[:-1], b""]) == [whole, short[:-1], b""]
+    assert protocol.completed([whole, short[:-1], b""]) == [whole, short[:-1], b""]
 
 
 def test_a_subscription_that_ends_within_its_owned_partitions_stays_an_error():

@@ -1,0 +1,72 @@
+"""The cost of reading each partition from another rack, per member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..group import DictionaryEncoded
+from ..group.indexed import Indexed, Ints
+from .objective import Objective
+
+
+@dataclass(frozen=True)
+class RackCosts:
+    """The cost of each position for each member: ``rows[of[position], rack[member]]``, in multiples of the unit.
+
+    Args:
+        of: int[P], row of each position. Row 0 is free for all members.
+        rack: int[M], column of each member. Column 0 is always free.
+        rows: int[W, R], the distinct cost rows.
+    """
+
+    of: Ints
+    rack: Ints
+    rows: Ints
+
+
+class Priced(Indexed):
+    """A group whose units are several partitions each, with the rack costs of the units."""
+
+    costs: RackCosts | None = None
+
+
+def position_costs(indexed: Indexed, objective: Objective) -> RackCosts:
+    """Compute the rack costs of a group's positions. Cost: O(P), plus rows times racks."""
+    if isinstance(indexed, Priced) and indexed.costs is not None:
+        return indexed.costs
+    group = indexed.group
+    columns: dict[str | None, int] = {None: 0}
+    rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)
+    by_leader = objective.rack_costs == "leader"
+    places: Mapping[str, Sequence[Hashable]] = group.leaders if by_leader else group.racks
+    if len(columns) == 1 or not places or objective.rack_costs == "none":
+        zero = np.zeros(1, np.int64)
+        return RackCosts(np.broadcast_to(zero, indexed.size), np.zeros_like(rack), zero[:, None])
+    of = np.zeros(indexed.size, np.int64)
+    rows: dict[tuple[int, ...], int] = {(0,) * len(columns): 0}
+    seen: dict[Hashable, int] = {}
+    at: Callable[[Any], Sequence[str]] = (lambda leader: (leader,) if leader else ()) if by_leader else tuple
+    for t, topic in enumerate(indexed.topics):
+        here = places.get(topic, ())[: int(indexed.first[t + 1] - indexed.first[t])]
+        if not isinstance(here, DictionaryEncoded):
+            number = {each: i for i, each in enumerate(dict.fromkeys(here))}
+            here = DictionaryEncoded(list(number), np.array(list(map(number.__getitem__, here)), np.int64))
+        for each in here.values:
+            if each not in seen:
+                row = tuple(_cheapest(objective, member_rack, at(each)) for member_rack in columns)
+                seen[each] = rows.setdefault(row, len(rows))
+        row_of = np.array([seen[each] for each in here.values], np.int64)
+        of[indexed.first[t] : indexed.first[t] + len(here)] = row_of[np.asarray(here.codes)]
+    in_order = {row: i for i, row in enumerate(sorted(rows))}  # the result must not depend on the order of racks
+    place = np.array([in_order[row] for row in rows], np.int64)
+    return RackCosts(place[of], rack, np.array(list(in_order), np.int64))
+
+
+def _cheapest(objective: Objective, member_rack: str | None, racks: Sequence[str]) -> int:
+    if member_rack is None:
+        return 0
+    return min((objective.price(member_rack, rack) for rack in racks), default=0)

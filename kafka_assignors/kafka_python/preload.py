@@ -1,0 +1,39 @@
+"""Imports of what only a leader needs, on a thread, so that neither a start nor a join waits for them.
+
+NumPy and the strategies take longer to import than kafka-python itself. A member needs them when it leads a group that
+is not `small`. A static member that restarts gets its old assignment at once and leads nothing, so imports before its
+join would only prolong the time in which nobody reads its partitions.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+
+ANSWER_S = 0.1
+"""A join that is answered sooner was no rebalance. One that takes longer waits for other members: time to import."""
+
+_started = threading.Lock()  # taken by the first member of this process, and kept
+
+
+class Preload:
+    """Imports the leader's modules once per process, when a member's first join is answered or takes long."""
+
+    def __init__(self) -> None:
+        self._settled = threading.Event()
+
+    def start(self, racks: bool) -> None:
+        """Called before a join. `racks`: whether the member has a rack, because racks can need SciPy's flows."""
+        if _started.acquire(blocking=False):
+            # Not a daemon: an interpreter that ends during an import of NumPy's extensions can crash.
+            threading.Thread(target=self._import, args=(racks,), name="kafka-assignors-preload").start()
+
+    def settled(self) -> None:
+        """Called with the member's assignment."""
+        self._settled.set()
+
+    def _import(self, racks: bool) -> None:
+        self._settled.wait(ANSWER_S)
+        import_module("..core.reading", __package__)
+        if racks:
+            import_module("..core.sticky.maxflow", __package__).load()
