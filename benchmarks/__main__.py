@@ -29,6 +29,7 @@ NAMES = (
     "loop",
     "residence",
     "predictions",
+    "start",
 )
 
 app = typer.Typer(add_completion=False)
@@ -41,15 +42,18 @@ def main(
     json_: Annotated[bool, typer.Option("--json", help="JSON lines instead of text")] = False,
     runs: Annotated[int | None, typer.Option(min=1, help="repetitions of each row (rebalances)")] = None,
     keep: Annotated[Path | None, typer.Option(help="folder for the history of each run (rebalances)")] = None,
+    only: Annotated[str | None, typer.Option(help="workloads, such as S1,S2,S3 (assignors)")] = None,
 ) -> None:
     """Measure, print one line per result, and keep all measurements in benchmarks/results/."""
     if name not in (*NAMES, "all"):
         typer.echo(f"error: {UnknownName('benchmark', name, (*NAMES, 'all'))}", err=True)
         raise typer.Exit(2)
-    asked = {name: value for name, value in (("runs", runs), ("keep", keep)) if value is not None}
-    if asked and name != "rebalances":
-        typer.echo(f"error: --{next(iter(asked))} is only for the benchmark rebalances, not {name}", err=True)
-        raise typer.Exit(2)
+    asked = {name: value for name, value in (("runs", runs), ("keep", keep), ("only", only)) if value is not None}
+    for option in asked:
+        belongs = "assignors" if option == "only" else "rebalances"
+        if name != belongs:
+            typer.echo(f"error: --{option} is only for the benchmark {belongs}, not {name}", err=True)
+            raise typer.Exit(2)
     failed = False
     for each in NAMES if name == "all" else (name,):
         failed |= not _run(each, quick, json_, asked)

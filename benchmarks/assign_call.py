@@ -50,6 +50,7 @@ class Call:
         limit_s: Time limit of a call, seconds.
         budget_s: Calls are repeated for this many seconds, at least once.
         options: Of our assignor.
+        encode: Whether kafka-python's assignments are encoded too, if `wire` is not set; ours are bytes anyway.
     """
 
     workload: str
@@ -59,6 +60,7 @@ class Call:
     limit_s: float
     budget_s: float
     options: dict[str, Any] = field(default_factory=dict)
+    encode: bool = False
 
     def to_json(self) -> str:
         """The argument of the process."""
@@ -88,6 +90,10 @@ def assignor(strategy: str, client: str, options: dict[str, Any]) -> Any:
         from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
         return StickyPartitionAssignor()
+    if strategy == "cooperative-sticky":
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+        return CooperativeStickyAssignor()
     if strategy == "range":
         from kafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -127,7 +133,7 @@ def once(call: Call, chooser: Any, metadata: Any, members: list[_Joined]) -> dic
     if call.wire and call.client != "ours":  # ours takes the bytes
         members = [_Joined(m.member_id, ConsumerProtocolSubscription.decode(m.metadata)) for m in members]
     answer: dict[str, Any] = chooser.assign(metadata, members)
-    return {member: given.encode() for member, given in answer.items()} if call.wire else answer
+    return {member: given.encode() for member, given in answer.items()} if call.wire or call.encode else answer
 
 
 def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dict[str, int]:

@@ -10,12 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kafka_assignors.errors import UnknownName
+
 from .assign_call import Call
 from .result import Result
 from .workloads import WORKLOADS
 
+SMALL = ("S1", "S2", "S3")
+
 PEERS = {
     ("kafka-python", "sticky"): "kafka-python StickyPartitionAssignor",
+    ("kafka-python", "cooperative-sticky"): "kafka-python CooperativeStickyAssignor",
     ("kafka-python", "range"): "kafka-python RangePartitionAssignor",
     ("kafka-python", "roundrobin"): "kafka-python RoundRobinPartitionAssignor",
     ("aiokafka", "sticky"): "aiokafka StickyPartitionAssignor",
@@ -34,42 +39,62 @@ _PREPARE_S = 180
 """Seconds, besides the call, to draw the workload, create the members' objects and check the assignment."""
 
 
-def run(quick: bool) -> Iterator[Result]:
-    """W1-join … W7-join with the sticky assignors, decoded and as bytes; range and round robin where suitable."""
-    limit_s, budget_s, rounds = (3.0, 0.3, 1) if quick else (60.0, 2.0, 1)
-    for name in WORKLOADS:
-        if quick and name in ("W2", "W7"):
-            continue  # a million partitions: creating their objects alone takes a minute
-        call = Call(name, "sticky", "ours", wire=False, limit_s=limit_s, budget_s=budget_s)
-        everybody = not quick or name in ("W1", "W5")
-        decoded = _by_turns(call, ["kafka-python"], rounds, {})
-        yield _result(f"{name}-join", call, "kafka-python", decoded)
-        # An assignor that did not finish without the bytes will not finish with them.
-        hopeless = {client: said[-1] for client, said in decoded.items() if "error" in said[-1]}
+def run(quick: bool, only: str | None = None) -> Iterator[Result]:
+    """The small groups, then W1-join … W7-join with the sticky assignors, decoded and as bytes.
 
-        call = replace(call, wire=True)
-        said = _by_turns(
-            call, ["kafka-python", *(["aiokafka", "java", "franz-go"] if everybody else [])], rounds, hopeless
-        )
-        yield _result(f"{name}-join/wire", call, "kafka-python", said)
-        yield from _others(f"{name}-join/wire", call, said, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
-        if everybody:
-            gave = said["java"][-1].get("error", "")
-            alike = {"java": {"error": _not_asked("java-sticky", gave)}} if "no result" in gave else {}
-            call = replace(call, strategy="cooperative-sticky")
-            said = _by_turns(call, ["java", "franz-go"], rounds, alike)
-            names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
-            yield from _others(f"{name}-join/wire", call, said, names)
-        if name in ("W1", "W4", "W5") and not (quick and name == "W4"):
-            for strategy in ("range", "roundrobin"):
-                call = replace(call, strategy=strategy, wire=False)
-                yield _result(
-                    f"{name}-join/{strategy}", call, "kafka-python", _by_turns(call, ["kafka-python"], rounds, {})
-                )
-                if everybody:
-                    call = replace(call, wire=True)
-                    said = _by_turns(call, ["java"], rounds, {})
-                    yield from _others(f"{name}-join/{strategy}/wire", call, said, {"java": "java"})
+    Args:
+        quick: Shorter limits, and no workload of a million partitions.
+        only: Workloads, separated by commas; all by default.
+    """
+    wanted = list(WORKLOADS) if only is None else only.split(",")
+    if unknown := [name for name in wanted if name not in WORKLOADS]:
+        raise UnknownName("workload", unknown[0], WORKLOADS)
+    for name in wanted:
+        yield from _small(name, quick) if name in SMALL else _large(name, quick)
+
+
+def _small(name: str, quick: bool) -> Iterator[Result]:
+    """Each strategy in turns with kafka-python's: decoded subscriptions to bytes, and bytes to bytes."""
+    for strategy in ("range", "roundrobin", "sticky", "cooperative-sticky"):
+        call = Call(name, strategy, "ours", wire=False, limit_s=10.0, budget_s=0.2 if quick else 1.0, encode=True)
+        for suffix, each in (("", call), ("/wire", replace(call, wire=True))):
+            said = _by_turns(each, ["kafka-python"], 1 if quick else 5, {})
+            yield _result(f"{name}-join/{strategy}{suffix}", each, "kafka-python", said)
+
+
+def _large(name: str, quick: bool) -> Iterator[Result]:
+    """Sticky and cooperative, decoded and as bytes; range and round robin where suitable."""
+    limit_s, budget_s, rounds = (3.0, 0.3, 1) if quick else (60.0, 2.0, 1)
+    if quick and name in ("W2", "W7"):
+        return  # a million partitions: creating their objects alone takes a minute
+    call = Call(name, "sticky", "ours", wire=False, limit_s=limit_s, budget_s=budget_s)
+    everybody = not quick or name in ("W1", "W5")
+    decoded = _by_turns(call, ["kafka-python"], rounds, {})
+    yield _result(f"{name}-join", call, "kafka-python", decoded)
+    # An assignor that did not finish without the bytes will not finish with them.
+    hopeless = {client: said[-1] for client, said in decoded.items() if "error" in said[-1]}
+
+    call = replace(call, wire=True)
+    said = _by_turns(call, ["kafka-python", *(["aiokafka", "java", "franz-go"] if everybody else [])], rounds, hopeless)
+    yield _result(f"{name}-join/wire", call, "kafka-python", said)
+    yield from _others(f"{name}-join/wire", call, said, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
+    if everybody:
+        gave = said["java"][-1].get("error", "")
+        alike = {"java": {"error": _not_asked("java-sticky", gave)}} if "no result" in gave else {}
+        call = replace(call, strategy="cooperative-sticky")
+        said = _by_turns(call, ["java", "franz-go"], rounds, alike)
+        names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
+        yield from _others(f"{name}-join/wire", call, said, names)
+    if name in ("W1", "W4", "W5") and not (quick and name == "W4"):
+        for strategy in ("range", "roundrobin"):
+            call = replace(call, strategy=strategy, wire=False)
+            yield _result(
+                f"{name}-join/{strategy}", call, "kafka-python", _by_turns(call, ["kafka-python"], rounds, {})
+            )
+            if everybody:
+                call = replace(call, wire=True)
+                said = _by_turns(call, ["java"], rounds, {})
+                yield from _others(f"{name}-join/{strategy}/wire", call, said, {"java": "java"})
 
 
 def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[str, Said]) -> dict[str, list[Said]]:

@@ -1,8 +1,8 @@
-"""The groups of the benchmarks: W1 to W7, each one step after a balanced assignment.
+"""The groups of the benchmarks: S1 to S3 and W1 to W7, each one step after a balanced assignment.
 
-The parameters follow Kafka's own large tests and users' groups: W1 one wide topic; W2 and W7 a million partitions, as
-in ``AbstractStickyAssignorTest``; W3 members that subscribe to different halves; W4 twenty subscription sets; W5 racks;
-W6 sparse and skewed, where loads must differ.
+S1 to S3 are small: 12, 100 and 500 partitions. The parameters of the others follow Kafka's own large tests and users'
+groups: W1 one wide topic; W2 and W7 a million partitions, as in ``AbstractStickyAssignorTest``; W3 members that
+subscribe to different halves; W4 twenty subscription sets; W5 racks; W6 sparse and skewed, where loads must differ.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ class Parameters:
 
 
 WORKLOADS = {
+    "S1": Parameters(1, 12, 3, 1),
+    "S2": Parameters(4, 25, 10, 1),
+    "S3": Parameters(10, 50, 25, 1),
     "W1": Parameters(1, 2000, 200, 1),
     "W2": Parameters(500, 2000, 2000, 1),
     "W3": Parameters(200, 100, 500, 50, subscription_sets=550),

@@ -224,8 +224,13 @@ class _Optimum:
     def _gain(self, run: Sequence[int], names: Sequence[int], mine: int) -> dict[int, float]:
         """As `spread._gain`, of positions of one topic; `_mixed` is written out, because this is the hottest loop."""
         gain = {}
+        t = self.topic[run[0]]
+        base = self._topic_keys[t] - self._first[t] + 0x9E3779B97F4A7C15
         for position in run:
-            key = self._key(position)
+            x = base + position & _64
+            x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _64
+            x = (x ^ x >> 27) * 0x94D049BB133111EB & _64
+            key = x ^ x >> 31
             mixed = []
             for name in (mine, *names):
                 x = (key ^ name) + 0x9E3779B97F4A7C15 & _64
