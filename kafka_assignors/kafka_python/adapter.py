@@ -24,11 +24,10 @@ try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-    from . import private
+    from . import preload, private
     from .commits import keep_commits
     from .guard import guard_coordinator
     from .leader import Assigned, leader_racks, partition_counts, replica_racks, subscriptions
-    from .preload import Preload
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
@@ -97,7 +96,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         self._client_rack: str | None = None
         self._unseen = False  # the last caller was not recognised as a consumer
         self._fact_log = FactLog()
-        self._preload = Preload()
         self._forget()
 
     def _forget(self) -> None:
@@ -201,7 +199,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             # Not earlier: while the consumer is being created, its coordinator is incomplete.
             guard_coordinator(coordinator)
             keep_commits(coordinator)
-        self._preload.start(racks=self._sent_rack() is not None)
+        preload.start(racks=self._sent_rack() is not None)
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics, key=utf16),
@@ -235,7 +233,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         """Store this member's assignment and generation."""
         self._owned = tuple(TopicPartition(*partition) for partition in assignment.partitions())
         self._generation = generation
-        self._preload.settled()
+        preload.settled()
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """Assign partitions to all members, as the group's leader.
@@ -263,7 +261,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             if simple is not None:
                 self._fact_log.warn(self.name, ())
                 return {member_id: Assigned(data) for member_id, data in simple.items()}
-        from ..core.reading import decode  # loaded by `Preload`, unless the group has just been created
+        from ..core.reading import decode  # loaded by `preload`, unless the group has just been created
 
         strategy, differing = self._strategy.agreed(sent)
         needs = strategy.needs() if any(subscription.rack for subscription in decoded) else ()

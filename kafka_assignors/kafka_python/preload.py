@@ -10,30 +10,31 @@ from __future__ import annotations
 import threading
 from importlib import import_module
 
-ANSWER_S = 0.1
+ANSWER_S = 0.5
 """A join that is answered sooner was no rebalance. One that takes longer waits for other members: time to import."""
 
 _started = threading.Lock()  # taken by the first member of this process, and kept
+_settled = threading.Event()
 
 
-class Preload:
-    """Imports the leader's modules once per process, when a member's first join is answered or takes long."""
+def start(*, racks: bool) -> None:
+    """Start the thread, once per process; called before a join.
 
-    def __init__(self) -> None:
-        self._settled = threading.Event()
+    Args:
+        racks: Whether the member has a rack, because racks can need SciPy's flows.
+    """
+    if _started.acquire(blocking=False):
+        # Not a daemon: an interpreter that ends during an import of NumPy's extensions can crash.
+        threading.Thread(target=_import, args=(racks,), name="kafka-assignors-preload").start()
 
-    def start(self, racks: bool) -> None:
-        """Called before a join. `racks`: whether the member has a rack, because racks can need SciPy's flows."""
-        if _started.acquire(blocking=False):
-            # Not a daemon: an interpreter that ends during an import of NumPy's extensions can crash.
-            threading.Thread(target=self._import, args=(racks,), name="kafka-assignors-preload").start()
 
-    def settled(self) -> None:
-        """Called with the member's assignment."""
-        self._settled.set()
+def settled() -> None:
+    """Called with a member's assignment."""
+    _settled.set()
 
-    def _import(self, racks: bool) -> None:
-        self._settled.wait(ANSWER_S)
-        import_module("..core.reading", __package__)
-        if racks:
-            import_module("..core.sticky.maxflow", __package__).load()
+
+def _import(racks: bool) -> None:
+    _settled.wait(ANSWER_S)
+    import_module("..core.reading", __package__)
+    if racks:
+        import_module("..core.sticky.maxflow", __package__).load()

@@ -139,7 +139,7 @@ def test_subscriptions_are_those_of_one_member_at_a_time(case, heads):
         return
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bulk, "_HEADS", heads)
+        patch.setattr(protocol, "_HEADS", heads)
         assert bulk.subscriptions(data) == expected
         assert protocol.all_topics([*data, b"", *(each[:6] for each in data if each[2:6] != bytes(4))]) == {
             topic for each in expected for topic in each.topics
