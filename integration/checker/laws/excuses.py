@@ -92,7 +92,8 @@ def excuses(record: GroupRecord) -> Excuses:
     reason                  begins                                       ends
     ======================= ============================================ ==============================================
     paused, stalled, or     the first generation without it, committed   its next callback, at most `ZOMBIE_MS` after
-    hit by a proxy          during a fault or before its next callback   the end of the last fault
+    hit by a proxy          during a fault or before its next callback   the end of the last fault; ``assigned_begin``
+                                                                         of an earlier generation tells it nothing
     fenced                  the first generation with the newer process  its next callback, at most two heartbeats and
                             or that process's first adoption             `FENCED_MS` later
     died unseen             the first generation without it after its    the ``exit`` that the harness wrote
@@ -123,6 +124,15 @@ def fencings(record: GroupRecord) -> Iterator[Fencing]:
                 yield Fencing(old, new, first)
 
 
+def _is_old_news(callback: Event, evicted: Event | None) -> bool:
+    """Whether a callback is of an earlier generation than the eviction: an answer that came late through the fault."""
+    if evicted is None or callback.kind != "assigned_begin":
+        return False
+    generation: int = callback.data["generation"]
+    later: int = evicted.data["generation"]
+    return generation < later
+
+
 def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     faults = [e for kind in ("fault_begin", "fault_end") for e in record.events[kind] if e.member is not None]
     if not faults:
@@ -150,7 +160,7 @@ def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
             if each_hit := hit.get(process):
                 each_hit.faults = max(0, each_hit.faults - 1)
                 each_hit.by_ns = _NEVER if each_hit.faults else event.mono_ns + ZOMBIE_MS * MS
-        elif each_hit := hit.get(process):
+        elif (each_hit := hit.get(process)) and not _is_old_news(event, each_hit.evicted):
             if each_hit.evicted is not None:
                 yield process, Excuse(each_hit.evicted.mono_ns, min(each_hit.by_ns, event.mono_ns), each_hit.evicted)
             each_hit.evicted = None

@@ -189,6 +189,22 @@ def test_one_that_hears_of_its_eviction_amid_a_fault_is_excused_again_when_it_is
     assert excused(story) == [(committed(story)[1], heard[0]), (committed(story)[3], heard[1])]
 
 
+@pytest.mark.parametrize(("generation", "broken_laws"), [(1, set()), (2, {"O1"})])
+def test_an_answer_of_before_its_eviction_tells_it_nothing(generation: int, broken_laws: set[str]) -> None:
+    """What was sent to b before it was evicted reaches it when it is no longer cut off, and its loss comes after."""
+    story = Story("range").start("a", "b").round()
+    had = story.held.pop("b")
+    story.tell("fault_begin", "proxy", "b", fault="cut", target="b", params={})
+    story.wait(SESSION_MS).round()
+    story.tell("fault_end", "proxy", "b", fault="cut", target="b", params={}, hits=0)
+    story.tell("assigned_begin", "member", "b", generation=generation, partitions=[])
+    story.wait(100).tell("lost_begin", "member", "b", generation=1, partitions=rows(had))
+
+    assert broken(story) & {"O1"} == broken_laws
+    end = last(story, "lost_begin" if generation == 1 else "assigned_begin", "b").mono_ns
+    assert excused(story) == [(committed(story)[1], end)]
+
+
 def test_what_another_hears_tells_a_fenced_process_nothing() -> None:
     story = fenced(None)
     (excuse,) = excused(story)
