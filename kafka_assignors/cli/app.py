@@ -206,11 +206,23 @@ def doctor(
         str | None, typer.Option("--topic", metavar="TOPIC", help="May the user see it?", show_default=False)
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="List the groups that the user may see.")] = False,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config",
+            metavar="FILE",
+            show_default=False,
+            help="A consumer's settings: which of them does KIP-848 refuse or change?",
+        ),
+    ] = None,
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="Whose: java, librdkafka, kafka-python or aiokafka.")
+    ] = "java",
 ) -> int:
     """Check what the commands need: Python, packages, Java, jars; with -b the cluster, rights and clock."""
     from . import doctor as work
 
-    return work.run(common, group, topic, groups)
+    return work.run(common, group, topic, groups, None if client_config is None else (client_config, client))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import AccessRefused, ClusterError, KafkaAssignorsError
+from ..connection.consumer_protocol import REFUSED, under_consumer_protocol
+from ..connection.properties import parse
+from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError
 from .common import NO, YES, Common
 from .words import many, safe, some
 
@@ -40,12 +43,22 @@ class Check:
     remedy: str = ""
 
 
-def run(common: Common, group: str | None, topic: str | None, groups: bool) -> int:
-    """Print every check: exit code 0 if nothing that is needed lacks, else 1."""
-    checks = [*_machine()]
+def run(
+    common: Common, group: str | None, topic: str | None, groups: bool, client: tuple[Path, str] | None = None
+) -> int:
+    """Print every check: exit code 0 if nothing that is needed lacks, else 1.
+
+    Args:
+        common: The command's options.
+        group: A group that the user should see.
+        topic: A topic that the user should see.
+        groups: Whether to list all groups.
+        client: A consumer's settings file and its client; it is checked instead of this machine.
+    """
+    checks = [*(_machine() if client is None else _of_client(*client))]
     if common.bootstrap is not None or common.config is not None or common.settings:
         checks += _cluster(common.connection(), group, topic, groups)
-    else:
+    elif client is None:
         checks.append(Check("cluster", None, "not asked", "give -b HOST:PORT or --config FILE to check a cluster too"))
     bad = any(check.ok is False for check in checks)
     if common.as_json:
@@ -60,6 +73,23 @@ def run(common: Common, group: str | None, topic: str | None, groups: bool) -> i
         table.add_row(sign, check.name, f"{safe(check.found)}{remedy}")
     common.console().print(table)
     return NO if bad else YES
+
+
+def _of_client(file: Path, client: str) -> Iterator[Check]:
+    """What the consumer protocol (KIP-848) makes of a consumer's settings."""
+    try:
+        settings = {line.key: line.value for line in parse(file.read_text("utf-8"))}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--client-config {file} can't be read: {error}; give a file of lines key=value") from error
+    if not settings:
+        raise ConfigError(f"--client-config {file} has no setting; give a file of lines key=value")
+    found = under_consumer_protocol(settings, client)
+    for each in found:
+        yield Check(each.setting, False if each.kind == REFUSED else None, f"{each.kind}: {each.text}", each.remedy)
+    if not found:
+        yield Check(
+            str(file), True, f"group.protocol=consumer refuses and changes none of {many(len(settings), 'setting')}"
+        )
 
 
 def _machine() -> Iterator[Check]:
