@@ -30,6 +30,7 @@ NAMES = (
     "residence",
     "predictions",
     "start",
+    "causes",
 )
 
 app = typer.Typer(add_completion=False)
