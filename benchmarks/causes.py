@@ -117,7 +117,7 @@ async def _line(process: subprocess.Popen[bytes], out: Path) -> str:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    return sum(process.cpu_times()[:2])
+    return float(sum(process.cpu_times()[:2]))
 
 
 def _why(group: str, bootstrap: str) -> dict[str, Any]:
