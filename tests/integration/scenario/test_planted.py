@@ -53,7 +53,7 @@ def test_an_assignor_that_drops_a_partition_breaks_coverage(
     laws = broken(verdict)
     assert "O3" in laws
     for violation in laws.pop("O3"):
-        assert f"{topic}-0 is assigned to no member" in violation.message
+        assert f"{topic}-0 → nobody" in violation.message
         assert violation.witnesses[0].kind == "generation_committed"
     # on a machine that is busy, nobody owns it for long enough to break this law as well
     assert set(laws) <= {"P1"}
