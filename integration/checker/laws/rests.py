@@ -163,14 +163,19 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
         return
     stops = trigger.kind == "stop" and start is not None and start.instance_id is None
     after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
+    silent = trigger if trigger.kind == "stop" else _silent_since(transition.record, trigger, without)
+    silent_ms = (without.event.mono_ns - silent.mono_ns) / MS
     latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
     earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
     if earliest is not None and after_ms < earliest and _was_hit(transition.record, trigger, session):
         found.not_judged(law, "an earlier fault of the member ended less than a session before")
         return
     found.judged(law)
-    if after_ms > latest or (earliest is not None and after_ms < earliest):
-        bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
+    bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
+    if silent_ms > latest:
+        message = f"the group removed {trigger.member} {silent_ms:.0f} ms after its {_told(silent)}, not {bounds}"
+        found.broken(law, message, silent, without.event)
+    elif earliest is not None and after_ms < earliest:
         message = f"the group removed {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
         found.broken(law, message, trigger, without.event)
 
@@ -262,6 +267,25 @@ def _heard(trigger: Event, generation: Generation) -> bool:
         joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
         return all(each == frozenset(topics) for each in joined)
     return True
+
+
+def _silent_since(record: GroupRecord, trigger: Event, without: Generation) -> Event:
+    """The fault after which the process was silent until its removal: when a fault ends, its session may start anew."""
+    process = trigger.member, trigger.incarnation
+    found, open_, last = trigger, {trigger.data["fault"]}, trigger
+    events = (e for kind in ("fault_begin", "fault_end") for e in record.events[kind])
+    for event in sorted(events, key=lambda e: e.mono_ns):
+        if (event.member, event.incarnation) != process:
+            continue
+        if not trigger.mono_ns < event.mono_ns < without.event.mono_ns or "kill" in open_:
+            continue
+        if event.kind == "fault_end":
+            open_.discard(event.data["fault"])
+            continue
+        if not open_:
+            last = event
+        open_.add(event.data["fault"])
+    return last if open_ else found
 
 
 def _was_hit(record: GroupRecord, trigger: Event, session_ms: int) -> bool:

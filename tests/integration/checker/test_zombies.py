@@ -121,6 +121,24 @@ def test_one_cut_off_must_be_missed_in_time() -> None:
     assert broken(hit("drop", away_ms=5 * SESSION_MS)) == set()
 
 
+def paused_twice(second: str, for_ms: float) -> Story:
+    """b stands still for a moment, goes on for longer than T1 allows a dead member, and then falls silent."""
+    story = Story("range").start("a", "b").round()
+    story.tell("fault_begin", member="b", fault="pause", target="b")
+    story.wait(SESSION_MS / 10).tell("fault_end", member="b", fault="pause", target="b")
+    story.wait(5 * SESSION_MS)
+    if second:
+        story.tell("fault_begin", member="b", fault=second, target="b")
+    story._zombies["b"] = story.held.pop("b")
+    return story.wait(for_ms).round()
+
+
+def test_a_session_starts_anew_when_a_pause_ends() -> None:
+    assert "T1" not in broken(paused_twice("pause", SESSION_MS))
+    assert "T1" in broken(paused_twice("pause", 5 * SESSION_MS)), "the second pause is not noticed in time"
+    assert "T1" in broken(paused_twice("", SESSION_MS)), "no second pause explains the removal"
+
+
 def test_a_member_that_is_away_for_good_stays_excused_only_for_what_it_had() -> None:
     story = without(without(hit(), "fault_end"), "lost_begin")
 
