@@ -11,14 +11,14 @@ from ..history.coordinator_log import GroupCommitted, OffsetCommitted
 from ..plans import plan
 from .cluster import Log, Logged
 from .group import LiveGroup, LiveTopics, as_group, from_classic_log
-from .rebalances import KINDS, RESTART_MS, Rebalance, rebalances
+from .rebalances import KINDS, Rebalance, Restarts, apart
 
 SETTLED_S = 5.0
 """A rebalance is counted once its group has been without a new generation for this long: a cooperative hand-over takes
 several generations, and the causes are known at its end."""
 
 _KEPT = 3
-"""Rebalances whose records are kept, besides those of the last `RESTART_MS`."""
+"""Counted rebalances whose records are kept: they tell who held what before the next one."""
 
 _MOST_PLANNED = 200_000
 """Partitions above which no plan is computed: it would take seconds."""
@@ -59,13 +59,19 @@ class LogMeter:
         self._commits: dict[tuple[str, int], list[Logged]] = {}  # the last generation's first and last, per partition
         self._fresh = 0  # generations since the last count
         self._last_s = 0.0
+        self._restarts = Restarts()
         self._seen: dict[tuple[int, int], Rebalance] = {}  # (time, generation) -> as far as it is counted
         for record in history.records:
             self._keep(record)
         self._fresh = 0
-        for each in self._found(_KEPT):
-            self._seen[_key(each)] = each
+        for each, _ in apart(self._log):
+            self._seen[_key(each)] = self._restarts.told(each)
         self._forget()
+
+    @property
+    def settled(self) -> bool:
+        """Whether every rebalance is counted: none may go on."""
+        return not self._fresh
 
     def add(self, records: Iterable[Logged], now_s: float) -> None:
         """Take new records, in order.
@@ -81,10 +87,12 @@ class LogMeter:
             self._last_s = now_s
         settled = self._fresh > 0 and now_s - self._last_s >= SETTLED_S
         if self._fresh > before or settled:
-            found = self._found(self._fresh + 1)  # the last one counted may have gone on
-            for each in found if settled else found[:-1]:
-                self._count(each)
-            # Only the last one may go on: a storm costs the same per generation as a calm group.
+            found = list(apart(self._log))
+            for each, least in found if settled else found[:-1]:  # the last one may go on
+                seen = self._seen.get(_key(each))
+                # Each generation is planned once: an exporter that planned more could not follow a storm.
+                if seen is None or seen.generations != each.generations:
+                    self._count(replace(each, least=least()), seen)
             self._fresh = 0 if settled else 1
             self._forget()
 
@@ -102,14 +110,15 @@ class LogMeter:
             self._fresh += 1
             self.live = from_classic_log(value)
 
-    def _found(self, last: int) -> list[Rebalance]:
+    @property
+    def _log(self) -> Log:
         commits = [each for commits in self._commits.values() for each in commits]
-        return rebalances(Log((*self._records, *commits), whole=False), last)
+        return Log((*self._records, *commits), whole=False)
 
-    def _count(self, each: Rebalance) -> None:
-        seen = self._seen.get(_key(each))
+    def _count(self, each: Rebalance, seen: Rebalance | None) -> None:
         totals = self.totals
         if seen is None:
+            each = self._restarts.told(each)
             totals.rebalances[each.causes[0].kind] += 1
             seen = replace(each, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
         # Later generations may hand over what the first ones withheld: what they add is counted then.
@@ -123,12 +132,9 @@ class LogMeter:
 
     def _forget(self) -> None:
         """Drop the records that no later cause needs, so that memory stays bounded."""
-        found = sorted(self._seen)
-        if len(found) <= _KEPT:
+        kept = sorted(self._seen)[-_KEPT:]
+        if not kept:
             return
-        latest = found[-1][0]
-        kept = [key for key in found if latest - key[0] <= 2 * RESTART_MS]
-        kept = kept if len(kept) > _KEPT else found[-_KEPT:]
         self._seen = {key: self._seen[key] for key in kept}
         first = next(
             (n for n, each in enumerate(self._records) if isinstance(each.value, GroupCommitted)
@@ -139,6 +145,8 @@ class LogMeter:
 
 class PolledMeter:
     """Counts the changes between two descriptions of a group: rebalances between them are missed."""
+
+    settled = True
 
     def __init__(self) -> None:
         self.totals = Totals()

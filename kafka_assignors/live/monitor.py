@@ -20,6 +20,9 @@ POLL_S = 5.0
 TOPICS_S = 30.0
 """Seconds between two looks at the topics' partition counts."""
 
+GAP_S = 15.0
+"""Seconds between two plans of a group that has no rest; a scrape rarely asks more often."""
+
 _MOST_ASKED = 1_000
 """Topics above which one look would ask the cluster for too much."""
 
@@ -30,7 +33,7 @@ class Reading:
 
     Args:
         live: None until the group had its first generation.
-        gap: See `plan_gap`.
+        gap: See `plan_gap`; up to `GAP_S` old while the group has rebalance after rebalance.
         may_miss: Whether rebalances may be missed: the group is polled, its log may not be read.
     """
 
@@ -65,7 +68,7 @@ class Monitor:
         self._tail: LogTail | None = None
         self._log: dict[str, LogMeter] = {}
         self._polled: dict[str, PolledMeter] = {}
-        self._gaps: dict[str, tuple[LiveGroup, LiveTopics, int | None]] = {}
+        self._gaps: dict[str, _Gap] = {}
         self._topics: LiveTopics | None = None
         self._planning = True
         self._looked: float | None = None
@@ -169,11 +172,21 @@ class Monitor:
     def _gap(self, group: str, live: LiveGroup | None) -> int | None:
         if live is None or self._topics is None:
             return None
+        kept, now_s = self._gaps.get(group), time.monotonic()
+        if kept is not None and not self._meter(group).settled and now_s - kept.at_s < GAP_S:
+            return kept.gap
         topics = _of(self._topics, live)
-        kept = self._gaps.get(group)
-        if kept is None or kept[:2] != (live, topics):
-            self._gaps[group] = kept = (live, topics, plan_gap(live, topics))
-        return kept[2]
+        if kept is None or (kept.live, kept.topics) != (live, topics):
+            self._gaps[group] = kept = _Gap(live, topics, now_s, plan_gap(live, topics))
+        return kept.gap
+
+
+@dataclass(frozen=True)
+class _Gap:
+    live: LiveGroup
+    topics: LiveTopics
+    at_s: float  # monotonic clock
+    gap: int | None
 
 
 def _of(topics: LiveTopics, live: LiveGroup) -> LiveTopics:

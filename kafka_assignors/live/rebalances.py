@@ -8,17 +8,18 @@ why a member left, or when a member stopped consuming: these are reported as unk
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 from ..core.group import Group, Member, TopicPartition
 from ..core.wire.protocol import Subscription, decode_subscription
-from ..errors import KafkaAssignorsError, WireError
+from ..errors import WireError
 from ..history import departures
 from ..history.coordinator_log import CommittedMember, GroupCommitted, OffsetCommitted, assigned
 from ..history.ownership import Commits, Committed, Interval, intervals
-from ..plans import plan
+from ..plans.plan import least_moves
 from .cluster import Log
 from .group import LiveMember, names
 
@@ -133,6 +134,21 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
 
     Cost: O(generations x partitions), and a plan for each rebalance that is returned.
     """
+    restarts, told = Restarts(), list(apart(log))
+    first = max(0, len(told) - last) if last else 0
+    each = (restarts.told(rebalance) for rebalance, _ in told)
+    return [
+        replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(each, told, strict=True))[first:]
+    ]
+
+
+def apart(log: Log) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
+    """The rebalances in a group's log, in order, before `Restarts` has told who restarted.
+
+    Each comes with the computation of its `least`, which costs more than all the rest.
+
+    Cost: O(generations x partitions).
+    """
     found = _generations(log)
     whole = list(_grouped(found))
     gone = _gone(found)
@@ -141,20 +157,14 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
     spans: dict[int, list[Interval]] = {}
     for span in intervals([g.committed for g in found], causes):
         spans.setdefault(span.generation_start, []).append(span)
-    told: list[Rebalance] = []
-    first = max(0, len(whole) - last) if last else 0
     before: _Generation | None = None
     at = 0
-    for number, rounds in enumerate(whole):
-        each = _told(log, before, rounds, gone[at], spans)
-        if number >= first and before is not None:
-            each = replace(each, least=_least(before, rounds[-1]))
-        told.append(each)
+    for rounds in whole:
+        yield _told(log, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
         # A withheld partition keeps its last holder until a member gets it.
         held = before.held if before is not None and rounds[-1].called else {}
         before = replace(rounds[-1], held={**held, **rounds[-1].owners})
         at += len(rounds)
-    return list(_with_restarts(told))[first:]
 
 
 def _generations(log: Log) -> list[_Generation]:
@@ -333,12 +343,12 @@ def _host(member: CommittedMember) -> str:
     return member.client_host.removeprefix("/")
 
 
-def _least(before: _Generation, end: _Generation) -> int | None:
+def _least(before: _Generation | None, end: _Generation) -> int | None:
     """The least moves between living members by which an optimally balanced assignment is reached.
 
     None where moves may serve another end than equal numbers of partitions: racks, work, or an unknown assignor's.
     """
-    if not end.called or end.value.protocol not in _BY_COUNTS or len(end.owners) > _MOST_PLANNED:
+    if before is None or not end.called or end.value.protocol not in _BY_COUNTS or len(end.owners) > _MOST_PLANNED:
         return None
     if any(said is None or said.rack for said in end.said.values()):
         return None
@@ -353,24 +363,28 @@ def _least(before: _Generation, end: _Generation) -> int | None:
         for holder, said in end.said.items()
         if said is not None
     ]
-    try:
-        goals = plan(Group(members, counts), "cooperative-sticky").goals
-    except KafkaAssignorsError:
-        return None
-    return next((int(goal.least) for goal in goals if goal.name == "moves"), None)
+    return least_moves(Group(members, counts)) if members else None
 
 
-def _with_restarts(found: Iterable[Rebalance]) -> Iterator[Rebalance]:
-    """Report a client that left and returned on its host within `RESTART_MS` as restarted."""
-    left: dict[tuple[str, str], list[int]] = {}  # client id and host -> when it was found gone, each time
-    for rebalance in found:
+class Restarts:
+    """Reports a client that left and returned on its host within `RESTART_MS` as restarted.
+
+    It remembers who left in the last `RESTART_MS`, and therefore takes each rebalance once, in order.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, str], list[int]] = {}  # client id and host -> when it was found gone, each time
+
+    def told(self, rebalance: Rebalance) -> Rebalance:
+        """The rebalance with its last causes: those of the log, or restarted, or unexplained."""
+        recent = {who: [ms for ms in each if rebalance.ts_ms - ms <= RESTART_MS] for who, each in self._left.items()}
+        self._left = left = {who: each for who, each in recent.items() if each}
         causes = list(rebalance.causes)
         for cause in rebalance.causes:
             if cause.kind in _GONE:
                 left.setdefault((cause.client_id, cause.host), []).append(rebalance.ts_ms)
         for cause in rebalance.causes:
             since = left.get((cause.client_id, cause.host), []) if cause.kind == "joined" else []
-            since[:] = [ms for ms in since if rebalance.ts_ms - ms <= RESTART_MS]
             if not since:
                 continue
             away_ms = rebalance.ts_ms - since.pop(0)
@@ -382,7 +396,7 @@ def _with_restarts(found: Iterable[Rebalance]) -> Iterator[Rebalance]:
             causes.append(replace(cause, kind="restarted", detail=detail))
         if not causes:
             causes = [Cause("unexplained", detail="same members, same subscriptions: one of them asked to rejoin")]
-        yield replace(rebalance, causes=tuple(causes))
+        return replace(rebalance, causes=tuple(causes))
 
 
 def advice(found: Sequence[Rebalance]) -> list[str]:

@@ -152,6 +152,15 @@ def planned(group: Decoded, made: Strategy) -> Plan:
     )
 
 
+def least_moves(group: Group) -> int:
+    """The moves of `sticky`'s optimum for a group with members: balanced, then in the owners' racks, then fewest moves.
+
+    Cost: that of one `sticky.owners`, a fraction of `plan`'s, which computes an assignment, its target and a proof.
+    """
+    claims, objective = resolve(group), objective_of("sticky", {})
+    return int(score(claims, sticky.owners(claims, objective), objective)[objective.goals.index("moves")])
+
+
 def _goals(objective: Objective, values: Goals, least: Goals) -> tuple[Goal, ...]:
     found, reached = [], True
     for name, value, lowest in zip(objective.goals, values, least, strict=True):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.core.group import Group, TopicPartition
 from kafka_assignors.live.cluster import Log
 from kafka_assignors.live.group import LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.live.meter import SETTLED_S, LogMeter, PolledMeter, Totals, imbalance, plan_gap
 from kafka_assignors.live.rebalances import Rebalance, rebalances
+from kafka_assignors.live.rebalances import apart as rebalances_apart
+from kafka_assignors.plans.plan import least_moves as plan_least_moves
 from tests.support.live.log import LogStory
 
 
@@ -61,22 +64,48 @@ def test_memory_is_bounded() -> None:
     assert max(kept[40:]) <= max(kept[:40])
 
 
-def test_a_storm_costs_the_same_per_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Generations that come without a rest are counted one by one: none is planned again and again."""
-    asked: list[int] = []
+def test_every_generation_of_a_storm_is_counted_and_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generations that come without a rest cost no more than calm ones: an exporter that plans them again lags."""
+    planned: list[Group] = []
+    read: list[int] = []
 
-    def told(log: Log, last: int) -> list[Rebalance]:
-        asked.append(last)
-        return rebalances(log, last)
+    def least_moves(group: Group) -> int:
+        planned.append(group)
+        return plan_least_moves(group)
 
-    monkeypatch.setattr("kafka_assignors.live.meter.rebalances", told)
-    records = life(60).records
-    meter = LogMeter(Log(tuple(records[:1]), True))
-    for record in records[1:]:
+    def apart(log: Log) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
+        read.append(len(log.records))
+        return rebalances_apart(log)
+
+    monkeypatch.setattr("kafka_assignors.live.rebalances.least_moves", least_moves)
+    monkeypatch.setattr("kafka_assignors.live.meter.apart", apart)
+    story = three()
+    for n in range(60):  # a generation every 1.5 s, far less than what a client needs to have restarted
+        owned = {"a": [0, 1], "b": [2], "c": [3, 4], f"d{n}": [5]} if n % 2 else {"a": [0, 1], "b": [2, 3], "c": [4, 5]}
+        story.given(owned).wait(1.5)
+    meter = LogMeter(Log(tuple(story.records[:1]), True))
+    for record in story.records[1:]:
         meter.add([record], 0.0)
-    assert max(asked) <= 3
     meter.add([], SETTLED_S)
-    assert sum(counted(meter.totals).values()) == 60
+    assert counted(meter.totals) == Counter(each.causes[0].kind for each in rebalances(story.log)[1:])
+    assert sum(meter.totals.rebalances.values()) == 60
+    assert len(planned) == 60 + 60, "the meter's, and those of the whole log"
+    assert max(read) <= 6
+
+
+def test_a_client_that_is_back_after_many_generations_has_restarted() -> None:
+    """Who left is remembered for a minute, though the records of that time are gone."""
+    story = three().given({"a": [0, 1, 2], "b": [3, 4, 5]}, hosts={"b": 1})
+    for n in range(20):
+        story.wait(1).given({"a": [0, 1], "b": [2, 3], f"d{n}": [4, 5]})
+    story.wait(1).given({"a": [0, 1], "b": [2, 3], "c": [4, 5]})
+    meter = LogMeter(Log(tuple(story.records[:1]), True))
+    for record in story.records[1:]:
+        meter.add([record], 0.0)
+    meter.add([], SETTLED_S)
+    due = Counter(each.causes[0].kind for each in rebalances(story.log)[1:])
+    assert counted(meter.totals) == due
+    assert [c.kind for c in rebalances(story.log)[-1].causes if c.who == "c"] == ["restarted"]
 
 
 def test_what_was_before_the_start_is_not_counted_and_gives_the_cause_of_the_next() -> None:
