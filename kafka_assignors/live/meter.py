@@ -88,8 +88,11 @@ class LogMeter:
         settled = self._fresh > 0 and now_s - self._last_s >= SETTLED_S
         if self._fresh > before or settled:
             found = list(apart(self._log))
+            latest = max(self._seen, default=(0, 0))
             for each, least in found if settled else found[:-1]:  # the last one may go on
                 seen = self._seen.get(_key(each))
+                if seen is None and _key(each) < latest:
+                    continue  # a later generation of the first one kept: what it hands over is no longer known
                 # Each generation is planned once: an exporter that planned more could not follow a storm.
                 if seen is None or seen.generations != each.generations:
                     self._count(replace(each, least=least()), seen)

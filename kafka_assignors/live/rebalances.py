@@ -137,9 +137,7 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
     restarts, told = Restarts(), list(apart(log))
     first = max(0, len(told) - last) if last else 0
     each = (restarts.told(rebalance) for rebalance, _ in told)
-    return [
-        replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(each, told, strict=True))[first:]
-    ]
+    return [replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(each, told, strict=True))[first:]]
 
 
 def apart(log: Log) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:

@@ -93,6 +93,26 @@ def test_every_generation_of_a_storm_is_counted_and_planned_once(monkeypatch: py
     assert max(read) <= 6
 
 
+@pytest.mark.parametrize("rest", [False, True])
+def test_hand_overs_of_a_cooperative_storm_are_counted_once(rest: bool) -> None:
+    """Also after the generations before them are forgotten."""
+    story = LogStory("cooperative-sticky").given({"a": [0, 1, 2, 3]}, cooperative=True)
+    for n in range(20):
+        story.wait(1).given({"a": [0, 1], f"b{n}": []}, cooperative=True)
+        story.wait(1).given({"a": [0, 1], f"b{n}": [2, 3]}, cooperative=True)
+        story.wait(1).given({"a": [0, 1, 2, 3]}, cooperative=True)
+    meter = LogMeter(Log(tuple(story.records[:1]), True))
+    for n, record in enumerate(story.records[1:]):
+        meter.add([record], n * 2 * SETTLED_S)
+        if rest:
+            meter.add([], n * 2 * SETTLED_S + SETTLED_S)
+    meter.add([], len(story.records) * 2 * SETTLED_S)
+    told = rebalances(story.log)[1:]
+
+    assert counted(meter.totals) == Counter(each.causes[0].kind for each in told) == {"joined": 20, "left": 20}
+    assert meter.totals.moved == sum(each.moved for each in told)
+
+
 def test_a_client_that_is_back_after_many_generations_has_restarted() -> None:
     """Who left is remembered for a minute, though the records of that time are gone."""
     story = three().given({"a": [0, 1, 2], "b": [3, 4, 5]}, hosts={"b": 1})

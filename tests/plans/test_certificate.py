@@ -17,7 +17,7 @@ from kafka_assignors.core.sticky.objective import GOALS, Objective
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.plans import prices
 from kafka_assignors.plans.certificate import LARGEST, Certificate, bound, check, positions, score
-from kafka_assignors.plans.plan import Plan, plan
+from kafka_assignors.plans.plan import Plan, least_moves, plan
 from kafka_assignors.plans.prices import certify
 from tests.support.assignors import fuzz, golden
 from tests.support.assignors.objectives import drawn, worth
@@ -89,6 +89,14 @@ def test_random_groups_are_proven_in_every_mode_and_order():
         goals = dict(zip(objective.goals, bound(resolve(group), certificate), strict=True))
         goals["racks"] *= objective.unit
         assert tuple(goals[name] for name in objective.goals) == worth(group, objective, assignment)
+
+
+def test_the_least_moves_without_a_proof_are_those_of_the_proof():
+    for seed in range(100):
+        group, _ = drawn(seed)
+        if group.members:
+            (due,) = (goal.least for goal in plan(group, "cooperative-sticky").goals if goal.name == "moves")
+            assert least_moves(group) == due, seed
 
 
 def test_any_prices_bound_every_assignment_from_below():

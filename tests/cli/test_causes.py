@@ -1,0 +1,23 @@
+"""What `why` and `exporter` tell of a churn is what the harness did: every generation counted, every cause right."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.causes import soak
+from kafka_assignors.integration.broker import Broker
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("groups", "generations"), [(2, 30), pytest.param(8, 1000, marks=[pytest.mark.long, pytest.mark.timeout(1200)])]
+)
+def test_every_generation_of_a_churn_is_counted_under_its_cause(
+    kafka_broker: Broker, groups: int, generations: int
+) -> None:
+    """The soak of `benchmarks/causes.py`, without its figures of cost."""
+    found = {each.name: each for each in soak(kafka_broker.bootstrap, groups, generations)}
+
+    assert (found["causes/generations"].value or 0) >= generations
+    for name in ("causes/why/uncounted", "causes/why/wrong", "causes/exporter/differs"):
+        assert found[name].value == 0, (name, found[name].raw)
