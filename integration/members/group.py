@@ -22,6 +22,7 @@ from kafka_assignors.history.events import Event, file_stem
 from kafka_assignors.history.writer import EventWriter
 
 from ..errors import HarnessError, MemberDied, NotDrained, NotStable
+from ..processes.child import uninterrupted
 from ..proxy import FaultProxy
 from ..recording import RunFile
 from ..topics import Topics
@@ -226,7 +227,8 @@ class MemberGroup:
             consumer=consumer,
         )
         self._members.count_from_here()
-        process = self._members.by_name[name] = self._spawn(config, self.folder / stem)
+        with uninterrupted():  # else a member that joins now would outlive Ctrl-C, and its group the run
+            process = self._members.by_name[name] = self._spawn(config, self.folder / stem)
         process.via = via
         if counts := self._counts():
             self._writer.write("topics", topics=counts)

@@ -9,11 +9,33 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back SIGINT and SIGTERM, so that a program that was started is known to those who end it.
+
+    The signal takes effect at the end. In another thread nothing is held back: there signals interrupt nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: list[int] = []
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(n))]
+    before = {number: signal.signal(number, lambda number, _frame: seen.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in seen[:1]:
+            signal.raise_signal(number)
 
 
 class ChildProgram:

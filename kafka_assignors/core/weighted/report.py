@@ -136,7 +136,8 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
     mean = float(found.work.sum()) / float(found.capacity.sum()) if used.any() else 0.0
     kind, witness = _witness(found, solution.bounds)
     verdict, (cost, least_cost) = solution.verdict, solution.cost
-    steps = engine.frontier(found, solution)
+    *steps, (most, _) = engine.frontier(found, solution)
+    steps.append((most, greatest))  # the target's: evening out changed the solution's
     return Load(
         dict(zip(ids, (loads * found.unit).tolist(), strict=True)),
         dict(zip(ids, found.capacity.tolist(), strict=True)),

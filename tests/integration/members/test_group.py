@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from kafka_assignors.election import elect
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.members.process import MemberProcess
 from kafka_assignors.integration.records import Record, send
 from tests.support.integration.planted import Custom
 
@@ -143,3 +146,22 @@ def test_names_may_have_what_a_path_cannot(kafka_broker: Broker, kafka_topic: Ma
 
     assert (verdict.value, verdict.unknown, verdict.violations) == (True, (), ())
     assert all(path.is_file() for path in folder.iterdir())
+
+
+def test_a_member_that_starts_during_ctrl_c_is_ended_with_its_group(
+    unjudged_group: MakeGroup, kafka_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, spawn, started = unjudged_group(), MemberGroup._spawn, []
+
+    def interrupted(self: MemberGroup, config: MemberConfig, stem: Path) -> MemberProcess:
+        process = spawn(self, config, stem)
+        started.append(process)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(MemberGroup, "_spawn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        group.start("m1", [kafka_topic()], ["range"])
+    group.close()
+
+    assert [process.returncode is not None for process in started] == [True]
