@@ -28,14 +28,14 @@ def uninterrupted() -> Iterator[None]:
         return
     seen: list[int] = []
     numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(n))]
-    before = {number: signal.signal(number, lambda number, _frame: seen.append(number)) for number in numbers}
+    before = {number: signal.signal(number, lambda got, _frame: seen.append(got)) for number in numbers}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in seen[:1]:
-            signal.raise_signal(number)
+        if seen:
+            signal.raise_signal(seen[0])
 
 
 class ChildProgram:
