@@ -107,7 +107,6 @@ def _turns(topics: Sequence[str], counts: Sequence[int], readers: Sequence[froze
     turn = 0
     for t, taking in enumerate(_takers(topics, readers)):
         count, takers = counts[t], len(taking)
-        turn %= len(readers)
         start = next((i for i, m in enumerate(taking) if m >= turn), 0)
         for i in range(min(count, takers)):
             ids = range(i, count, takers)
