@@ -11,10 +11,10 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from zlib import crc32
 
+from .group.dealing import dealt
 from .group.order import lasting_order, static_order, utf16
 from .group.values import NO_GENERATION, Partitions
 from .wire import userdata
@@ -317,17 +317,10 @@ class _Optimum:
         turn = 0
         for t, run in runs.items():
             having = Counter(self.owner[self._first[t] : self._first[t + 1]])
-            queue = [(having[takers[i]], (i - turn) % len(room), i) for i, left in enumerate(room) if left]
-            heapify(queue)
-            for position in run:
-                count, place, i = queue[0]
+            receivers = dealt(len(run), [having[m] for m in takers], room, turn)
+            turn = receivers[-1] + 1
+            for position, i in zip(run, receivers, strict=True):
                 self.owner[position] = takers[i]
-                room[i] -= 1
-                turn = i + 1
-                if room[i]:
-                    heapreplace(queue, (count + 1, place, i))
-                else:
-                    heappop(queue)
 
     def _deal_topics(self, runs: Mapping[int, Sequence[int]], takers: Sequence[int], units: Sequence[int]) -> None:
         """As `spread._deal` of topics that no member has."""

@@ -5,11 +5,11 @@ Among a topic's partitions, a member gets those with the highest affinity (`rend
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 
 import numpy as np
 
+from ..group.dealing import dealt
 from ..group.indexed import UNASSIGNED, Indexed, Ints, narrowed
 from .flow import Units
 from .rendezvous import MOST, Affinity, Floats, matched, shares
@@ -207,21 +207,12 @@ def _deal(
         lap = np.arange(len(slot)) - np.repeat(np.cumsum(units) - units, units)
         owner[loose[bounds[0] : bounds[-1]]] = slot[np.lexsort((slot, lap))]
         return
-    names, room = members.tolist(), units.tolist()
+    room = units.tolist()
     turn = 0
     for begin, end in pairwise(bounds):
-        positions = loose[begin:end].tolist()
-        t = np.searchsorted(indexed.first, positions[0], side="right")
+        t = np.searchsorted(indexed.first, loose[begin], side="right")
         having = owner[indexed.first[t - 1] : indexed.first[t]]
-        have = np.bincount(having[having != UNASSIGNED], minlength=names[-1] + 1)[members].tolist()
-        queue = [(have[i], (i - turn) % len(room), i) for i, left in enumerate(room) if left]
-        heapify(queue)
-        for position in positions:
-            count, place, i = queue[0]
-            owner[position] = names[i]
-            room[i] -= 1
-            turn = i + 1
-            if room[i]:
-                heapreplace(queue, (count + 1, place, i))
-            else:
-                heappop(queue)
+        have = np.bincount(having[having != UNASSIGNED], minlength=members[-1] + 1)[members].tolist()
+        receivers = dealt(end - begin, have, room, turn)
+        turn = receivers[-1] + 1
+        owner[loose[begin:end]] = members[receivers]
