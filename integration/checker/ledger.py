@@ -18,6 +18,7 @@ from kafka_assignors.history.events import Event
 
 from ..history import History
 from ..names import COOPERATIVE, EITHER, is_ours
+from .reconciliation import Reconciliation
 from .timeline import Span, spans
 
 _COUNTING = ("admin_change", "step", "topics", "not_stable")
@@ -154,9 +155,35 @@ class GroupRecord:
     @cached_property
     def generations(self) -> list[Generation]:
         """Committed generations with members, in log order."""
-        committed = sorted(self.events["generation_committed"], key=lambda e: e.seq)
+        committed = sorted([*self.events["generation_committed"], *self.reconciliation.targets], key=lambda e: e.seq)
         told = {member_id: name for member_id, (name, _) in self.processes.items()}
         return [Generation.of(e, told) for e in committed if e.data["members"]]
+
+    @cached_property
+    def reconciliation(self) -> Reconciliation:
+        """The records of a KIP-848 group, replayed; empty for a classic group."""
+        return Reconciliation.of(self.group, sorted(self.events["broker_assigned"], key=lambda e: e.seq))
+
+    @property
+    def broker_assigned(self) -> bool:
+        """Whether it is a KIP-848 group."""
+        return bool(self.events["broker_assigned"])
+
+    @property
+    def in_migration(self) -> bool:
+        """Whether a KIP-848 group has classic generations too, or members that speak the classic protocol."""
+        classic = any(event.data["members"] for event in self.events["generation_committed"])
+        return self.broker_assigned and (classic or bool(self.reconciliation.classic))
+
+    @cached_property
+    def adopted(self) -> set[tuple[str | None, int]]:
+        """(member id, generation) of every adoption.
+
+        A member of a KIP-848 group reports changes only, so its epochs in the coordinator's log count.
+        """
+        if self.broker_assigned:
+            return set(self.reconciliation.reached)
+        return {(e.member_id, e.data["generation"]) for e in self.events["generation"]}
 
     @cached_property
     def by_number(self) -> dict[int, Generation]:
@@ -260,6 +287,8 @@ class GroupRecord:
 
         A process with one eager assignor in its list revokes everything (KIP-429).
         """
+        if self.broker_assigned:
+            return True
         start = self.starts.get(process)
         return process in self._kept or (start is not None and set(start.data["assignors"]) == {COOPERATIVE})
 
@@ -269,6 +298,8 @@ class GroupRecord:
 
         An assignor of any name is cooperative if some member claims partitions when it joins under that assignor.
         """
+        if self.broker_assigned:
+            return frozenset(generation.protocol for generation in self.generations)
         return frozenset({COOPERATIVE, *self._kept.values()})
 
     @cached_property

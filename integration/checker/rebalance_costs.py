@@ -76,7 +76,7 @@ def _due(record: GroupRecord, at_ns: int) -> list[TopicPartition]:
     """The topic-partitions that must have an owner at a time."""
     committed = [e for e in record.events["generation_committed"] if e.mono_ns <= at_ns]
     generations = [g for g in record.generations if g.event.mono_ns <= at_ns]
-    if not generations or not max(committed, key=lambda e: e.seq).data["members"]:
+    if not generations or (committed and not max(committed, key=lambda e: e.seq).data["members"]):
         return []
     ended = {(e.member, e.incarnation) for e in record.events["exit"] if e.mono_ns <= at_ns}
     running = [m for m in generations[-1].assigned if record.processes.get(m) not in ended]

@@ -9,11 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.connection import Connection, from_file
+from kafka_assignors.errors import ConfigError, UnknownName
 
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA = "kafka-python", "aiokafka", "confluent", "java"
 VERIFIABLE, BRIDGE = "verifiable", "bridge"
-CLIENTS = (KAFKA_PYTHON, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE)
+JAVA_CONSUMER, CONFLUENT_CONSUMER = "java-consumer", "confluent-consumer"
+CLIENTS = (KAFKA_PYTHON, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE, JAVA_CONSUMER, CONFLUENT_CONSUMER)
 """Clients that members may run."""
+BROKER_ASSIGNED = (JAVA_CONSUMER, CONFLUENT_CONSUMER)
+"""Clients of the consumer protocol (KIP-848): their assignors are the broker's, and their timeouts the group's."""
+BROKER_ASSIGNORS = ("uniform", "range")
+"""Assignors of the broker. More can be configured there; the harness's brokers have these."""
+_OF_CLASSIC = (
+    "session_timeout_ms",
+    "heartbeat_interval_ms",
+    "partition_assignment_strategy",
+    "group_protocol_type",
+    "group_protocol",
+)
+"""Settings that a client of the consumer protocol refuses, or that the harness sets."""
 TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA)
 """Clients that members with an output topic may run."""
 MAX_POLL_INTERVAL_MS = 300_000
@@ -75,6 +89,33 @@ class MemberConfig:
         return path if self.access is None else Path(self.access).with_name(path.name)
 
     @property
+    def broker_assigned(self) -> bool:
+        """Whether it speaks the consumer protocol (KIP-848)."""
+        return self.client in BROKER_ASSIGNED
+
+    def require_consumer_protocol(self) -> None:
+        """Check the settings of a member that speaks the consumer protocol.
+
+        Raises:
+            ConfigError: It has several assignors, or a setting of the classic protocol as well.
+            UnknownName: The broker doesn't have its assignor.
+        """
+        if len(self.assignors) != 1:
+            raise ConfigError(
+                f"member {self.member!r}, client {self.client!r}: the consumer protocol (KIP-848) takes one assignor "
+                f"of the broker, not {', '.join(self.assignors)}"
+            )
+        if self.assignors[0] not in BROKER_ASSIGNORS:
+            raise UnknownName("assignor of the broker", self.assignors[0], BROKER_ASSIGNORS)
+        for name in _OF_CLASSIC:
+            if name in self.consumer:
+                raise ConfigError(
+                    f"member {self.member!r}, client {self.client!r}: {name}={self.consumer[name]!r} belongs to the "
+                    "classic protocol; under the consumer protocol (KIP-848) the group's settings on the broker hold: "
+                    "remove it"
+                )
+
+    @property
     def common(self) -> dict[str, Any]:
         """Fields of every event of this member."""
         names = ("group", "member", "incarnation", "instance_id", "client")
@@ -90,6 +131,7 @@ class MemberConfig:
             "metadata_max_age_ms": self.consumer.get("metadata_max_age_ms", METADATA_MAX_AGE_MS),
             **({} if self.pattern is None else {"pattern": self.pattern}),
             **({} if self.output is None else {"output": self.output}),
+            **({"protocol": "consumer"} if self.broker_assigned else {}),
         }
         return {"assignors": list(offered), "topics": list(self.topics), "config": config}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
@@ -17,8 +19,18 @@ from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import WireError
+from kafka_assignors.history.broker_group import (
+    CURRENT,
+    MEMBER,
+    STABLE,
+    BrokerGroup,
+    as_generation,
+    named,
+    topic_ids,
+)
 from kafka_assignors.history.coordinator_log import (
     COORDINATOR_TOPIC,
+    BrokerAssigned,
     CommittedMember,
     Decoded,
     GroupCommitted,
@@ -56,6 +68,21 @@ class Joined(NamedTuple):
     owns: bool
 
 
+class _Reconciled(NamedTuple):
+    """What the coordinator's log says of a member of a KIP-848 group from a time on; `assigned` is None once it left.
+
+    Args:
+        at_ms: Time of the record, ms of the broker's clock.
+        assigned: Its current assignment.
+    """
+
+    at_ms: int
+    client_id: str
+    member_id: str
+    epoch: int
+    assigned: frozenset[TopicPartition] | None
+
+
 class CoordinatorLog:
     """Reads one group's part of the coordinator log in a thread and writes it to the history.
 
@@ -75,12 +102,15 @@ class CoordinatorLog:
     """
 
     def __init__(self, bootstrap: str | Connection, group: str, writer: EventWriter, timeout_s: float = 30) -> None:
-        self._group, self._writer = group, writer
+        self._group, self._writer, self._connection = group, writer, Connection.of(bootstrap)
         self._consumer, self._ask_anew = _open(bootstrap, group, timeout_s)
         self._asker: KafkaConsumer | None = None
         self._changed = threading.Condition()
         self._generations: list[tuple[int, GroupCommitted]] = []  # ms of the broker's clock
         self._offsets: dict[TopicPartition, int] = {}
+        self._broker_group = BrokerGroup(group)
+        self._names: dict[str, str] = {}  # topic id -> name
+        self._reconciled: list[_Reconciled] = []
         self._error: BaseException | None = None
         self._closing = False
         self._asked = self._caught_up = 0  # number of calls of `catch_up`, and of those completed
@@ -98,7 +128,15 @@ class CoordinatorLog:
         with self._changed:
             if self._error is not None:
                 raise RuntimeError(f"the reader of the coordinator log failed: {self._error}") from self._error
+            if self._broker_group.members:
+                return as_generation(self._broker_group, self._names)
             return self._generations[-1][1] if self._generations else None
+
+    @property
+    def unsettled(self) -> list[str]:
+        """What the coordinator of a KIP-848 group must still do; empty for a classic group."""
+        with self._changed:
+            return unsettled(self._broker_group)
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
@@ -117,6 +155,21 @@ class CoordinatorLog:
                     protocol = generation.protocol or ""
                     return Joined(generation.generation, protocol, member.member_id, gone, _owns(member))
         return None
+
+    def reconciled(self, client_id: str, at_ms: int, held: frozenset[TopicPartition]) -> Joined | None:
+        """The last current assignment of a client in a KIP-848 group that was committed by a time (wall clock, ms).
+
+        The coordinator may be ahead of the client, which reconciles one assignment after the other: the last assignment
+        that is what the client then holds comes first, otherwise the last one.
+        """
+        with self._changed:
+            rows = [row for row in self._reconciled if row.client_id == client_id and row.at_ms <= at_ms]
+        if not rows:
+            return None
+        there = [row for row in rows if row.assigned is not None]
+        same = [row for row in there if row.assigned == held]
+        row = (same or there or rows)[-1]
+        return Joined(row.epoch, "", row.member_id, rows[-1].assigned is None, True)
 
     def mono_ns(self, ts_ns: int) -> int:
         """Convert wall-clock time to the monotonic clock."""
@@ -204,13 +257,59 @@ class CoordinatorLog:
             self._writer.write("unread", **stamp, reason=decoded.reason)
             return
         kind, fields = committed(decoded)
+        if isinstance(decoded, BrokerAssigned) and (names := self._named(decoded)):
+            fields["names"] = names
         self._writer.write(kind, **stamp, **fields)
         with self._changed:
+            if isinstance(decoded, BrokerAssigned):
+                self._reconcile(decoded, record_ms)
             if isinstance(decoded, GroupCommitted):
                 self._generations.append((record_ms, decoded))
             elif isinstance(decoded, OffsetCommitted):
                 self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
             self._changed.notify_all()
+
+    def _named(self, said: BrokerAssigned) -> dict[str, str]:
+        """The names of the topics whose ids a record has. Brokers are asked once per topic: ids are never reused."""
+        wanted = topic_ids(said.fields)
+        if missing := wanted - self._names.keys():
+            with suppress(KafkaError), closing(KafkaAdminClient(**self._connection.kafka_python())) as admin:
+                found = {topic_id_text(t["topic_id"]): t["name"] for t in admin.describe_topics() if t.get("topic_id")}
+                self._names |= {each: found[each] for each in missing if each in found}
+        return {each: self._names[each] for each in wanted if each in self._names}
+
+    def _reconcile(self, said: BrokerAssigned, at_ms: int) -> None:
+        before = self._broker_group.members.get(said.member or "")
+        self._broker_group.take(said)
+        self._names |= self._broker_group.names
+        member = self._broker_group.members.get(said.member or "")
+        if said.record == MEMBER and member is None and before is not None:
+            self._reconciled.append(_Reconciled(at_ms, before.client_id, before.member_id, before.epoch, None))
+        elif said.record == CURRENT and said.fields is not None and member is not None:
+            assigned = named(member.assigned, self._names)
+            self._reconciled.append(_Reconciled(at_ms, member.client_id, member.member_id, member.epoch, assigned))
+
+
+def unsettled(group: BrokerGroup) -> list[str]:
+    """What the coordinator of a KIP-848 group must still do before every member has its target."""
+    if not group.members:
+        return []
+    found = []
+    if group.epoch != group.target_epoch:
+        found.append(f"the broker's assignment for epoch {group.epoch} (it has that of {group.target_epoch})")
+    found += [
+        f"{member.client_id} is in epoch {member.epoch} of {group.target_epoch}, "
+        + ("revoking" if member.revoking else "without partitions that others still have")
+        for _, member in sorted(group.members.items())
+        if member.epoch != group.target_epoch or member.state != STABLE or member.assigned != member.target
+    ]
+    return found
+
+
+def topic_id_text(topic_id: Any) -> str:
+    """A topic's id as Kafka prints it."""
+    data = topic_id.bytes if isinstance(topic_id, uuid.UUID) else uuid.UUID(str(topic_id)).bytes
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _open(

@@ -98,7 +98,7 @@ class MemberGroup:
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
         self._incarnations: dict[str, int] = {}
         self._owners: dict[TopicPartition, str] = {}
-        self._closing = False
+        self._closing = self._timeouts_set = False
         self._writer = RunFile(folder / f"{file_stem(group)}.harness.jsonl", run, "harness", group=group)
         log_writer = EventWriter(folder / f"{file_stem(group)}.coordlog.jsonl", run, "coordlog", group=group)
         try:
@@ -175,7 +175,8 @@ class MemberGroup:
             assignors: Names, most wanted first; of its client's own assignors unless that is kafka-python.
             client: Its client, one of `CLIENTS`; ``java`` is Java's VerifiableConsumer in a JVM, ``confluent``
                 librdkafka, ``verifiable`` ours with VerifiableConsumer's command line, ``aiokafka`` aiokafka,
-                ``bridge`` an application with confluent-kafka and our assignors.
+                ``bridge`` an application with confluent-kafka and our assignors; ``java-consumer`` and
+                ``confluent-consumer`` speak the consumer protocol (KIP-848), with an assignor of the broker.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
             pattern: Regular expression: it subscribes to all topics whose names match; kafka-python only.
@@ -226,6 +227,8 @@ class MemberGroup:
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,
         )
+        if config.broker_assigned:
+            self._set_timeouts(config)
         self._members.count_from_here()
         with uninterrupted():  # else a member that joins now would outlive Ctrl-C, and its group the run
             process = self._members.by_name[name] = self._spawn(config, self.folder / stem)
@@ -278,10 +281,11 @@ class MemberGroup:
             self._members.check_alive()
             read_ns = time.monotonic_ns()
             committed = self._log.generation
+            unsettled = self._log.unsettled
             for process in self._members:
                 process.catch_up()
             try:
-                left = due(committed, self._members.by_name, wanted, self.topics.subscribed, complete)
+                left = unsettled or due(committed, self._members.by_name, wanted, self.topics.subscribed, complete)
             except KafkaError as error:  # a broker is gone; another will answer
                 left = [f"the brokers do not list their topics: {type(error).__name__}: {error}"]
             if not left and committed is not None:
@@ -390,6 +394,20 @@ class MemberGroup:
             )
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
         return PythonProcess(config, module, *endings)
+
+    def _set_timeouts(self, config: MemberConfig) -> None:
+        """Set the session timeout and heartbeat interval, which the broker holds per group of this protocol."""
+        timeouts = {name: getattr(config, name) for name in self._timeouts}
+        if timeouts != self._timeouts:
+            own = ", ".join(f"{name}={value}" for name, value in timeouts.items() if value != self._timeouts[name])
+            raise ConfigError(
+                f"member {config.member!r}, client {config.client!r}: {own} is the group's under the consumer protocol "
+                "(KIP-848), not a member's; give it to the group"
+            )
+        config.require_consumer_protocol()
+        if not self._timeouts_set:
+            self._topics.set_consumer_group(self.group, **timeouts)
+            self._timeouts_set = True
 
     def _counts(self) -> dict[str, int]:
         """`GroupTopics.subscribed` for the history; empty if no broker answers."""

@@ -67,7 +67,10 @@ def due(
         if process is None:
             continue
         assignment = assigned_to(member)
-        if process.generation != committed.generation:
+        if process.config.broker_assigned:  # it reports changes only, so an epoch without any can't be seen in it
+            if process.held != assignment:
+                found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
+        elif process.generation != committed.generation:
             found.append(f"{name} is in generation {process.generation}")
         elif process.held != assignment:
             found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")

@@ -31,7 +31,7 @@ from ..processes.child import ChildProgram
 from ..processes.python import python_command
 from ..registry import assignor_named
 from .clients.events import runs
-from .config import JAVA, VERIFIABLE, MemberConfig
+from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, VERIFIABLE, MemberConfig
 from .coordinator_log import CoordinatorLog, Joined
 from .process import MemberProcess
 from .transformers import java as transformer
@@ -58,7 +58,10 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
         UnknownName: Java doesn't have this assignor.
         MachineError: Java or jars are missing and cannot be fetched.
     """
-    _check_names("assignor of Java", config, JAVA_ASSIGNORS)
+    if config.broker_assigned:
+        config.require_consumer_protocol()
+    else:
+        _check_names("assignor of Java", config, JAVA_ASSIGNORS)
     logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
     if config.output is not None:
         strategies = ",".join(JAVA_ASSIGNORS[name] for name in config.assignors)
@@ -101,7 +104,7 @@ def _options(config: MemberConfig, properties: Path) -> list[str]:
     settings: dict[str, Any] = {
         **{name: value for name, value in config.connection().java().items() if name != "bootstrap.servers"},
         "client.id": config.member,
-        "heartbeat.interval.ms": config.heartbeat_interval_ms,
+        **({} if config.broker_assigned else {"heartbeat.interval.ms": config.heartbeat_interval_ms}),
         "retry.backoff.ms": 50,
         "fetch.max.wait.ms": 200,
         **({} if config.rack is None else {"client.rack": config.rack}),
@@ -114,9 +117,8 @@ def _options(config: MemberConfig, properties: Path) -> list[str]:
         "--bootstrap-server": config.bootstrap,
         "--topic": config.topics[0],
         "--group-id": config.group,
-        "--session-timeout": str(config.session_timeout_ms),
         "--reset-policy": reset,
-        "--assignment-strategy": ",".join(JAVA_ASSIGNORS.get(name, name) for name in config.assignors),
+        **_protocol(config),
         "--command-config": str(properties),
         **({} if config.instance_id is None else {"--group-instance-id": config.instance_id}),
     }
@@ -126,13 +128,25 @@ def _options(config: MemberConfig, properties: Path) -> list[str]:
     ]
 
 
+def _protocol(config: MemberConfig) -> dict[str, str]:
+    if config.broker_assigned:
+        return {"--group-protocol": "consumer", "--group-remote-assignor": config.assignors[0]}
+    return {
+        "--session-timeout": str(config.session_timeout_ms),
+        "--assignment-strategy": ",".join(JAVA_ASSIGNORS.get(name, name) for name in config.assignors),
+    }
+
+
 def confluent_command(config: MemberConfig, path: Path) -> list[str]:
     """The command line of a member that runs librdkafka. Writes its configuration to `path`.
 
     Raises:
         UnknownName: librdkafka doesn't have this assignor.
     """
-    _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
+    if config.broker_assigned:
+        config.require_consumer_protocol()
+    else:
+        _check_names("assignor of librdkafka", config, CONFLUENT_ASSIGNORS)
     path.write_text(config.to_json(), "utf-8")
     what = (
         "kafka_assignors.integration.members.clients.confluent"
@@ -154,15 +168,23 @@ class Lookup(Protocol):
     def joined(self, client_id: str, at_ms: int) -> Joined | None:
         """The last generation with a client that was committed by a time of the wall clock."""
 
+    def reconciled(self, client_id: str, at_ms: int, held: frozenset[TopicPartition]) -> Joined | None:
+        """The last current assignment of a client in a KIP-848 group that was committed by a time."""
+
     def mono_ns(self, ts_ns: int) -> int:
         """Convert wall-clock time to the monotonic clock."""
 
 
 class EventTranslator:
-    """Output of one VerifiableConsumer -> events, in order. `log` knows the client by `client_id`."""
+    """Output of one VerifiableConsumer -> events, in order. `log` knows the client by `client_id`.
 
-    def __init__(self, client_id: str, log: Lookup) -> None:
+    A member of a KIP-848 group (by its `client`) reports changes only; its number is the epoch at which the
+    coordinator's log gives it what it then holds.
+    """
+
+    def __init__(self, client_id: str, log: Lookup, client: str = JAVA) -> None:
         self._client_id, self._log = client_id, log
+        self._broker_assigned, self._tells_losses = client in BROKER_ASSIGNED, client == CONFLUENT_CONSUMER
         self._held: set[TopicPartition] = set()
         self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
         self._generation, self._last_ns = -1, 0
@@ -182,7 +204,7 @@ class EventTranslator:
         rows = partitions_json(partitions)
         if name == "partitions_assigned":
             # Java calls it once per completed generation, even if nothing was added.
-            joined = self._log.joined(self._client_id, at_ms)
+            joined = self._joined(at_ms, self._held | partitions)
             self._generation = -1 if joined is None else joined.generation
             common = {**self._at(at_ms, late=True), "generation": self._generation}
             if joined is not None:
@@ -193,8 +215,8 @@ class EventTranslator:
             yield "assigned_begin", {**common, "partitions": rows}
             yield "assigned_end", {**common, "partitions": rows}
         elif name in ("partitions_revoked", "partitions_lost"):
-            joined = self._log.joined(self._client_id, at_ms)
-            lost = name == "partitions_lost" or (joined is not None and joined.gone)
+            joined = self._joined(at_ms, self._held - partitions)
+            lost = name == "partitions_lost" or (joined is not None and joined.gone and not self._tells_losses)
             if joined is not None and joined.owns:
                 # An eager member revokes before it joins. A cooperative one revokes when it learns its new
                 # assignment, in a generation that it joined with its partitions.
@@ -233,6 +255,11 @@ class EventTranslator:
         elif name == "shutdown_complete":
             yield "stop", self._at(at_ms, late=True)
 
+    def _joined(self, at_ms: int, held: Collection[TopicPartition]) -> Joined | None:
+        if self._broker_assigned:
+            return self._log.reconciled(self._client_id, at_ms, frozenset(held))
+        return self._log.joined(self._client_id, at_ms)
+
     def _at(self, ms: int, late: bool = False) -> dict[str, Any]:
         ts_ns = ms * _MS + (_MS - 1 if late else 0)
         self._last_ns = max(self._last_ns, self._log.mono_ns(ts_ns))  # its own events stay in order
@@ -254,7 +281,7 @@ class VerifiableProcess(MemberProcess):
     def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
         super().__init__(config, stem.with_name(stem.name + ".log"))
         self._said = stem.with_name(stem.name + ".out")
-        if config.client == JAVA:
+        if config.client in (JAVA, JAVA_CONSUMER):
             line = java_command(config, config.private(stem.with_name(stem.name + ".properties")), self.output)
         elif config.client == VERIFIABLE:
             line = verifiable_command(config, config.private(stem.with_name(stem.name + ".properties")))
@@ -263,7 +290,7 @@ class VerifiableProcess(MemberProcess):
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
         self.program = ChildProgram(line, self._said)
-        self._translator = EventTranslator(config.member, log)
+        self._translator = EventTranslator(config.member, log, config.client)
         pid = self.program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
         self._member_id: str | None = None

@@ -8,7 +8,16 @@ from dataclasses import replace
 
 from kafka_assignors.errors import ConfigError, UnknownName
 
-from ..members.config import AIOKAFKA, CLIENTS, CONFLUENT, JAVA
+from ..members.config import (
+    AIOKAFKA,
+    BROKER_ASSIGNED,
+    BROKER_ASSIGNORS,
+    CLIENTS,
+    CONFLUENT,
+    CONFLUENT_CONSUMER,
+    JAVA,
+    JAVA_CONSUMER,
+)
 from ..names import COOPERATIVE
 from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
 from .catalogue import SCENARIOS, Scenario, Step, scenario
@@ -82,11 +91,13 @@ def of_client(what: Scenario, client: str) -> Scenario:
         for step in what.steps
     )
     made = replace(what, steps=tuple(steps))
-    if client == JAVA:
+    if client in (JAVA, JAVA_CONSUMER):
         made = replace(made, topics=dict(list(what.topics.items())[:1]))
+    if client in BROKER_ASSIGNED:
+        made = replace(made, assignors=BROKER_ASSIGNORS[:1])
     if client == AIOKAFKA:
         made = replace(made, assignors=tuple("sticky" if name == COOPERATIVE else name for name in what.assignors))
-    if client == CONFLUENT and _REQUEST_TIMEOUT in what.consumer:
+    if client in (CONFLUENT, CONFLUENT_CONSUMER) and _REQUEST_TIMEOUT in what.consumer:
         rest = {name: value for name, value in what.consumer.items() if name != _REQUEST_TIMEOUT}
         made = replace(made, consumer={**rest, "socket_timeout_ms": what.consumer[_REQUEST_TIMEOUT]})
     return made

@@ -9,14 +9,21 @@ from contextlib import closing
 from typing import Any
 
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
+from kafka.errors import (
+    InvalidConfigurationError,
+    InvalidRequestError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
 
 from kafka_assignors.connection import Connection, Right, needing
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
-from ..errors import NotStable
+from ..errors import NotStable, NotSupported
 
 _TICK_S = 0.05
 _TIMEOUT_S = 15.0
@@ -121,6 +128,30 @@ class Topics:
         self._until(
             lambda: not any(self.counts([topic]) for topic in topics), f"topic {', '.join(map(repr, topics))} is gone"
         )
+
+    def set_consumer_group(self, group: str, session_timeout_ms: int, heartbeat_interval_ms: int) -> None:
+        """Set the timeouts of a group of the consumer protocol (KIP-848).
+
+        Raises:
+            NotSupported: The brokers don't have this protocol, or their limits refuse these timeouts.
+            kafka.errors.KafkaError: The broker refuses for another reason.
+        """
+        said = {
+            "consumer.session.timeout.ms": session_timeout_ms,
+            "consumer.heartbeat.interval.ms": heartbeat_interval_ms,
+        }
+        resource = ConfigResource(ConfigResourceType.GROUP, group, {name: str(ms) for name, ms in said.items()})
+        self._renew()
+        told = ", ".join(f"{name}={ms}" for name, ms in said.items())
+        try:
+            with needing(self._connection, Right("AlterConfigs", "Group", group)):
+                self._admin.alter_configs([resource], raise_on_unknown=False)
+        except (InvalidConfigurationError, InvalidRequestError, UnsupportedVersionError) as error:
+            raise NotSupported(
+                f"the brokers at {self._connection} refuse {told} of group {group!r}: {error}; the consumer protocol "
+                "(KIP-848) needs Kafka 4.0, and group.consumer.min.session.timeout.ms and "
+                "group.consumer.min.heartbeat.interval.ms that allow these values"
+            ) from error
 
     def begins_and_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """First offset and end offset of each topic-partition.

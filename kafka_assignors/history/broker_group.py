@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.group import TopicPartition
-from .coordinator_log import BrokerAssigned
+from ..core.wire.protocol import AssignedPartitions, Subscription, by_topic, encode_assignment, encode_subscription
+from .coordinator_log import BrokerAssigned, CommittedMember, GroupCommitted
 
 STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
 """States of a member: it has its target; it must revoke partitions first; it waits for other members' partitions."""
@@ -25,6 +26,9 @@ GROUP, MEMBER = "ConsumerGroupMetadata", "ConsumerGroupMemberMetadata"
 TARGET_EPOCH, TARGET = "ConsumerGroupTargetAssignmentMetadata", "ConsumerGroupTargetAssignmentMember"
 CURRENT = "ConsumerGroupCurrentMemberAssignment"
 PATTERN, PARTITIONS = "ConsumerGroupRegularExpression", "ConsumerGroupPartitionMetadata"
+
+BROKER_S = "the broker's default"
+"""In place of an assignor's name, where no member asks for one."""
 
 Ids = frozenset[TopicPartition]
 """Topic-partitions with the topic's id, as Kafka prints it, in place of its name."""
@@ -86,7 +90,7 @@ class BrokerGroup:
     names: dict[str, str] = field(default_factory=dict)
 
     def take(self, said: BrokerAssigned) -> None:
-        """Apply one record of this group."""
+        """Apply one record of this group. In a history that was cut, a record may lack fields other than its epoch."""
         fields = said.fields
         if said.record == GROUP:
             self.epoch = -1 if fields is None else fields["epoch"]
@@ -140,17 +144,57 @@ class BrokerGroup:
                 classic=fields.get("classicMemberMetadata") is not None,
             )
         elif record == TARGET:
-            known = replace(known, target=ids(fields["topicPartitions"]))
+            known = replace(known, target=ids(fields.get("topicPartitions", ())))
         elif record == CURRENT:
             known = replace(
                 known,
                 epoch=fields["memberEpoch"],
-                previous_epoch=fields["previousMemberEpoch"],
-                state=fields["state"],
-                assigned=ids(fields["assignedPartitions"]),
-                revoking=ids(fields["partitionsPendingRevocation"]),
+                previous_epoch=fields.get("previousMemberEpoch", -1),
+                state=fields.get("state", STABLE),
+                assigned=ids(fields.get("assignedPartitions", ())),
+                revoking=ids(fields.get("partitionsPendingRevocation", ())),
             )
         self.members[member_id] = known
+
+
+def as_generation(group: BrokerGroup, names: Mapping[str, str]) -> GroupCommitted:
+    """The newest target assignment as a generation of a classic group: its number is the target's epoch.
+
+    Members claim what the coordinator knows them to have: their current assignment and what they still must revoke.
+
+    Args:
+        group: The group just after the record with its target's epoch.
+        names: Topic id -> name; partitions of other topics are left out.
+    """
+    members = [
+        CommittedMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            "",
+            member.rebalance_timeout_ms,
+            -1,
+            encode_subscription(
+                Subscription(
+                    tuple(sorted(group.subscribed(member.member_id))),
+                    owned=sorted(named(member.assigned | member.revoking, names)),
+                    generation=member.epoch,
+                    rack=member.rack,
+                )
+            ),
+            encode_assignment(AssignedPartitions(by_topic(named(member.target, names)))),
+        )
+        for member in sorted(group.members.values(), key=lambda member: member.member_id)
+        if member.target is not None
+    ]
+    asked = sorted({member.assignor for member in group.members.values() if member.assignor})
+    protocol = ",".join(asked) or BROKER_S
+    return GroupCommitted(group.group, "consumer", group.target_epoch, protocol, None, -1, tuple(members))
+
+
+def named(places: Iterable[TopicPartition], names: Mapping[str, str]) -> frozenset[TopicPartition]:
+    """Topic-partitions by name; those of topics without a known name are left out."""
+    return frozenset(TopicPartition(names[topic], p) for topic, p in places if topic in names)
 
 
 def ids(rows: Iterable[Mapping[str, Any]]) -> Ids:

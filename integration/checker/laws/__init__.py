@@ -55,6 +55,24 @@ LAWS = (
     *("C1", "C2", "C3", "C4", "C5", "C6", "X1", "X2", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
 )
 
+NOTHING = {
+    **dict.fromkeys(LAWS, "the history has no event that it judges"),
+    "O1": "no partition changed its owner",
+    "R1": "no partition was revoked and assigned to another member",
+    "C3": "the group was never drained, or no record was sent",
+    "C4": "no partition changed its owner with records consumed and not committed",
+    "C6": "members do not report finished records",
+    "X1": "no member transforms",
+    "X2": "no member transforms",
+    "S1": "no static member returned",
+    "S2": "no static member's instance id was taken",
+    "T1": "no member left, was killed or paused in a stable group",
+    "T2": "no member stopped polling",
+    "T3": "no topic changed",
+    "R6": "no member had to give up a partition and stay",
+}
+"""Law -> why a history of a KIP-848 group may have nothing for it."""
+
 _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     ownership.one_owner_in_time,
     generations.one_owner_per_generation,

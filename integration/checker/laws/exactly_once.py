@@ -10,8 +10,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord
-from .findings import MS, SHOWN, Findings, named
-from .records import SLACK_MS, due_records
+from .findings import MS, SHOWN, SLACK_MS, Findings, named
+from .records import due_records
 
 READ_COMMITTED = "read_committed"
 

@@ -9,6 +9,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 MS = 1_000_000
+SLACK_MS = 100
+"""Tolerance: the broker's clock has whole milliseconds, and polled records may be reported just after a callback."""
 SHOWN = 5
 
 

@@ -9,8 +9,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 from ..ledger import GroupRecord, RunRecord
-from .findings import MS, Findings, named
-from .records import SLACK_MS
+from .findings import MS, SLACK_MS, Findings, named
 
 
 def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Findings) -> None:

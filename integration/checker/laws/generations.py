@@ -17,7 +17,7 @@ from kafka_assignors.history.events import Event
 from ...names import options_of
 from ..ledger import Generation, GroupRecord
 from ..timeline import partitions_of
-from .findings import MS, SHOWN, Findings, all_named, named
+from .findings import MS, SHOWN, SLACK_MS, Findings, all_named, named
 
 SETTLED_MS = 5000
 """A generation that stood this long, or that the harness found stable, must cover every partition."""
@@ -135,7 +135,13 @@ def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
 
 
 def agreement(record: GroupRecord, found: Findings) -> None:
-    """G2: a member adopts exactly the assignment in the coordinator log."""
+    """G2: a member adopts exactly the assignment in the coordinator log.
+
+    In a KIP-848 group it adopts a current assignment of its own, at the epoch of that assignment.
+    """
+    if record.broker_assigned:
+        _agreement_by_epoch(record, found)
+        return
     for event in record.events["generation"]:
         number = event.data["generation"]
         generation = record.generation_of(number, event.member_id)
@@ -157,8 +163,31 @@ def agreement(record: GroupRecord, found: Findings) -> None:
             found.broken("G2", message, event, generation.event)
 
 
+def _agreement_by_epoch(record: GroupRecord, found: Findings) -> None:
+    for event in record.events["generation"]:
+        number, adopted = event.data["generation"], frozenset(partitions_of(event))
+        rows = record.reconciliation.of_member(event.member_id or "")
+        there = [each for each in rows if each.epoch == number and each.event.mono_ns <= event.mono_ns + SLACK_MS * MS]
+        if not rows:
+            found.unknown.append(f"G2: the coordinator log has no assignment of {event.member}")
+            continue
+        found.judged("G2")
+        if not there:
+            message = f"{event.member} adopted epoch {number}, in which the coordinator log does not have it"
+            found.broken("G2", message, event)
+        elif all(adopted != each.assigned for each in there):
+            message = (
+                f"{event.member} adopted {all_named(sorted(adopted))} in epoch {number}, "
+                f"the coordinator committed {all_named(sorted(there[-1].assigned))}"
+            )
+            found.broken("G2", message, event, there[-1].event)
+
+
 def elected_protocol(record: GroupRecord, found: Findings) -> None:
     """G3: the elected assignor is offered by all members and wins the vote."""
+    if record.broker_assigned:
+        found.not_judged("G3", "the broker assigns, and members do not vote", len(record.generations))
+        return
     for generation in record.generations:
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
         told = {name: start for name, start in starts.items() if start is not None}
@@ -185,6 +214,11 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
 
 def replay(record: GroupRecord, found: Findings) -> None:
     """A1: a committed assignment equals what our core computes from the same bytes, if the leader ran ours."""
+    if record.broker_assigned:
+        found.not_judged(
+            "A1", "the broker assigns, and the log does not have what it computed from", len(record.generations)
+        )
+        return
     for before, generation in pairwise([None, *record.generations]):
         assert generation is not None
         # A returning static member rewrites it with a new subscription that the leader never saw.

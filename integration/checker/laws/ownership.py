@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
@@ -12,11 +12,14 @@ from kafka_assignors.history.events import Event
 
 from ..ledger import Generation, GroupRecord
 from ..rebalance_costs import STATES
+from ..reconciliation import Current
 from ..timeline import Span, partitions_of
 from ..zombies import MemberKey
 from .excuses import excuses, zombie_of
-from .findings import MS, Findings, all_named, named
+from .findings import MS, SLACK_MS, Findings, all_named, named
 
+TELLS_LOSSES = "confluent-consumer"
+"""The client of KIP-848 groups that reports a loss as a loss. Java's tool calls the revoke callback for both."""
 _TELL_THEIR_IDS = (None, "kafka-python")
 """Clients whose member ids do not come from the coordinator log."""
 
@@ -81,8 +84,12 @@ def gap(record: GroupRecord, found: Findings) -> None:
 def handed_over(record: GroupRecord, found: Findings) -> None:
     """R2: a partition that a cooperative member claims and owns is assigned to no other member in that generation.
 
-    A claim is ignored if it is false (the member lost the partition) or if the member left the topic.
+    A claim is ignored if it is false (the member lost the partition) or if the member left the topic. In a KIP-848
+    group, the coordinator gives a member no partition that another one has or must still revoke.
     """
+    if record.broker_assigned:
+        _released_first(record, found)
+        return
     held: dict[TopicPartition, list[Span]] = defaultdict(list)
     for span in record.spans:
         held[span.tp].append(span)
@@ -110,8 +117,12 @@ def true_claims(record: GroupRecord, found: Findings) -> None:
     """R6: a joining member claims exactly the partitions that it owns, and none after it was fenced or if it is eager.
 
     A false claim keeps a partition from every other member. A member's first event in a generation shows what it owned
-    when it joined, because nothing has changed since.
+    when it joined, because nothing has changed since. In a KIP-848 group a member acknowledges a revocation, by which
+    the coordinator may give the partition on, only after it revoked.
     """
+    if record.broker_assigned:
+        _true_acknowledgements(record, found)
+        return
     kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
     held: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
     heard: dict[tuple[str | None, int], int] = {}
@@ -148,8 +159,12 @@ def told_as_lost(record: GroupRecord, found: Findings) -> None:
     """R7: losses are reported as lost: a member that was evicted and joined again has nothing to revoke.
 
     It has another member id then. By that time its partitions may have other owners, and a commit in the revoke
-    callback is refused or, worse, accepted. Judged for members that report their own ids.
+    callback is refused or, worse, accepted. Judged for members that report their own ids; in a KIP-848 group, where a
+    member keeps its id, for members that report losses as such, by the record that removed them.
     """
+    if record.broker_assigned:
+        _removed_is_lost(record, found)
+        return
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
             continue
@@ -165,6 +180,68 @@ def told_as_lost(record: GroupRecord, found: Findings) -> None:
                 f"{span.start.member_id} and rejoined as {span.end.member_id}"
             )
             found.broken("R7", message, span.start, span.end)
+
+
+def _released_first(record: GroupRecord, found: Findings) -> None:
+    has: dict[str, Current] = {}
+    for each in record.reconciliation.currents:
+        before = has.get(each.member_id)
+        gained = each.assigned - (frozenset() if before is None else before.assigned)
+        for other in has.values():
+            if other.member_id == each.member_id or not gained:
+                continue
+            found.judged("R2")
+            if taken := sorted(gained & (other.assigned | other.revoking)):
+                message = (
+                    f"the coordinator gave {all_named(taken)} to {each.client_id} in epoch {each.epoch}, although "
+                    f"{other.client_id} had not released it"
+                )
+                found.broken("R2", message, other.event, each.event)
+        has[each.member_id] = each
+        if each.removed:
+            del has[each.member_id]
+
+
+def _true_acknowledgements(record: GroupRecord, found: Findings) -> None:
+    own = own_intervals(record)
+    for member_id, process in sorted(record.processes.items()):
+        for before, after in pairwise(record.reconciliation.of_member(member_id)):
+            if after.removed:
+                continue  # it left, or its session ended: nothing was acknowledged
+            for tp in sorted(before.revoking - after.revoking - after.assigned):
+                found.judged("R6")
+                at_ns = after.event.mono_ns + SLACK_MS * MS
+                spans = own.get(((record.group, process[0] or "", process[1]), tp), ())
+                if still := next(
+                    (s for s in spans if s.interval.start_ns < before.event.mono_ns and _covers(s, at_ns)), None
+                ):
+                    message = (
+                        f"{process[0]} acknowledged the revocation of {named(tp)} "
+                        f"{(still.interval.end_ns - after.event.mono_ns) / MS:.0f} ms before it gave it up"
+                    )
+                    found.broken("R6", message, before.event, after.event, still.end)
+
+
+def _removed_is_lost(record: GroupRecord, found: Findings) -> None:
+    removals: dict[tuple[str | None, int], list[Current]] = defaultdict(list)
+    for each in record.reconciliation.currents:
+        if each.removed and (process := record.processes.get(each.member_id)):
+            removals[process].append(each)
+    for span in record.spans:
+        if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
+            continue
+        if span.start.client != TELLS_LOSSES:
+            found.not_judged("R7", "its client reports losses as revocations; the log tells them apart")
+            continue
+        found.judged("R7")
+        latest_ns = span.interval.end_ns - SLACK_MS * MS
+        out = [e for e in removals[span.owner[1:]] if span.interval.start_ns < e.event.mono_ns < latest_ns]
+        if span.interval.end_kind == "revoked" and out:
+            message = (
+                f"{span.interval.member} revoked {named(span.tp)}, which it had lost: the coordinator had removed it "
+                f"{(span.interval.end_ns - out[-1].event.mono_ns) / MS:.0f} ms before"
+            )
+            found.broken("R7", message, out[-1].event, span.end)
 
 
 def own_intervals(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition], list[Span]]:

@@ -17,8 +17,7 @@ from kafka_assignors.history.events import Event
 from ..ledger import GroupRecord, Process
 from ..timeline import Span, partitions_of
 from .excuses import fencings
-from .findings import MS, Findings, all_named
-from .records import SLACK_MS
+from .findings import MS, SLACK_MS, Findings, all_named
 
 STANDSTILL_MS = 30_000
 """Time beyond the session that a group left alone may need to reach its next state."""
@@ -56,7 +55,7 @@ def progress(record: GroupRecord, found: Findings) -> None:
     P1: no subscribed partition lacks a living owner for that long, and every running process is in the group.
     T1: a dead or paused process is not in it. G4: every process in it has adopted its last generation.
     """
-    if not record.generations or record.events["broker_assigned"]:
+    if not record.generations:
         return
     owned = _by_partition(record)
     adopted = _adoptions(record)
@@ -75,7 +74,7 @@ def progress(record: GroupRecord, found: Findings) -> None:
                 found.broken("P1", message, start, generation.event)
             elif process in record.processes.values() or start.client in (None, "kafka-python"):
                 found.judged("G4")
-                number = _adopted_by(adopted[process], quiet.end_ns)
+                number = _adopted_by(record, process, adopted[process], quiet.end_ns)
                 if number != generation.number:
                     message = (
                         f"{process[0]} never adopted generation {generation.number}, "
@@ -318,7 +317,12 @@ def _at_rest(
             continue
         for law in ("G4", "P1", "R8"):
             found.judged(law)
-        if process not in adopted or adopted[process][0].data["generation"] != generation.number:
+        if record.broker_assigned:
+            now = record.reconciliation.at(member_id, rest.mono_ns)
+            there = now is not None and not now.removed and now.epoch == generation.number
+        else:
+            there = process in adopted and adopted[process][0].data["generation"] == generation.number
+        if not there:
             message = f"the group was stable in generation {generation.number}, which {process[0]} had not adopted"
             found.broken("G4", message, generation.event, rest)
         if missing := given - held.get(process, set()):
@@ -386,9 +390,18 @@ def _adoptions(record: GroupRecord) -> dict[Process, list[Event]]:
     return found
 
 
-def _adopted_by(rows: Sequence[Event], at_ns: int) -> int | None:
+def _adopted_by(record: GroupRecord, process: Process, rows: Sequence[Event], at_ns: int) -> int | None:
+    if record.broker_assigned:
+        return _epoch(record, process, at_ns)
     known = [e.data["generation"] for e in rows if e.mono_ns <= at_ns]
     return known[-1] if known else None
+
+
+def _epoch(record: GroupRecord, process: Process, at_ns: int) -> int | None:
+    """The epoch of a process in a KIP-848 group by the coordinator's log: the member reports changes only."""
+    found = [record.reconciliation.at(member_id, at_ns) for member_id, p in record.processes.items() if p == process]
+    there = [each for each in found if each is not None and not each.removed]
+    return max(there, key=lambda each: each.event.seq).epoch if there else None
 
 
 def _by_partition(record: GroupRecord) -> dict[TopicPartition, list[Span]]:

@@ -14,11 +14,9 @@ from kafka_assignors.history.events import Event
 from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
 from ..timeline import Span
 from ..zombies import MemberKey
-from .findings import MS, SHOWN, Findings, named
+from .findings import MS, SHOWN, SLACK_MS, Findings, named
 from .ownership import own_intervals
 
-SLACK_MS = 100
-"""Tolerance: the broker's clock has whole milliseconds, and polled records may be reported just after a callback."""
 _SLACK_NS = SLACK_MS * MS
 
 

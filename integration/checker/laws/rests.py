@@ -16,6 +16,8 @@ from .findings import MS, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 """Generations per trigger: a cooperative move is revoked in one generation and assigned in the next."""
+ASSIGNMENT_INTERVAL_MS = 1000
+"""Kafka's default of ``group.consumer.assignment.interval.ms``: how long a broker waits before it assigns again."""
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
 """Tolerance around the session: a busy member's last heartbeat may be late, and all other members must join again."""
@@ -55,6 +57,9 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
 
     Judged for one trigger, if all members have the same subscription and none has a rack (racks precede moves).
     """
+    if transition.record.broker_assigned and transition.trigger is not None:
+        found.not_judged("R4", "the broker's assignor decides, which does not promise the fewest moves")
+        return
     if transition.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", transition, found):
         return
     if transition.before is None or transition.trigger is None:
@@ -104,13 +109,16 @@ def few_rounds(transition: Transition, found: Findings) -> None:
     if _interrupts(transition.trigger):
         found.not_judged("R5", _INTERRUPTED)
         return
-    cooperative = transition.protocol in transition.record.cooperative_protocols
+    # Under KIP-848 a move takes one target, which its members reach one after the other.
+    cooperative = (
+        transition.protocol in transition.record.cooperative_protocols and not transition.record.broker_assigned
+    )
     rounds_each = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
     limit = rounds_each * transition.due_requests
     if transition.triggers and not _back_soon(transition):
         limit += rounds_each
     found.judged("R5")
-    adopted = {(e.member_id, e.data["generation"]) for e in transition.record.events["generation"]}
+    adopted = transition.record.adopted
     telling = transition.record.processes
     rounds = [
         g
@@ -203,6 +211,8 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
         found.not_judged("T3", "the history does not have a member's metadata_max_age_ms")
         return
     found.judged("T3")
+    if transition.record.broker_assigned:
+        ages = [ASSIGNMENT_INTERVAL_MS]  # the broker, not a member, learns of the topic, and waits before it assigns
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
     again = beat if any("pattern" in config for config in configs) else 0
     latest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again

@@ -27,15 +27,24 @@ def settings(config: MemberConfig) -> dict[str, Any]:
         **config.connection().librdkafka(),
         "client.id": config.member,
         "group.id": config.group,
-        "session.timeout.ms": config.session_timeout_ms,
-        "heartbeat.interval.ms": config.heartbeat_interval_ms,
-        "partition.assignment.strategy": ",".join(config.assignors),
+        **_protocol(config),
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 200,
         **({} if config.instance_id is None else {"group.instance.id": config.instance_id}),
         **({} if config.rack is None else {"client.rack": config.rack}),
         **{name.replace("_", "."): value for name, value in config.consumer.items()},
+    }
+
+
+def _protocol(config: MemberConfig) -> dict[str, Any]:
+    """The settings of the group's protocol. Those of the other one would make librdkafka refuse the configuration."""
+    if config.broker_assigned:
+        return {"group.protocol": "consumer", "group.remote.assignor": config.assignors[0]}
+    return {
+        "session.timeout.ms": config.session_timeout_ms,
+        "heartbeat.interval.ms": config.heartbeat_interval_ms,
+        "partition.assignment.strategy": ",".join(config.assignors),
     }
 
 

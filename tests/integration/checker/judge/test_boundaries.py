@@ -21,9 +21,11 @@ from kafka_assignors.integration.checker.ledger import RunRecord
 from kafka_assignors.integration.history.clocks import problems, retimed
 from tests.mutation.__main__ import files as judges
 from tests.support.damage import shifted
+from tests.support.histories import reconciled
 from tests.support.histories import stories as told
 from tests.support.histories.faults import AGE_MS, changed
 from tests.support.histories.faults import fenced as fenced_and_told
+from tests.support.histories.reconciled import Reconciled
 from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
 from tests.support.histories.transactions import zombie
 from tests.support.histories.truncation import END, before, read_back, truncate
@@ -33,11 +35,11 @@ EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS = 500, 3000, 1000, 300
 STANDSTILL_MS, MARGIN_MS = 30_000, 300
 APART_MS, BACK_MS, MOVED_MS = 250, 100, 20
 KAFKAS_SESSION_MS, KAFKAS_POLL_MS = 45_000, 300_000
-POLL_MS = 3000
+POLL_MS, ASSIGNMENT_INTERVAL_MS = 3000, 1000
 SOON_MS, SOON_POLL_MS = SESSION_MS - HEARTBEAT_MS - EARLY_MS, POLL_MS - HEARTBEAT_MS - EARLY_MS
 
 
-def laws(story: Story) -> set[str]:
+def laws(story: Story | Reconciled) -> set[str]:
     verdict = check(story.history)
     broken = {violation.law for violation in verdict.violations}
     assert verdict.value is (not broken), verdict.unknown
@@ -56,7 +58,7 @@ class Bound(NamedTuple):
 
     use: str
     broken: set[str]
-    build: Callable[[float], Story]
+    build: Callable[[float], Story | Reconciled]
     bound_ms: float
 
 
@@ -120,6 +122,14 @@ BOUNDS: dict[str, Bound] = {
         "progress.asked_to_end SLACK_MS", {"E1"}, shifted.told_before_start, SLACK_MS),
     "E1: a member tells something after its end": Bound(
         "progress.asked_to_end SLACK_MS", {"E1"}, shifted.told_after_end, SLACK_MS),
+    "G2: the coordinator's clock, of a KIP-848 group": Bound(
+        "generations._agreement_by_epoch SLACK_MS", {"G2"}, reconciled.adopted_before_its_record, SLACK_MS),
+    "R6: the coordinator's clock": Bound(
+        "ownership._true_acknowledgements SLACK_MS", {"R6"}, reconciled.revoked_after_its_acknowledgement, SLACK_MS),
+    "R7: the coordinator's clock": Bound(
+        "ownership._removed_is_lost SLACK_MS", {"R7"}, reconciled.revoked_after_its_removal, SLACK_MS),
+    "T3: the broker waits before it assigns new partitions": Bound(
+        "rests.topics_noticed ASSIGNMENT_INTERVAL_MS", {"T3"}, reconciled.grown, ASSIGNMENT_INTERVAL_MS + NOTICED_MS),
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from kafka_assignors.core.wire.protocol import Subscription, decode_subscription
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import check, laws, transitions
 from tests.support.damage import shifted
+from tests.support.histories import reconciled
 from tests.support.histories import stories as told
 from tests.support.histories.faults import aged
 from tests.support.histories.story import SESSION_MS, Story, churn
@@ -193,7 +194,7 @@ def restart_as_one_joins() -> Story:
 
 
 SEVERAL = "several triggers overlap"
-SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story]]] = {
+SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story | reconciled.Reconciled]]] = {
     "the history does not have the assignors of a foreign member": ({"G3": 1}, silent_member),
     "a member of the group writes no events, so its positions are unknown": ({"C5": 7}, silent_member),
     "the leader ran kafka-python:range, which we cannot replay": ({"A1": 1}, lambda: told.foreign(told.two())),
@@ -233,6 +234,11 @@ SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story]]] = {
     "another trigger overlaps": ({"S1": 1}, restart_as_one_joins),
     "the history does not have the fenced member's heartbeat interval": (
         {"S2": 1}, lambda: shifted.untold(static().take_over("b"), "heartbeat_interval_ms")),
+    "the broker assigns, and members do not vote": ({"G3": 4}, reconciled.churn),
+    "the broker assigns, and the log does not have what it computed from": ({"A1": 4}, reconciled.churn),
+    "the broker's assignor decides, which does not promise the fewest moves": ({"R4": 3}, reconciled.churn),
+    "its client reports losses as revocations; the log tells them apart": (
+        {"R7": 4}, lambda: reconciled.churn("java-consumer")),
 }  # fmt: skip
 """Reason -> laws that couldn't be judged, how often, in a history that has it."""
 

@@ -1,0 +1,134 @@
+"""A KIP-848 group in the checker's terms: targets are generations, members adopt by their own epochs. Pure.
+
+A target assignment is a generation once its epoch is in the log; its number is that epoch. Nobody leads
+it, and no member waits for another: the coordinator moves each member from what it has to the target, and the log has
+every step (`Current`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.broker_group import (
+    CURRENT,
+    MEMBER,
+    TARGET,
+    TARGET_EPOCH,
+    BrokerGroup,
+    as_generation,
+    named,
+    topic_ids,
+)
+from kafka_assignors.history.coordinator_log import BrokerAssigned
+from kafka_assignors.history.events import Event, committed
+
+
+@dataclass(frozen=True)
+class Current:
+    """What the coordinator's log says that one member has, from one record to its next.
+
+    Args:
+        event: The record. Without fields it removes the member.
+        client_id: The member's client id, which is its name.
+        epoch: The member's epoch.
+        assigned: Its current assignment; empty once it is removed.
+        revoking: Partitions that it has not yet acknowledged to have revoked.
+        removed: Whether the record removes it: it left, its session ended, or a static member is replaced.
+    """
+
+    event: Event
+    member_id: str
+    client_id: str
+    epoch: int
+    assigned: frozenset[TopicPartition]
+    revoking: frozenset[TopicPartition]
+    removed: bool = False
+
+
+@dataclass
+class Reconciliation:
+    """The records of one KIP-848 group, replayed.
+
+    Args:
+        targets: The events that complete a target assignment, with the fields of a ``generation_committed``.
+        currents: Every change of what a member has, in the order of the log.
+        unnamed: Ids of topics whose names the history doesn't have.
+        classic: Client ids of members that speak the classic protocol: the group is in migration.
+    """
+
+    targets: list[Event] = field(default_factory=list)
+    currents: list[Current] = field(default_factory=list)
+    unnamed: set[str] = field(default_factory=set)
+    classic: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, group: str, events: Sequence[Event]) -> Reconciliation:
+        """Replay ``broker_assigned`` events, in the order of the log."""
+        found, state = cls(), BrokerGroup(group)
+        names: dict[str, str] = {}
+        for event in events:
+            names |= event.data.get("names", {})
+        left: dict[str, str] = {}  # instance id -> member id, of static members removed since the last target
+        for event in events:
+            said = BrokerAssigned(
+                event.data["record"], group, event.member_id, event.data.get("fields"), event.data.get("pattern")
+            )
+            before = state.members.get(said.member or "")
+            state.take(said)
+            names |= state.names
+            found.unnamed |= topic_ids(said.fields) - names.keys()
+            found._step(event, state, before.client_id if before is not None else "", names)
+            if said.record == MEMBER and said.fields is None and before is not None and before.instance_id is not None:
+                left[before.instance_id] = before.member_id
+            member = state.members.get(said.member or "")
+            # A static member that returns replaces its row within the same target.
+            back = said.record == TARGET and member is not None and member.instance_id in left
+            if said.record == TARGET_EPOCH and said.fields is not None:
+                left.clear()
+            elif not back or state.epoch != state.target_epoch:
+                continue
+            _, fields = committed(as_generation(state, names))
+            found.targets.append(replace(event, data={**event.data, **fields}))
+        return found
+
+    def _step(self, event: Event, state: BrokerGroup, client_before: str, names: Mapping[str, str]) -> None:
+        record, member_id = event.data["record"], event.member_id or ""
+        member = state.members.get(member_id)
+        if record == MEMBER and member is not None and member.classic:
+            self.classic.add(member.client_id)
+        if record not in (CURRENT, MEMBER):
+            return
+        if event.data.get("fields") is None:
+            if record == MEMBER:
+                none: frozenset[TopicPartition] = frozenset()
+                self.currents.append(Current(event, member_id, client_before, -1, none, none, removed=True))
+        elif record == CURRENT and member is not None:
+            has, gives_up = named(member.assigned, names), named(member.revoking, names)
+            self.currents.append(Current(event, member_id, member.client_id, member.epoch, has, gives_up))
+
+    def of_member(self, member_id: str) -> Sequence[Current]:
+        """What one member had, in the order of the log."""
+        return self._by_member.get(member_id, ())
+
+    def at(self, member_id: str, ns: int) -> Current | None:
+        """What one member had at a time (monotonic ns); None before its first record."""
+        rows = self.of_member(member_id)
+        at = bisect_right(rows, ns, key=lambda each: each.event.mono_ns)
+        return rows[at - 1] if at else None
+
+    @cached_property
+    def _by_member(self) -> dict[str, list[Current]]:
+        found: dict[str, list[Current]] = defaultdict(list)
+        for each in self.currents:
+            found[each.member_id].append(each)
+        return found
+
+    @cached_property
+    def reached(self) -> set[tuple[str, int]]:
+        """(member id, epoch) for every epoch that a member reached."""
+        return {(each.member_id, each.epoch) for each in self.currents if not each.removed}

@@ -1,0 +1,326 @@
+"""The verdict on KIP-848 groups: a lawful one is true, each damage breaks its law, and what isn't known is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, STABLE, TARGET, TARGET_EPOCH, UNREVOKED
+from kafka_assignors.integration.checker import LAWS, check
+from tests.support.histories.reconciled import SESSION_MS, Reconciled, churn, places, rows, subscribed
+
+Damage = Callable[[Reconciled], object]
+
+
+def pair() -> Reconciled:
+    """Members a (0, 1, 2) and b (3, 4, 5), at rest."""
+    story = Reconciled(6).start("a", "b")
+    for name in ("a", "b"):
+        story.record(MEMBER, name, subscribed(name))
+    return exactly(story, 1, a={0, 1, 2}, b={3, 4, 5}).reconcile().work().rest()
+
+
+def exactly(story: Reconciled, epoch: int, **target: set[int]) -> Reconciled:
+    """A target as it is given, complete or not."""
+    story.epoch, story.target = epoch, target
+    story.record(GROUP, None, {"epoch": epoch})
+    for name, has in target.items():
+        story.record(TARGET, name, {"topicPartitions": rows(has)})
+    story.record(TARGET_EPOCH, None, {"assignmentEpoch": epoch})
+    return story
+
+
+def joins(story: Reconciled) -> Reconciled:
+    """Member c joins and is to get partition 2 of a."""
+    story.start("c")
+    story.record(MEMBER, "c", subscribed("c"))
+    return exactly(story, 2, a={0, 1}, b={3, 4, 5}, c={2})
+
+
+def given_while_revoking(story: Reconciled) -> None:
+    joins(story).current("a", 1, {0, 1}, {2}, UNREVOKED)
+    story.current("c", 2, {2})
+
+
+def given_while_assigned(story: Reconciled) -> None:
+    joins(story).current("c", 2, {2})
+
+
+def got_before_revoked(story: Reconciled) -> None:
+    joins(story).current("a", 1, {0, 1}, {2}, UNREVOKED)
+    story.current("a", 2, {0, 1})
+    story.current("c", 2, {2})
+    story.adopt("c", {2}).callback("a", "revoke", {2})
+
+
+def acknowledged_too_soon(story: Reconciled) -> None:
+    joins(story).current("a", 1, {0, 1}, {2}, UNREVOKED)
+    story.current("a", 2, {0, 1})
+    story.wait(200).callback("a", "revoke", {2})
+
+
+def adopts_another(story: Reconciled) -> None:
+    story.tell("generation", "member", "a", generation=1, protocol="", partitions=places({0, 1}))
+
+
+def adopts_unknown_epoch(story: Reconciled) -> None:
+    story.tell("generation", "member", "a", generation=7, protocol="", partitions=places({0, 1, 2}))
+
+
+def adopts_older(story: Reconciled) -> None:
+    exactly(story, 2, a={0, 1, 2}, b={3, 4, 5})
+    for name in ("a", "b"):
+        story.current(name, 2, story.held[name])
+    for epoch in (2, 1):
+        story.tell("generation", "member", "a", generation=epoch, protocol="", partitions=places({0, 1, 2}))
+
+
+def behind_at_rest(story: Reconciled) -> None:
+    exactly(story, 2, a={0, 1, 2}, b={3, 4, 5}).current("a", 2, {0, 1, 2})
+    story.rest()
+
+
+def never_got(story: Reconciled) -> None:
+    joins(story).current("a", 1, {0, 1}, {2}, UNREVOKED)
+    story.callback("a", "revoke", {2})
+    for name, has in story.target.items():
+        story.current(name, 2, has)
+    story.rest()
+
+
+def kept_too_much(story: Reconciled) -> None:
+    joins(story)
+    for name, has in story.target.items():
+        story.current(name, 2, has)
+    story.rest()
+
+
+def got_more(story: Reconciled) -> None:
+    for edge in ("begin", "end"):
+        story.tell(f"assigned_{edge}", "member", "a", generation=1, partitions=places({3}))
+
+
+def overlapping_callbacks(story: Reconciled) -> None:
+    story.tell("revoke_begin", "member", "a", generation=1, partitions=places({0}))
+    story.tell("lost_begin", "member", "a", generation=1, partitions=places({0}))
+
+
+def revokes_what_it_lacks(story: Reconciled) -> None:
+    story.callback("a", "revoke", {5})
+
+
+def lost_told_as_revoked(story: Reconciled) -> None:
+    story.record(MEMBER, "a")
+    story.wait(500).callback("a", "revoke", {0, 1, 2})
+
+
+def needless(story: Reconciled) -> None:
+    joins(story).callback("a", "revoke", {0})
+    story.current("a", 2, {0, 1})
+    story.current("b", 2, {3, 4, 5})
+    story.callback("a", "revoke", {2})
+    story.adopt("a", {0})
+    story.current("c", 2, {2})
+    story.adopt("c", {2}).rest()
+
+
+def storm(story: Reconciled) -> None:
+    joins(story)
+    for epoch in (2, 3, 4):
+        if epoch > 2:
+            exactly(story, epoch, a={0, 1, 2}, b={3, 4, 5}, c=set())
+        for name, has in story.target.items():
+            story.current(name, epoch, has - ({2} if name == "c" else set()))
+    story.rest()
+
+
+def leaves_unnoticed(story: Reconciled) -> None:
+    story.callback("a", "revoke", {0, 1, 2})
+    story.tell("stop", "member", "a")
+    story.tell("exit", member="a", code=0, asked=True)
+    story.wait(8000).remove("a").aim({"b": set()}).reconcile().rest()
+
+
+def grows_unnoticed(story: Reconciled) -> None:
+    story.tell("admin_change", change="add_partitions", target="t", topics={"t": 7})
+    story.partitions = 7
+    story.wait(6000).aim({"a": set(), "b": set()}).reconcile().rest()
+
+
+def consumes(story: Reconciled, member: str, p: int, offset: int) -> None:
+    row = {"topic": "t", "partition": p, "first": offset, "last": offset, "count": 1, "bytes": 1}
+    story.tell("consume", "member", member, offsets=[row])
+
+
+def skips(story: Reconciled) -> None:
+    for at in (1, 2):
+        story.tell(
+            "ack", "producer", partitioner="d", topic="t", partition=0, offset=at, value_id=f"0-{at}", predicted=0
+        )
+    consumes(story, "a", 0, 2)
+
+
+def loses(story: Reconciled) -> None:
+    story.tell("ack", "producer", partitioner="d", topic="t", partition=0, offset=1, value_id="0-1", predicted=0)
+    story.tell("step", name="drained", offsets=[{"topic": "t", "partition": 0, "offset": 2}])
+
+
+def reads_again(story: Reconciled) -> None:
+    exactly(story, 2, a={0, 1}, b={2, 3, 4, 5})
+    story.current("a", 1, {0, 1}, {2}, UNREVOKED)
+    story.callback("a", "revoke", {2}).current("a", 2, {0, 1})
+    story.current("b", 2, {2, 3, 4, 5})
+    story.wait(200).adopt("b", {2})
+    consumes(story, "b", 2, 0)
+
+
+def commits(story: Reconciled, offset: int) -> None:
+    story.tell("offset_committed", "coordlog", topic="t", partition=0, offset=offset)
+
+
+def commits_after_removal(story: Reconciled) -> None:
+    story.remove("a").aim({"b": set()})
+    story.wait(500)
+    offsets = [{"topic": "t", "partition": 0, "offset": 1}]
+    story.tell("commit_begin", "member", "a", offsets=offsets)
+    story.tell("commit_ok", "member", "a", offsets=offsets)
+
+
+def no_owner(story: Reconciled) -> None:
+    story.callback("a", "revoke", {2}).wait(60_000).tell("step", name="later")
+
+
+DAMAGES: dict[str, tuple[str, Damage]] = {
+    "a target for two members": ("O2", lambda s: exactly(s, 2, a={0, 1, 2}, b={2, 3, 4, 5})),
+    "a target without a partition": ("O3", lambda s: exactly(s, 2, a={0, 1}, b={3, 4, 5}).wait(6000).rest()),
+    "a target with one that doesn't exist": ("O3", lambda s: exactly(s, 2, a={0, 1, 2}, b={3, 4, 5, 6}).rest()),
+    "given while it is being revoked": ("R2", given_while_revoking),
+    "given while another has it": ("R2", given_while_assigned),
+    "got before it was revoked (O1)": ("O1", got_before_revoked),
+    "got before it was revoked (R1)": ("R1", got_before_revoked),
+    "acknowledged before it was revoked": ("R6", acknowledged_too_soon),
+    "the group's epoch falls": ("G1", lambda s: s.record(GROUP, None, {"epoch": 0})),
+    "the target's epoch falls": ("G1", lambda s: s.record(TARGET_EPOCH, None, {"assignmentEpoch": 0})),
+    "a member's epoch falls": ("G1", lambda s: s.current("a", 0, {0, 1, 2})),
+    "adopts what the log doesn't say": ("G2", adopts_another),
+    "adopts an epoch that it is not in": ("G2", adopts_unknown_epoch),
+    "adopts an older epoch": ("G4", adopts_older),
+    "at rest in an older epoch": ("G4", behind_at_rest),
+    "at rest without a partition (R8)": ("R8", never_got),
+    "at rest without a partition (P1)": ("P1", never_got),
+    "at rest with a partition of another": ("R8", kept_too_much),
+    "a callback with more than the target": ("R8", got_more),
+    "callbacks at once": ("R8", overlapping_callbacks),
+    "revokes what it doesn't own": ("R8", revokes_what_it_lacks),
+    "a loss told as a revocation": ("R7", lost_told_as_revoked),
+    "revoked and given back": ("R3", needless),
+    "three targets for one join": ("R5", storm),
+    "a dead member removed late": ("T1", lambda s: s.kill("b", 3 * SESSION_MS + 1000).reconcile().rest()),
+    "a dead member removed early": ("T1", lambda s: s.kill("b", 500).reconcile().rest()),
+    "a leaving member removed late": ("T1", leaves_unnoticed),
+    "a grown topic noticed late": ("T3", grows_unnoticed),
+    "consumes what it doesn't own": ("C1", lambda s: consumes(s, "b", 0, 1)),
+    "skips a record": ("C2", skips),
+    "goes back": ("C2", lambda s: consumes(s, "a", 0, 0)),
+    "a record is lost": ("C3", loses),
+    "the next owner reads again": ("C4", reads_again),
+    "a commit ahead": ("C5", lambda s: commits(s, 9)),
+    "a commit falls": ("C5", lambda s: commits(s, 0)),
+    "a commit of a removed member": ("C5", commits_after_removal),
+    "a process ends unasked": ("E1", lambda s: s.tell("exit", member="a", code=1, asked=False)),
+    "no owner for a minute": ("P1", no_owner),
+}
+
+
+def test_a_lawful_churn_is_true_and_each_law_is_judged_or_has_its_reason() -> None:
+    verdict = check(churn().history)
+
+    assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
+    judged = {law for law, times in verdict.checked.items() if times}
+    assert judged >= {"O1", "O2", "O3", "G1", "G2", "G4", "R1", "R2", "R3", "R5", "R6", "R7", "R8", "P1", "E1"}
+    assert judged >= {"C1", "C2", "C3", "C5", "T1", "K1"}
+    assert judged | set(verdict.skipped) == set(LAWS)
+
+
+@pytest.mark.parametrize("client", ["confluent-consumer", "java-consumer"])
+def test_a_pair_at_rest_is_true(client: str) -> None:
+    story = Reconciled(6, client).join("a", "b").reconcile().work().rest()
+
+    assert check(story.history).value is True
+
+
+@pytest.mark.parametrize(("law", "damage"), DAMAGES.values(), ids=DAMAGES)
+def test_each_damage_breaks_its_law(law: str, damage: Damage) -> None:
+    story = pair()
+    assert check(story.history).value is True
+    damage(story)
+
+    verdict = check(story.history)
+
+    assert verdict.value is False
+    assert law in {violation.law for violation in verdict.violations}
+
+
+def test_java_s_losses_are_not_judged_and_the_verdict_says_so() -> None:
+    story = Reconciled(6, "java-consumer").join("a", "b").reconcile().rest().leave("b").reconcile().rest()
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.checked["R7"]) == (True, 0)
+    assert "reports losses as revocations" in next(iter(verdict.skipped["R7"]))
+
+
+def test_a_member_that_waits_for_a_partition_adopts_what_it_has_and_then_the_rest() -> None:
+    """c gets 5 at once and 2 once a released it, both in epoch 2."""
+    story = pair()
+    story.start("c")
+    story.record(MEMBER, "c", subscribed("c"))
+    exactly(story, 2, a={0, 1}, b={3, 4}, c={2, 5})
+    story.current("b", 1, {3, 4}, {5}, UNREVOKED)
+    story.callback("b", "revoke", {5}).current("b", 2, {3, 4})
+    story.current("c", 2, {5}, state=2)
+    story.adopt("c", {5})
+    story.current("a", 1, {0, 1}, {2}, UNREVOKED)
+    story.callback("a", "revoke", {2}).current("a", 2, {0, 1})
+    story.current("c", 2, {2, 5}, state=STABLE)
+    story.adopt("c", {2}).rest()
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.violations) == (True, ())
+
+
+def test_a_topic_without_a_known_name_is_named() -> None:
+    story = pair()
+    story.events = [
+        replace(e, data={n: v for n, v in e.data.items() if n != "names"}) if e.kind == "broker_assigned" else e
+        for e in story.events
+    ]
+
+    verdict = check(story.history)
+
+    assert "the history does not have the names of group 'g''s topics AAAAAAAAAAAAAAAAAAAAAQ" in verdict.unknown
+
+
+def test_a_group_in_migration_is_named() -> None:
+    story = churn()
+    classic = {"sessionTimeoutMs": 45_000, "supportedProtocols": []}
+    story.record(MEMBER, "a", {**subscribed("a"), "classicMemberMetadata": classic})
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.violations) == (None, ())
+    assert [law for law, times in verdict.checked.items() if times and law not in ("K1", "K2")] == ["G1"]
+    assert verdict.unknown == (
+        "group 'g' is in migration: it used the classic and the consumer protocol (KIP-848) (a spoke the classic "
+        "protocol), and only law G1 judges this",
+    )
+
+
+def test_a_record_of_an_unknown_version_is_named() -> None:
+    story = pair()
+    story.tell("unread", "coordlog", reason=f"{CURRENT} value version 1")
+
+    assert check(story.history).unknown == (f"the coordinator log of group 'g' has {CURRENT} value version 1",)
