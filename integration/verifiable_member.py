@@ -11,8 +11,9 @@ equivalents, and our own names. kafkatest takes this as ``--globals``:
 Not supported: ``--group-protocol consumer`` (KIP-848), which kafka-python doesn't speak. Not printed:
 ``shutdown_requested``, which Kafka 4's tool prints before it closes and kafkatest doesn't read.
 
-Exit codes: 0 after a signal or ``--max-messages``, 1 after an error, which it prints to standard error, 2 for wrong
-options.
+Exit codes: 143 after SIGTERM and 130 after SIGINT, as a JVM; 0 after ``--max-messages``, and when another process took
+its instance id (fenced), as Java's; 1 after another error, where Java's ends with 0; 2 for wrong options. Errors go to
+standard error.
 
 Source: apache/kafka ``tools/src/main/java/org/apache/kafka/tools/VerifiableConsumer.java``, and for other clients
 ``tests/kafkatest/services/verifiable_client.py``.
@@ -27,10 +28,11 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from kafka import KafkaConsumer
-from kafka.errors import KafkaError
+from kafka.errors import FencedInstanceIdError, KafkaError
 
 from kafka_assignors.connection import concerns_connection
 from kafka_assignors.connection.properties import parse
@@ -115,11 +117,32 @@ class VerifiableMember(Member):
         verbose: Print each record.
         commits: Commit after each poll; False: the client commits periodically, and nothing is printed.
         most: Number of records to consume; None: until it is told to stop.
+
+    Attributes:
+        ended_by: The signal that told it to stop; None if none did.
     """
 
     def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
         super().__init__(config, VerifiableOutput(), Control())
         self._verbose, self._commits, self._left = verbose, commits, most
+        self.ended_by: int | None = None
+
+    def run(self) -> None:
+        """As `Member.run`; a member that may consume nothing doesn't join, as Java's."""
+        if self._left == 0:
+            self.write("start")
+        else:
+            super().run()
+
+    def interrupted(self, number: int, _frame: FrameType | None) -> None:
+        """Handle SIGINT like SIGTERM."""
+        self.ended_by = number
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and self.ended_by is None:
+            self.ended_by = number
+        super()._on_signal(number, frame)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Report records up to the limit, then commit them."""
@@ -219,13 +242,6 @@ def configuration(given: argparse.Namespace) -> MemberConfig:
     )  # fmt: skip
 
 
-def _limit(said: str) -> int:
-    number = int(said)
-    if number < 1 and number != -1:
-        raise argparse.ArgumentTypeError(f"{said}: at least 1, or -1 for no end")
-    return number
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kafka_assignors.integration.verifiable_member",
@@ -239,7 +255,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--group-instance-id", help="makes it a static member")
     add("--group-protocol", default="classic", type=str.lower, choices=["classic"], help="only classic")
     add("--group-remote-assignor", help="accepted but not used, as in Java for a classic group")
-    add("--max-messages", type=_limit, default=-1, metavar="N", help="exit after N records (-1: on a signal)")
+    add("--max-messages", type=int, default=-1, metavar="N",
+        help="exit after N records; negative: on a signal")  # fmt: skip
     add("--session-timeout", type=int, default=30_000, metavar="MS")
     add("--verbose", action="store_true", help="print one line per record")
     add("--enable-autocommit", action="store_true", help="commit automatically, without commit events")
@@ -269,17 +286,19 @@ def main(argv: Sequence[str]) -> int:
     except (KafkaAssignorsError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    signal.signal(signal.SIGINT, member.interrupted)
     try:
         member.run()
     except Stop:
         pass
+    except FencedInstanceIdError as error:
+        print(f"fenced: {error}", file=sys.stderr)
     except (KafkaError, KafkaAssignorsError, ValueError) as error:
         print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     finally:
         say("shutdown_complete")
-    return 0
+    return 0 if member.ended_by is None else 128 + member.ended_by
 
 
 if __name__ == "__main__":

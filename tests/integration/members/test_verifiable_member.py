@@ -30,11 +30,6 @@ PROGRAM = (sys.executable, "-m", "kafka_assignors.integration.verifiable_member"
 NEEDED = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--group-id", "g")
 
 
-def joined_early(said: dict[str, Any]) -> bool:
-    """kafka-python may join before it knows its topic, and joins again as soon as it does; Java waits for that."""
-    return bool(said["name"] == "partitions_assigned" and not said["partitions"])
-
-
 def rows(*partitions: int) -> list[dict[str, Any]]:
     return [{"topic": "t", "partition": p} for p in partitions]
 
@@ -174,7 +169,7 @@ def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: s
     [
         (["--topic", "t"], "the following arguments are required: --bootstrap-server/--broker-list, --group-id"),
         ([*NEEDED, "--group-protocol", "consumer"], "argument --group-protocol: invalid choice: 'consumer'"),
-        ([*NEEDED, "--max-messages", "0"], "argument --max-messages: 0: at least 1, or -1 for no end"),
+        ([*NEEDED, "--max-messages", "few"], "argument --max-messages: invalid int value: 'few'"),
         ([*NEEDED, "--assignment-strategy", "com.acme.Ours"], "unknown assignor 'com.acme.Ours'; known: "),
         ([*NEEDED, "--command-config", "nowhere"], "No such file or directory: 'nowhere'"),
     ],
@@ -184,6 +179,36 @@ def test_options_that_cannot_work_are_refused(options: list[str], message: str) 
 
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def test_it_may_consume_nothing() -> None:
+    done = subprocess.run([*PROGRAM, *NEEDED, "--max-messages", "0"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["startup_complete", "shutdown_complete"]
+
+
+@needs_broker
+def test_a_fenced_member_ends_with_code_0(kafka_broker: Broker, kafka_topic: MakeTopic) -> None:
+    """As Java's: the process that took its instance id goes on in its place."""
+    topic = kafka_topic()
+    needed = ["--bootstrap-server", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic]
+    line = [*PROGRAM, *needed, "--group-instance-id", "one"]
+
+    def started() -> subprocess.Popen[str]:
+        program = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert program.stdout is not None
+        told = [json.loads(program.stdout.readline())["name"] for _ in range(2)]
+        assert told == ["startup_complete", "partitions_assigned"]
+        return program
+
+    with started() as old, started() as new:
+        _, errors = old.communicate(timeout=30)
+        new.terminate()
+        new.communicate(timeout=30)
+
+    assert (old.returncode, new.returncode) == (0, 128 + signal.SIGTERM), errors
+    assert "fenced: " in errors
 
 
 @needs_broker
@@ -207,7 +232,7 @@ def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic
             [*line, "--max-messages", str(len(records))], capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 0, done.stderr
-        said[client] = [each for line in done.stdout.splitlines() if not joined_early(each := json.loads(line))]
+        said[client] = [json.loads(line) for line in done.stdout.splitlines()]
         assert all(isinstance(each.pop("timestamp"), int) for each in said[client])
 
     # Kafka 4's own word as its JVM ends, which kafkatest doesn't read and other clients needn't say.
@@ -251,12 +276,12 @@ def test_a_signal_makes_it_leave_its_group(
     with subprocess.Popen([*PROGRAM, *needed], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert json.loads(program.stdout.readline())["name"] == "startup_complete"
-        assigned = next(each for line in program.stdout if not joined_early(each := json.loads(line)))
+        assigned = json.loads(program.stdout.readline())
         assert (assigned["name"], assigned["partitions"]) == ("partitions_assigned", [{"topic": topic, "partition": 0}])
         program.send_signal(number)
         rest, errors = program.communicate(timeout=20)
 
-    assert program.returncode == 0, errors
+    assert program.returncode == 128 + number, errors
     assert [json.loads(line)["name"] for line in rest.splitlines()] == ["partitions_revoked", "shutdown_complete"]
 
 
