@@ -100,8 +100,12 @@ class LiveCluster:
                     f"with: {right.command(user, self.connection.bootstrap)}"
                 )
             return self._other(name)
-        members = tuple(sorted((_member(each) for each in described["members"]), key=lambda m: m.member_id))
-        return LiveGroup(name, described["group_state"], "classic", described["protocol_data"], members)
+        listed = [_member(each) for each in described["members"]]
+        members = tuple(sorted(listed, key=lambda m: m.member_id))
+        return LiveGroup(
+            name, described["group_state"], "classic", described["protocol_data"], members,
+            listed=tuple(member.member_id for member in listed),
+        )  # fmt: skip
 
     def topics(self, wanted: Collection[str]) -> LiveTopics:
         """Partition counts and racks of topics; absent topics are left out.

@@ -42,6 +42,7 @@ class LiveGroup:
         protocol: The elected assignor, or the broker's; "" if there is none.
         generation: The generation, or the group's epoch; None if the log does not have it.
         leader: Member id of the leader; None if the log does not have it.
+        listed: Member ids in the order in which the coordinator lists them, to the leader too; empty if unknown.
     """
 
     group: str
@@ -51,6 +52,7 @@ class LiveGroup:
     members: tuple[LiveMember, ...]
     generation: int | None = None
     leader: str | None = None
+    listed: tuple[str, ...] = ()
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -117,8 +119,9 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
         live: A stable group.
         topics: The topics that its members subscribe to.
         change: The change before that rebalance.
-        ids: Keep the real member ids: Java's sticky assignors iterate over members in the order of their ids' hashes.
-            Those of new members are unknown, so their names stand for them.
+        ids: Keep the real member ids, in the coordinator's order: Java's sticky assignors iterate over members in the
+            order of their ids' hashes, and over those in one bucket in the order in which the coordinator lists them.
+            The ids of new members are unknown, so their names stand for them.
 
     Raises:
         ConfigError: The change does not fit the group; the message names valid values.
@@ -126,6 +129,7 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
     change = change or Change()
     called = live.names
     gone = _removed(live, change.remove)
+    place = {member_id: n for n, member_id in enumerate(live.listed)} if ids else {}
     members = [
         Member(
             member.member_id if ids else called[member.member_id],
@@ -135,7 +139,7 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
             owned=member.assigned,
             generation=NO_GENERATION if live.generation is None else live.generation,
         )
-        for member in live.members
+        for member in sorted(live.members, key=lambda m: place.get(m.member_id, -1))
         if member.member_id not in gone
     ]
     taken = {called[member.member_id] for member in live.members if member.member_id not in gone}

@@ -49,6 +49,23 @@ def test_the_order_of_hashes_is_that_of_the_real_ids() -> None:
     assert not work._by_hashes("sticky")
 
 
+def test_members_in_one_bucket_keep_the_coordinators_order() -> None:
+    """Both hashes end alike (Aa and BB), so Java meets these members in the order in which the coordinator lists them.
+
+    Seven partitions for three members: the member that Java meets first keeps its third.
+    """
+    owned = {"Aa": [0, 1, 2], "BB": [3, 4, 5]}
+    members = tuple(
+        LiveMember(name, name, "h", frozenset({"t"}), tuple(TopicPartition("t", p) for p in partitions))
+        for name, partitions in owned.items()
+    )
+    for listed, keeps in ((("Aa", "BB"), "Aa"), (("BB", "Aa"), "BB")):
+        group = LiveGroup("g", "Stable", "classic", "sticky", members, 3, listed=listed)
+        joined = as_group(group, LiveTopics({"t": 7}), Change(joining=("z",)), ids=True)
+        target = plan(joined, "sticky", parity="java").target
+        assert {name for name in owned if len(target[name]["t"]) == 3} == {keeps}
+
+
 def test_a_name_that_is_taken_is_refused_and_unnamed_members_avoid_it() -> None:
     with pytest.raises(ConfigError, match="--add b: the group has a member of that name"):
         as_group(live(), TOPICS, Change(joining=("b",)))
