@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from ..connection import Connection
+from ..core.broker_side import BROKER_SIDE, PROTOCOL, BrokerSide
 from ..core.group import Group, TopicPartition
 from ..core.group.assignment import owners
 from ..core.strategies import STRATEGIES, strategy
 from ..errors import AccessRefused, ClusterError, ConfigError
+from ..live.broker_side import Forecast, forecast
 from ..live.cluster import LiveCluster, last_generation
 from ..live.group import Change, LiveGroup, LiveTopics, as_group, with_log
 from ..plans import Plan, plan
-from .common import NO, UNKNOWN, YES, Common
+from .common import NO, YES, Common
 from .words import many, safe, some
 
 FORMAT, VERSION = "kafka-assignors live plan", 1
@@ -55,12 +58,14 @@ class Answer:
         live: The group; its members' names are the plans' member ids.
         plans: Assignor as asked for -> its plan.
         topics: The topics now.
+        forecasts: Those of the plans whose assignor runs in the broker.
     """
 
     live: LiveGroup
     change: Change
     plans: Mapping[str, Plan]
     topics: LiveTopics
+    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
 
     @property
     def owners(self) -> dict[TopicPartition, str]:
@@ -81,7 +86,7 @@ def run(common: Common, wanted: Wanted) -> int:
         made(given)
     live, topics = read(common, common.connection(), wanted.group)
     if live.kind != "classic":
-        return _broker_assigns(common, live)
+        return _of_broker(common, wanted, live, topics)
     group = as_group(live, topics, wanted.change)
     elected = [live.protocol] if live.protocol in STRATEGIES else []
     if wanted.sizes is not None:
@@ -91,17 +96,38 @@ def run(common: Common, wanted: Wanted) -> int:
     real = as_group(live, topics, wanted.change, ids=True) if any(map(_by_hashes, names)) else group
     with common.busy("planning"):
         plans = {name: plan(real if _by_hashes(name) else group, made(name)[0], **made(name)[1]) for name in names}
-    answer = Answer(live, wanted.change, plans, topics)
-    if wanted.save is not None or common.as_json:
+    return _tell(common, Answer(live, wanted.change, plans, topics), wanted.save)
+
+
+def _of_broker(common: Common, wanted: Wanted, live: LiveGroup, topics: LiveTopics) -> int:
+    """A KIP-848 group: what its broker will assign, beside what assignors of classic groups would."""
+    if wanted.sizes is not None:
+        raise ConfigError(f"--members: group {live.group!r} uses the consumer protocol (KIP-848); plan it with --add N")
+    names = wanted.assignors or tuple(dict.fromkeys([live.protocol or "uniform", "cooperative-sticky"]))
+    group = as_group(live, topics, wanted.change)
+    with common.busy("planning"):
+        told = {n: forecast(live, topics, wanted.change, made(n)[0]) for n in names if _by_broker(n)}
+        plans = {n: told[n].plan if n in told else plan(group, made(n)[0], **made(n)[1]) for n in names}
+    return _tell(common, Answer(live, wanted.change, plans, topics, told), wanted.save)
+
+
+def _by_broker(given: str) -> bool:
+    """Whether an assignor, as asked for in a KIP-848 group, is the broker's; ``range:protocol=classic`` is not."""
+    name, options = made(given)
+    return name in BROKER_SIDE and options.get("protocol") != "classic"
+
+
+def _tell(common: Common, answer: Answer, save: Path | None) -> int:
+    if save is not None or common.as_json:
         said = as_json(answer)
-        if wanted.save is not None:
-            wanted.save.write_text(json.dumps(said), "utf-8")
+        if save is not None:
+            save.write_text(json.dumps(said), "utf-8")
         if common.as_json:
             common.print_json(said)
             return YES
     common.show(lines(answer))
-    if wanted.save is not None:
-        common.show([f"Saved; show it again by: kafka-assignors plan --replay {safe(str(wanted.save))}"])
+    if save is not None:
+        common.show([f"Saved; show it again by: kafka-assignors plan --replay {safe(str(save))}"])
     return YES
 
 
@@ -127,23 +153,35 @@ def read(common: Common, connection: Connection, group: str) -> tuple[LiveGroup,
     """
     with LiveCluster(connection) as cluster:
         deadline = time.monotonic() + _REST_S
-        while (live := cluster.group(group)).kind == "classic" and live.state not in ("Stable", "Empty"):
+        while (live := _read(common, cluster, group)).state not in ("Stable", "Empty"):
             if time.monotonic() > deadline:
                 raise ClusterError(f"group {group!r} is in a rebalance ({live.state}) for {_REST_S} s; ask again later")
             time.sleep(0.2)
-        if live.kind == "classic" and not live.members:
+        if not live.members:
             raise ClusterError(f"group {group!r} is empty: it has offsets and no members; start one")
-        try:
-            log = cluster.log(group, most=_RECENT)
-        except AccessRefused as refused:
-            common.note(f"generation and leader are not shown: {refused}")
-        else:
-            last = last_generation(log)
-            if live.kind != "classic":
-                live = cluster.broker_assigned(live, log)
-            elif last is not None and {m.member_id for m in last.members} == {m.member_id for m in live.members}:
-                live = with_log(live, last.generation, last.leader)
+        if live.kind == "classic":
+            live = _with_leader(common, cluster, live)
         return live, cluster.topics({topic for member in live.members for topic in member.topics})
+
+
+def _read(common: Common, cluster: LiveCluster, group: str) -> LiveGroup:
+    live = cluster.group(group)
+    if live.kind == "classic":
+        return live
+    # The records of a member that joined long ago are anywhere in the log.
+    with common.busy("reading the coordinator's log") as progress:
+        return cluster.broker_assigned(live, cluster.log(group, most=sys.maxsize, progress=progress))
+
+
+def _with_leader(common: Common, cluster: LiveCluster, live: LiveGroup) -> LiveGroup:
+    try:
+        last = last_generation(cluster.log(live.group, most=_RECENT))
+    except AccessRefused as refused:
+        common.note(f"generation and leader are not shown: {refused}")
+        return live
+    if last is None or {m.member_id for m in last.members} != {m.member_id for m in live.members}:
+        return live
+    return with_log(live, last.generation, last.leader)
 
 
 def made(given: str) -> tuple[str, dict[str, Any]]:
@@ -165,6 +203,8 @@ def made(given: str) -> tuple[str, dict[str, Any]]:
             options[option] = json.loads(value)
         except ValueError:
             options[option] = value
+    if name in BROKER_SIDE and name not in STRATEGIES:
+        options.setdefault("protocol", PROTOCOL)
     strategy(name, **options)
     return name, options
 
@@ -203,13 +243,15 @@ def as_json(answer: Answer) -> dict[str, Any]:
             }
             for member in answer.live.members
         ],
-        "plans": [_plan_json(name, each) for name, each in answer.plans.items()],
+        "plans": [_plan_json(name, each, answer.forecasts.get(name)) for name, each in answer.plans.items()],
     }
 
 
-def _plan_json(name: str, each: Plan) -> dict[str, Any]:
+def _plan_json(name: str, each: Plan, told: Forecast | None) -> dict[str, Any]:
     cost = _cost(each)
+    forecasted = {} if told is None else {"forecast": {"cases": told.cases, "draws": told.draws, "others": told.others}}
     return {
+        **forecasted,
         "assignor": name,
         "stops": cost.stops,
         "rebalances": 2 if each.withheld else 1,
@@ -235,7 +277,9 @@ class _Cost:
 def _cost(each: Plan) -> _Cost:
     moves = sum(move.old is not None for move in each.moves)
     members = len(each.loads)
-    stops = "only what moves" if strategy(each.strategy).withholds else f"all {many(members, 'member')}"
+    made = strategy(each.strategy, **each.options)
+    partly = made.withholds or isinstance(made, BrokerSide)
+    stops = "only what moves" if partly else f"all {many(members, 'member')}"
     loads = each.loads.values()
     return _Cost(moves, len(each.moves) - moves, stops, min(loads, default=0), max(loads, default=0))
 
@@ -243,12 +287,9 @@ def _cost(each: Plan) -> _Cost:
 def lines(answer: Answer) -> Iterator[str]:
     """The answer as lines of rich's markup, at most 80 columns wide where names allow it."""
     live = answer.live
-    at = "" if live.generation is None else f", generation {live.generation}"
-    leader = live.names.get(live.leader or "")
-    led = "" if leader is None else f", led by {safe(leader)}"
     yield (
         f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, "
-        f"{many(len(answer.owners), 'partition')}, {safe(live.protocol)}{at}{led}"
+        f"{many(len(answer.owners), 'partition')}, {safe(_under(live))}"
     )
     if answer.change:
         yield f"Planned with: {safe(changed(answer.change))}"
@@ -259,6 +300,32 @@ def lines(answer: Answer) -> Iterator[str]:
     for name, each in list(answer.plans.items())[:1]:
         yield ""
         yield from _diff(answer, name, each)
+
+
+def _under(live: LiveGroup) -> str:
+    """Who assigns, and the number of the assignment."""
+    if live.kind != "classic":
+        asked = f"{live.protocol}, as most members ask" if live.protocol else "the broker's default"
+        return f"assigned by the broker (KIP-848, {asked})" + (f", epoch {live.generation}" if live.generation else "")
+    at = "" if live.generation is None else f", generation {live.generation}"
+    leader = live.names.get(live.leader or "")
+    return live.protocol + at + ("" if leader is None else f", led by {leader}")
+
+
+def _how_certain(told: Forecast, change: Change) -> Iterator[str]:
+    """How much the broker's assignment depends on what nobody knows yet."""
+    joining = change.add + len(change.joining)
+    if joining > 1:
+        yield "[dim]Planned for members that join together; joining one by one can move other partitions.[/]"
+    if not joining:
+        return
+    if told.cases == told.draws:
+        yield f"[dim]The same for each of {told.draws} drawn ids of a new member.[/]"
+    else:
+        yield (
+            "[yellow]Not certain:[/] the broker's order depends on the id that a new member draws. This assignment "
+            f"came out for {told.cases} of {told.draws} drawn ids; --json has the {many(len(told.others), 'other')}."
+        )
 
 
 def changed(change: Change) -> str:
@@ -275,13 +342,14 @@ def changed(change: Change) -> str:
 
 
 def _table(answer: Answer) -> Iterator[str]:
-    wide = min(_NAME, max(len(name) for name in (*answer.plans, "assignor")))
+    called = {name: f"{name} (broker)" if name in answer.forecasts else name for name in answer.plans}
+    wide = min(_NAME, max(len(name) for name in (*called.values(), "assignor")))
     yield f"[dim]{'assignor':<{wide}}  {'each gets':>9}  {'moves':>6}  {'unowned':>7}  {'stops':<16} best?[/]"
     for name, each in answer.plans.items():
         cost = _cost(each)
         loads = f"{cost.least_load}" if cost.least_load == cost.most_load else f"{cost.least_load}-{cost.most_load}"
         best = "[green]yes[/]" if each.optimal else _not_best(each) if each.goals else "?"
-        shown = name if len(name) <= wide else f"{name[: wide - 1]}…"
+        shown = called[name] if len(called[name]) <= wide else f"{called[name][: wide - 1]}…"
         yield f"{safe(f'{shown:<{wide}}')}  {loads:>9}  {cost.moves:>6,}  {cost.unowned:>7,}  {cost.stops:<16} {best}"
 
 
@@ -328,6 +396,8 @@ def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
             f"It takes 2 rebalances: {many(len(each.withheld), 'partition')} must be revoked before the new owners get "
             "them."
         )
+    if name in answer.forecasts:
+        yield from _how_certain(answer.forecasts[name], answer.change)
     yield from _bounds(each)
     for fact in each.facts[:_SHOWN]:
         yield f"[yellow]note:[/] {safe(str(fact))}"
@@ -355,41 +425,6 @@ def _bounds(each: Plan) -> Iterator[str]:
         for goal in each.goals
     )
     yield f"[dim]Proven bounds: {told}[/]"
-
-
-def _broker_assigns(common: Common, live: LiveGroup) -> int:
-    """A KIP-848 group: the broker computes its assignment; say what is known and what isn't."""
-    called = live.names
-    said = {
-        "format": FORMAT, "version": VERSION, "group": live.group, "kind": live.kind, "elected": live.protocol,
-        "generation": live.generation, "leader": None, "change": None, "topics": {}, "plans": [],
-        "members": [
-            {
-                "name": called[m.member_id], "member_id": m.member_id, "instance_id": m.instance_id,
-                "client_id": m.client_id, "host": m.host, "topics": sorted(m.topics),
-                "owned": [[*tp] for tp in m.assigned],
-            }
-            for m in live.members
-        ],
-    }  # fmt: skip
-    if common.as_json:
-        common.print_json(said)
-        return UNKNOWN
-    common.show(_known(live))
-    return UNKNOWN
-
-
-def _known(live: LiveGroup) -> Iterator[str]:
-    epoch = "" if live.generation is None else f", epoch {live.generation}"
-    yield f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, consumer protocol (KIP-848){epoch}"
-    called = live.names
-    for member in live.members:
-        holds = f"{many(len(member.assigned), 'partition')} of {safe(some(sorted(member.topics)))}"
-        yield f"  {safe(called[member.member_id])} ({safe(member.host)}): {holds}"
-    yield (
-        "[yellow]Unknown:[/] the broker's own assignor decides here (uniform, unless a member asks for another), and "
-        "no plan is computed for it. The list above is what the coordinator's log has."
-    )
 
 
 def _replay(common: Common, file: Path) -> int:

@@ -7,6 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from ..errors import ClusterError
+from ..history.broker_group import BROKER_S
+from ..history.coordinator_log import BrokerAssigned
+from ..live.broker_side import generations
 from ..live.cluster import LiveCluster
 from ..live.rebalances import Cause, Rebalance, advice, rebalances
 from .common import YES, Common
@@ -21,17 +24,14 @@ def run(common: Common, group: str, last: int) -> int:
     with LiveCluster(common.connection()) as cluster:
         with common.busy("reading the coordinator's log") as progress:
             log = cluster.log(group, progress=progress)
+        if any(isinstance(each.value, BrokerAssigned) for each in log.records):
+            log = generations(log, cluster.topic_names())
         found = rebalances(log, last)
         if not found:
-            live = cluster.group(group)  # raises if there is none of that name
-            if live.kind != "classic":
-                raise ClusterError(
-                    f"group {group!r} uses the consumer protocol (KIP-848): the broker assigns, and its records in the "
-                    "log don't tell causes; plan shows its members"
-                )
+            cluster.group(group)  # raises if there is none of that name
             raise ClusterError(
-                f"the coordinator's log has no generation of group {group!r}: it never completed a rebalance of the "
-                "classic protocol, or its records are compacted away"
+                f"the coordinator's log has no generation of group {group!r}: it never completed a rebalance, or its "
+                "records are compacted away"
             )
     if common.as_json:
         common.print_json(as_json(group, log.whole, found))
@@ -46,7 +46,14 @@ def as_json(group: str, whole: bool, found: Sequence[Rebalance]) -> dict[str, An
         "group": group,
         "log_whole": whole,
         "rebalances": [
-            {**asdict(each), "eager": each.eager, "needless": each.needless, "at": iso(each.ts_ms)} for each in found
+            {
+                **asdict(each),
+                "eager": each.eager,
+                "needless": each.needless,
+                "by_broker": each.by_broker,
+                "at": iso(each.ts_ms),
+            }
+            for each in found
         ],
         "totals": _totals(found),
         "advice": advice(found),
@@ -59,8 +66,10 @@ def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
     last = found[-1]
     state = f"{many(last.members, 'member')}, {last.protocol}" if last.members else "empty"
     spread = f" in {duration(until - since)}" if len(found) > 1 else ""
-    yield f"[bold]{safe(group)}[/]: {many(len(found), 'rebalance')}{spread}; now generation " + (
-        f"{last.generations[-1]}, {state}"
+    unit = "epoch" if last.by_broker else "generation"
+    yield (
+        f"[bold]{safe(group)}[/]: {many(len(found), 'rebalance')}{spread}; now {unit} {last.generations[-1]}, "
+        f"{safe(state)}"
     )
     if not whole:
         yield "[dim]The log was read from its last million records on; older ones are left out.[/]"
@@ -78,12 +87,19 @@ def _rebalance(each: Rebalance) -> Iterator[str]:
         yield f"[dim]{numbers} not in the log: never completed, or compacted away[/]"
     numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
     took = f", done in {duration(each.took_ms)}" if each.took_ms else ""
-    who = f"{safe(each.protocol or '')}, {many(each.members, 'member')}, led by {safe(each.leader or '?')}{took}"
-    yield f"[bold]generation {numbers}[/]  {clock(each.ts_ms)}  {who if each.members else 'no members'}"
+    unit = "epoch" if each.by_broker else "generation"
+    yield f"[bold]{unit} {numbers}[/]  {clock(each.ts_ms)}  {_who(each, took) if each.members else 'no members'}"
     for cause in each.causes:
         yield f"  {_cause(cause)}"
     if each.members and each.causes[0].kind != "first":
         yield f"    {_cost(each)}"
+
+
+def _who(each: Rebalance, took: str) -> str:
+    members, assignor = many(each.members, "member"), each.protocol or ""
+    if each.by_broker:
+        return f"{members}, assigned by {assignor if assignor == BROKER_S else f'the broker: {safe(assignor)}'}"
+    return f"{safe(assignor)}, {members}, led by {safe(each.leader or '?')}{took}"
 
 
 def _cause(cause: Cause) -> str:
@@ -102,7 +118,7 @@ def _cost(each: Rebalance) -> str:
         told.append(f"[red]needless {each.needless}[/]")
     if each.eager:
         told.append("[yellow]every member stopped[/]")
-    if each.ownerless:
+    if each.ownerless and not each.by_broker:  # there the old owner goes on until it acknowledges, by itself
         most = "" if each.at_most_ms is None else f", at most {duration(each.at_most_ms)}"
         told.append(
             f"{many(each.ownerless, 'partition')} without owner for at least {duration(each.at_least_ms)}{most}"

@@ -40,6 +40,7 @@ class BrokerMember:
 
     Args:
         client_id, instance_id, rack: As the member gave them.
+        host: Its address, as its broker saw it.
         topics: The topics that it subscribes to by name.
         pattern: The regular expression that it subscribes to; None without one.
         assignor: The broker's assignor that it asks for; None: the group's default.
@@ -55,6 +56,7 @@ class BrokerMember:
 
     member_id: str
     client_id: str = ""
+    host: str = ""
     instance_id: str | None = None
     rack: str | None = None
     topics: frozenset[str] = frozenset()
@@ -118,6 +120,12 @@ class BrokerGroup:
             for member in self.members.values()
         )
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether it is `settled` but for static members that are away."""
+        present = {name: member for name, member in self.members.items() if member.epoch != AWAY_EPOCH}
+        return replace(self, members=present).settled
+
     def _take_of_member(self, record: str, member_id: str, fields: Mapping[str, Any] | None) -> None:
         known = self.members.get(member_id)
         if fields is None:
@@ -135,6 +143,7 @@ class BrokerGroup:
             known = replace(
                 known,
                 client_id=fields["clientId"],
+                host=fields["clientHost"].removeprefix("/"),
                 instance_id=fields["instanceId"],
                 rack=fields["rackId"],
                 topics=frozenset(fields["subscribedTopicNames"]),
@@ -171,7 +180,7 @@ def as_generation(group: BrokerGroup, names: Mapping[str, str]) -> GroupCommitte
             member.member_id,
             member.instance_id,
             member.client_id,
-            "",
+            member.host,
             member.rebalance_timeout_ms,
             -1,
             encode_subscription(

@@ -127,8 +127,9 @@ class LiveCluster:
             if topic["error_code"] == 0
         }
         counts = {name: len(partitions) for name, partitions in there.items()}
+        ids = {t["name"]: _printed(t["topic_id"]) for t in described if t["name"] in there and t.get("topic_id")}
         if not any(racks.values()):
-            return LiveTopics(counts)
+            return LiveTopics(counts, ids=ids)
         return LiveTopics(
             counts,
             {
@@ -136,6 +137,7 @@ class LiveCluster:
                 for name, partitions in there.items()
             },
             {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()},
+            ids,
         )
 
     def lag(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -179,9 +181,12 @@ class LiveCluster:
 
     def broker_assigned(self, live: LiveGroup, log: Log) -> LiveGroup:
         """A KIP-848 group from its log: members, their subscriptions and partitions, and the epoch."""
+        return from_broker_log(live, (each.value for each in log.records), self.topic_names())
+
+    def topic_names(self) -> dict[str, str]:
+        """Topic id, as Kafka prints it -> name, of the topics that the user may see."""
         described = self._admin.describe_topics()
-        names = {_printed(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
-        return from_broker_log(live, (each.value for each in log.records), names)
+        return {_printed(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
 
     def _records(
         self,

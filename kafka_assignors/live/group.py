@@ -6,11 +6,11 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ..core.group import NO_GENERATION, Group, Member, TopicPartition
 from ..core.wire.protocol import decode_subscription
 from ..errors import ConfigError, WireError
+from ..history.broker_group import AWAY_EPOCH, BrokerGroup, named
 from ..history.coordinator_log import BrokerAssigned, Decoded, GroupCommitted, assigned
 
 
@@ -39,7 +39,7 @@ class LiveGroup:
     Args:
         state: As Kafka names it: ``Stable``, ``Empty``, …
         kind: ``classic``, or ``consumer`` (KIP-848: the broker assigns).
-        protocol: The elected assignor, or the broker's; "" if there is none.
+        protocol: The elected assignor, or the broker's that most members ask for; "" if there is none.
         generation: The generation, or the group's epoch; None if the log does not have it.
         leader: Member id of the leader; None if the log does not have it.
         listed: Member ids in the order in which the coordinator lists them, to the leader too; empty if unknown.
@@ -68,11 +68,13 @@ class LiveTopics:
         counts: Topic -> partition count; absent topics are left out.
         racks: Topic -> per partition its replicas' racks; empty if the brokers have no racks.
         leaders: Topic -> per partition its leader's rack; empty likewise.
+        ids: Topic -> its id, as Kafka prints it; topics on brokers without ids are left out.
     """
 
     counts: Mapping[str, int]
     racks: Mapping[str, Sequence[Collection[str]]] = field(default_factory=dict)
     leaders: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -235,43 +237,37 @@ def from_classic_log(value: GroupCommitted) -> LiveGroup:
 def from_broker_log(live: LiveGroup, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:
     """A KIP-848 group from its records in the coordinator's log.
 
+    A static member that is away keeps the partitions that it shall have when it returns.
+
     Args:
         live: The group, of kind ``consumer``.
         records: The group's records, in order.
         topic_names: Topic id as Kafka prints it -> name; partitions of unknown topics are left out.
+
+    Returns:
+        The group. Its state is ``Empty``, ``Stable``, ``Assigning`` (the broker has yet to compute a target), or
+        ``Reconciling`` (a member has yet to give up or to take partitions). Members are listed as they joined.
     """
-    epoch = live.generation
-    members: dict[str, Mapping[str, Any]] = {}
-    held: dict[str, list[TopicPartition]] = {}
+    group = BrokerGroup(live.group)
     for record in records:
-        if not isinstance(record, BrokerAssigned):
-            continue
-        fields, member = record.fields, record.member
-        if record.record == "ConsumerGroupMetadata" and fields is not None:
-            epoch = fields["epoch"]
-        elif record.record == "ConsumerGroupMemberMetadata" and member is not None:
-            if fields is None:
-                members.pop(member, None)
-            else:
-                members[member] = fields
-        elif record.record == "ConsumerGroupCurrentMemberAssignment" and member is not None:
-            held[member] = [
-                TopicPartition(topic_names[t["topicId"]], p)
-                for t in (fields or {}).get("assignedPartitions", ())
-                if t["topicId"] in topic_names
-                for p in t["partitions"]
-            ]
-    found = tuple(
-        LiveMember(
-            member_id,
-            fields["clientId"],
-            fields["clientHost"].removeprefix("/"),
-            frozenset(fields["subscribedTopicNames"]),
-            tuple(sorted(held.get(member_id, ()))),
-            fields["instanceId"],
-            fields["rackId"],
-        )
-        for member_id, fields in sorted(members.items())
+        if isinstance(record, BrokerAssigned):
+            group.take(record)
+    names = {**group.names, **topic_names}
+    found = []
+    for member_id, member in group.members.items():
+        holds = member.target if member.epoch == AWAY_EPOCH else member.assigned
+        found.append(
+            LiveMember(
+                member_id, member.client_id, member.host, group.subscribed(member_id),
+                tuple(sorted(named(holds or (), names))), member.instance_id, member.rack,
+            )
+        )  # fmt: skip
+    asked = Counter(member.assignor for member in group.members.values() if member.assignor)
+    state = "Stable" if group.at_rest else "Reconciling" if group.epoch == group.target_epoch else "Assigning"
+    return replace(
+        live,
+        members=tuple(found),
+        generation=group.epoch if group.epoch >= 0 else None,
+        protocol=asked.most_common(1)[0][0] if asked else "",
+        state=state if found else "Empty",
     )
-    asked = sorted({fields["serverAssignor"] for fields in members.values() if fields["serverAssignor"]})
-    return replace(live, members=found, generation=epoch, protocol=", ".join(asked))

@@ -34,7 +34,7 @@ RESTART_MS = 60_000
 
 _GONE = ("left", "left or expired")
 
-_BY_COUNTS = ("range", "roundrobin", "sticky", "cooperative-sticky", "compact-sticky")
+_BY_COUNTS = ("range", "roundrobin", "sticky", "cooperative-sticky", "compact-sticky", "uniform")
 """Assignors that balance numbers of partitions: what they move beyond the least is needless."""
 
 _MOST_PLANNED = 200_000
@@ -71,7 +71,7 @@ class Rebalance:
             members to join comes before and is not in the log.
         protocol: The elected assignor; None if the group was empty.
         eager: Whether every member revoked all its partitions before it joined; None if no member held any.
-        leader: Name of the leader; None if the group was empty.
+        leader: Name of the leader; None if the group was empty, or if the broker assigned.
         members: Number of members.
         causes: What changed since the rebalance before.
         moved: Partitions that went from one holder to another.
@@ -99,6 +99,11 @@ class Rebalance:
     ownerless: int = 0
     at_least_ms: float = 0.0
     at_most_ms: float | None = None
+
+    @property
+    def by_broker(self) -> bool:
+        """Whether the broker assigned (KIP-848): the numbers are epochs, and nobody led."""
+        return self.leader is None and self.protocol is not None
 
     @property
     def needless(self) -> int | None:
@@ -293,7 +298,8 @@ def _causes(
     log: Log, before: _Generation | None, now: _Generation, end: _Generation, gone: Mapping[str, str]
 ) -> Iterator[Cause]:
     if before is None:
-        cut = "" if log.whole and now.value.generation <= 1 else "what was before it is not in the log"
+        fresh = 1 if now.value.leader is not None else 2  # the broker's first target of a group has epoch 2
+        cut = "" if log.whole and now.value.generation <= fresh else "what was before it is not in the log"
         yield Cause("first", detail=cut)
         return
     for holder in sorted(gone, key=before.called.__getitem__):
@@ -418,7 +424,7 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
         )
     needless: dict[str, int] = {}
     for each in found:
-        if each.needless and each.protocol:
+        if each.needless and each.protocol and not each.by_broker:
             needless[each.protocol] = needless.get(each.protocol, 0) + each.needless
     for protocol, many in needless.items():
         if protocol != "cooperative-sticky":

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
 
 from kafka_assignors.cli.app import main
 from kafka_assignors.integration.broker import Broker
@@ -137,27 +135,3 @@ def test_members_of_any_client_are_told(
         name: [(t, p) for t, ids in sorted(topics.items()) for p in ids] for name, topics in stable.owned.items()
     }
     assert (planned["moves"], planned["unowned"]) == (0, 0), "the same members again: nothing moves"
-
-
-def test_of_a_group_that_the_broker_assigns_the_known_is_told(
-    kafka_broker: Broker, kafka_topic: Callable[..., str]
-) -> None:
-    """KIP-848: members and partitions by the log, no plan, exit code 4; `why` and `vote` say who decides."""
-    topic, group = kafka_topic(partitions=4), f"g-{uuid.uuid4().hex[:8]}"
-    consumer = Consumer(
-        {"bootstrap.servers": kafka_broker.bootstrap, "group.id": group, "group.protocol": "consumer", "client.id": "c"}
-    )
-    consumer.subscribe([topic])
-    try:
-        deadline = time.monotonic() + 60
-        while len(consumer.assignment()) < 4:
-            assert time.monotonic() < deadline
-            consumer.poll(0.2)
-        answer = answered("plan", cli("plan", group, "-b", kafka_broker.bootstrap, "--json"), 4)
-        for command in ("why", "vote"):
-            done = cli(command, group, "-b", kafka_broker.bootstrap)
-            assert (done.returncode, "KIP-848" in done.stderr) == (3, True)
-    finally:
-        consumer.close()
-    assert (answer["kind"], answer["plans"]) == ("consumer", [])
-    assert [(m["client_id"], m["owned"]) for m in answer["members"]] == [("c", [[topic, p] for p in range(4)])]

@@ -1,0 +1,122 @@
+"""A KIP-848 group as its broker assigns it: what it will assign after a change, and what it assigned. Pure.
+
+Its ``uniform`` takes members in the order of a hash map of their ids, and ``range`` in the order of the ids; a member
+that joins draws its id at random. So a forecast draws many ids, and says how often its assignment came out.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core.broker_side import BROKER_SIDE, PROTOCOL, map_order
+from ..core.group import Group
+from ..core.strategies import strategy
+from ..history.broker_group import TARGET_EPOCH, BrokerGroup, as_generation
+from ..history.coordinator_log import BrokerAssigned
+from ..plans import Plan, plan
+from .cluster import Log, Logged
+from .group import Change, LiveGroup, LiveTopics, as_group
+
+DRAWS = 64
+"""How often the ids of joining members are drawn."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the broker assigns after a change.
+
+    Args:
+        plan: The plan whose assignment came out most often; its member ids are the members' names.
+        cases: How often it came out.
+        draws: How often ids were drawn; 1 if nobody joins, because then every id is known.
+        others: The other assignments that came out, the likeliest first: member name -> topic -> partition ids.
+    """
+
+    plan: Plan
+    cases: int
+    draws: int
+    others: tuple[Mapping[str, Mapping[str, Sequence[int]]], ...] = ()
+
+
+def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, seed: int = 0) -> Forecast:
+    """The broker's next assignment.
+
+    Several members that join are assigned together, as the broker does if they join within its assignment interval.
+
+    Args:
+        live: A KIP-848 group at rest, whose members are listed as they joined.
+        topics: The topics that its members subscribe to, with their ids.
+        change: The change.
+        name: ``uniform`` or ``range``.
+        seed: Of the draws.
+
+    Raises:
+        ConfigError: The change does not fit the group.
+        UnknownName: The broker has no such assignor.
+
+    Cost: that of `DRAWS` assignments and of one plan.
+    """
+    group = as_group(live, topics, change)
+    known = {called: member_id for member_id, called in live.names.items()}
+    joining = [member.member_id for member in group.members if member.member_id not in known]
+    options: dict[str, Any] = {"protocol": PROTOCOL}
+    if topics.ids:
+        options["topic_ids"] = {topic: topics.ids[topic] for topic in group.partitions if topic in topics.ids}
+    draw = random.Random(seed)
+    orders: dict[str, list[str]] = {}
+    cases: Counter[str] = Counter()
+    for _ in range(DRAWS if joining else 1):
+        order = _order(group, {**known, **{called: _member_id(draw) for called in joining}}, joining, name)
+        target = repr(sorted(strategy(name, **options, order=order).place(group).items()))
+        cases[target] += 1
+        orders.setdefault(target, order)
+    plans = [plan(group, name, **options, order=orders[target]) for target, _ in cases.most_common()]
+    return Forecast(plans[0], max(cases.values()), cases.total(), tuple(each.target for each in plans[1:]))
+
+
+def generations(log: Log, topic_names: Mapping[str, str]) -> Log:
+    """A KIP-848 group's log as that of a classic group: each target assignment of the broker is a generation.
+
+    Args:
+        log: The group's records.
+        topic_names: Topic id as Kafka prints it -> name; partitions of unknown topics are left out.
+
+    Returns:
+        The log with a generation, numbered by the target's epoch, in place of each record that completes a target.
+    """
+    groups: dict[str, BrokerGroup] = {}
+    records = []
+    for record in log.records:
+        said = record.value
+        if not isinstance(said, BrokerAssigned):
+            records.append(record)
+            continue
+        group = groups.setdefault(said.group, BrokerGroup(said.group))
+        group.take(said)
+        if said.record == TARGET_EPOCH and said.fields is not None:
+            records.append(Logged(record.ts_ms, as_generation(group, {**group.names, **topic_names})))
+    return replace(log, records=tuple(records))
+
+
+def _order(group: Group, ids: Mapping[str, str], joining: Collection[str], name: str) -> list[str]:
+    """Names of the members in the order in which the broker takes them, by their real ids."""
+    called = {ids[member.member_id]: member.member_id for member in group.members}
+    if name == "uniform":
+        there = [ids[member.member_id] for member in group.members if member.member_id not in joining]
+        real = map_order(there, (ids[each] for each in joining))
+    else:
+        members = [replace(member, member_id=ids[member.member_id]) for member in group.members]
+        real = [member.member_id for member in BROKER_SIDE[name].usual(members)]
+    return [called[member_id] for member_id in real]
+
+
+def _member_id(draw: random.Random) -> str:
+    """An id as KIP-848 members draw theirs: a UUID in URL-safe base64, which doesn't begin with a dash."""
+    while (drawn := base64.urlsafe_b64encode(draw.randbytes(16)).rstrip(b"=").decode()).startswith("-"):
+        pass
+    return drawn

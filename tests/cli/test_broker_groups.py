@@ -1,0 +1,316 @@
+"""Live KIP-848 groups: what their broker will assign is planned, and what it assigned is told."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+import pytest
+from confluent_kafka import Consumer
+from kafka import KafkaAdminClient
+
+from kafka_assignors.cli import plan as work
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.history.broker_group import (
+    AWAY_EPOCH,
+    CURRENT,
+    GROUP,
+    MEMBER,
+    STABLE,
+    TARGET,
+    TARGET_EPOCH,
+    UNREVOKED,
+)
+from kafka_assignors.history.coordinator_log import BrokerAssigned
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.live.broker_side import DRAWS, forecast, generations
+from kafka_assignors.live.cluster import Log, Logged
+from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, from_broker_log
+from kafka_assignors.live.rebalances import rebalances
+from tests.support.cli import answered, cli
+
+ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+NAMES = {ID: "t"}
+Owned = Mapping[str, Sequence[int]]
+T = TypeVar("T")
+
+
+def awaited(ask: Callable[[], T | None], within_s: float = 60) -> T:
+    """What a call returns as soon as it isn't None."""
+    deadline = time.monotonic() + within_s
+    while (found := ask()) is None:
+        assert time.monotonic() < deadline, f"not within {within_s:g} s"
+    return found
+
+
+def said(record: str, member: str | None = None, **fields: Any) -> BrokerAssigned:
+    return BrokerAssigned(record, "g", member, fields or None, None)
+
+
+def rows(partitions: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"topicId": ID, "partitions": list(partitions)}] if partitions else []
+
+
+def joins(name: str, **fields: Any) -> BrokerAssigned:
+    usual = {
+        "instanceId": None, "rackId": None, "clientId": name, "clientHost": "/h", "subscribedTopicNames": ["t"],
+        "subscribedTopicRegex": "", "rebalanceTimeoutMs": 3000, "serverAssignor": None,
+    }  # fmt: skip
+    return said(MEMBER, name, **{**usual, **fields})
+
+
+def aims(epoch: int, target: Owned) -> list[BrokerAssigned]:
+    """The records of a new target; members don't have it yet."""
+    told = [said(GROUP, epoch=epoch)]
+    told += [said(TARGET, name, topicPartitions=rows(partitions)) for name, partitions in target.items()]
+    return [*told, said(TARGET_EPOCH, assignmentEpoch=epoch)]
+
+
+def has(name: str, epoch: int, partitions: Sequence[int], state: int = STABLE, revoking: Sequence[int] = ()) -> Any:
+    return said(
+        CURRENT, name, memberEpoch=epoch, previousMemberEpoch=epoch - 1, state=state,
+        assignedPartitions=rows(partitions), partitionsPendingRevocation=rows(revoking),
+    )  # fmt: skip
+
+
+def settled(epoch: int, target: Owned) -> list[BrokerAssigned]:
+    return [*aims(epoch, target), *(has(name, epoch, partitions) for name, partitions in target.items())]
+
+
+def read(records: Sequence[BrokerAssigned]) -> LiveGroup:
+    return from_broker_log(LiveGroup("g", "", "consumer", "", ()), records, NAMES)
+
+
+def test_a_group_at_rest_is_stable_and_has_its_members_partitions() -> None:
+    live = read([joins("a"), joins("b", serverAssignor="range"), *settled(3, {"a": [0, 1], "b": [2]})])
+
+    assert (live.state, live.generation, live.protocol) == ("Stable", 3, "range")
+    assert {m.client_id: [tp.partition for tp in m.assigned] for m in live.members} == {"a": [0, 1], "b": [2]}
+
+
+def test_a_group_that_is_not_at_rest_says_what_it_waits_for() -> None:
+    first = [joins("a"), *settled(2, {"a": [0, 1]}), joins("b")]
+    assert read([*first, said(GROUP, epoch=3)]).state == "Assigning"
+    aimed = [*first, *aims(3, {"a": [0], "b": [1]})]
+    assert read(aimed).state == "Reconciling"
+    assert read([*aimed, has("a", 2, [0], UNREVOKED, [1])]).state == "Reconciling"
+    assert read([*aimed, has("a", 3, [0]), has("b", 3, [1])]).state == "Stable"
+    assert read([]).state == "Empty"
+
+
+def test_a_static_member_that_is_away_keeps_its_partitions() -> None:
+    records = [joins("a"), joins("b", instanceId="i"), *settled(3, {"a": [0], "b": [1]}), has("b", AWAY_EPOCH, [])]
+    live = read(records)
+
+    assert live.state == "Stable"
+    assert [m.assigned for m in live.members if m.instance_id] == [(TopicPartition("t", 1),)]
+
+
+def group_of(counts: Mapping[str, int], *owned: Mapping[str, Sequence[int]]) -> tuple[LiveGroup, LiveTopics]:
+    members = tuple(
+        LiveMember(
+            f"id-of-m{i}", f"m{i}", "h", frozenset(counts),
+            tuple(TopicPartition(topic, p) for topic, partitions in each.items() for p in partitions),
+        )
+        for i, each in enumerate(owned)
+    )  # fmt: skip
+    ids = {topic: f"{'A' * 20}{'BCDEFGH'[i]}Q" for i, topic in enumerate(counts)}
+    return LiveGroup("g", "Stable", "consumer", "", members, 3), LiveTopics(counts, ids=ids)
+
+
+def test_even_loads_are_certain() -> None:
+    """Six partitions for three: each member gives one, whatever id the third draws."""
+    live, topics = group_of({"t": 6}, {"t": [0, 1, 2]}, {"t": [3, 4, 5]})
+    told = forecast(live, topics, Change(add=1), "uniform")
+
+    assert (told.cases, told.draws, told.others) == (DRAWS, DRAWS, ())
+    assert (told.plan.loads, len(told.plan.moves)) == ({"m0": 2, "m1": 2, "new-1": 2}, 2)
+    assert told.plan.replay() == told.plan
+
+
+def test_who_gets_the_extra_partition_is_not() -> None:
+    """Under range, who comes first gets the longer range: the newcomer's id decides."""
+    live, topics = group_of({"t": 7}, {"t": [0, 1, 2, 3]}, {"t": [4, 5, 6]})
+    told = forecast(live, topics, Change(add=1), "range")
+
+    assert 0 < told.cases < told.draws
+    assert len(told.others) == 1, "ids begin after 'id-of-…' or before: the newcomer is first or last"
+    assert all(sorted(sum(map(len, t.values())) for t in each.values()) == [2, 2, 3] for each in told.others)
+    answer = work.Answer(live, Change(add=1), {"range": told.plan}, topics, {"range": told})
+    assert "Not certain" in "\n".join(work.lines(answer))
+
+
+def test_who_leaves_makes_nothing_uncertain() -> None:
+    live, topics = group_of({"t": 7, "u": 4}, {"t": [0, 1, 2], "u": [0]}, {"t": [3, 4], "u": [1, 2]}, {"t": [5, 6]})
+    told = forecast(live, topics, Change(remove=("m2",), partitions={"u": 9}), "uniform")
+
+    assert (told.cases, told.draws) == (1, 1)
+    assert sorted(told.plan.loads.values()) == [8, 8]
+    with pytest.raises(ConfigError, match="no such member"):
+        forecast(live, topics, Change(remove=("nobody",)), "uniform")
+
+
+def test_each_target_of_the_broker_is_told_with_its_causes() -> None:
+    records = [
+        joins("a"), *settled(2, {"a": [0, 1, 2, 3]}), joins("b", serverAssignor="uniform"),
+        *settled(3, {"a": [0, 1], "b": [2, 3]}),
+        said(MEMBER, "b"), said(TARGET, "b"), said(CURRENT, "b"), *settled(4, {"a": [0, 1, 2, 3]}),
+        *settled(5, {"a": [0, 1, 2, 3, 4]}),
+    ]  # fmt: skip
+    log = generations(Log(tuple(Logged(1000 * i, each) for i, each in enumerate(records)), whole=True), NAMES)
+    found = rebalances(log)
+
+    assert [[cause.kind for cause in each.causes] for each in found] == [
+        ["first"], ["joined", "assignor"], ["left or expired", "assignor"], ["partitions"],
+    ]  # fmt: skip
+    assert found[0].causes[0].detail == ""
+    assert [each.generations for each in found] == [(2,), (3,), (4,), (5,)]
+    assert [(each.moved, each.living, each.by_broker) for each in found] == [
+        (0, 0, True), (2, 2, True), (2, 0, True), (0, 0, True),
+    ]  # fmt: skip
+    assert (found[1].protocol, found[1].least, found[1].needless) == ("uniform", 2, 0)
+
+
+class Members:
+    """Members of librdkafka under the consumer protocol, in this process; polled by whoever waits."""
+
+    def __init__(self, bootstrap: str, group: str, topics: Sequence[str], assignor: str | None = None) -> None:
+        self._settings = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": "consumer"}
+        if assignor is not None:
+            self._settings["group.remote.assignor"] = assignor
+        self._topics = list(topics)
+        self.by_name: dict[str, Consumer] = {}
+
+    def join(self, name: str) -> None:
+        self.by_name[name] = Consumer({**self._settings, "client.id": name})
+        self.by_name[name].subscribe(self._topics)
+
+    def leave(self, name: str) -> None:
+        self.by_name.pop(name).close()
+
+    def owned(self) -> dict[str, dict[str, list[int]]]:
+        for consumer in self.by_name.values():
+            consumer.poll(0.02)
+        found: dict[str, dict[str, list[int]]] = {}
+        for name, consumer in self.by_name.items():
+            mine = sorted((tp.topic, tp.partition) for tp in consumer.assignment())
+            found[name] = {}
+            for topic, partition in mine:
+                found[name].setdefault(topic, []).append(partition)
+        return found
+
+    def settled(self, partitions: int) -> dict[str, dict[str, list[int]]]:
+        """What each member owns, once they own all partitions, and each at least one."""
+
+        def whole() -> dict[str, dict[str, list[int]]] | None:
+            owned = self.owned()
+            loads = [sum(map(len, topics.values())) for topics in owned.values()]
+            return owned if sum(loads) == partitions and min(loads) >= min(1, partitions // len(loads)) else None
+
+        return awaited(whole)
+
+    def close(self) -> None:
+        for name in list(self.by_name):
+            self.leave(name)
+
+
+@pytest.fixture
+def members() -> Iterator[Callable[..., Members]]:
+    with ExitStack() as stack:
+
+        def made(*args: Any, **kwargs: Any) -> Members:
+            found = Members(*args, **kwargs)
+            stack.callback(found.close)
+            return found
+
+        yield made
+
+
+@pytest.mark.broker
+def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]
+) -> None:
+    topic, group, where = kafka_topic(partitions=4), f"g-{uuid.uuid4().hex[:8]}", ("-b", kafka_broker.bootstrap)
+    life = members(kafka_broker.bootstrap, group, [topic])
+    for name in ("m1", "m2"):
+        life.join(name)
+        life.settled(4)
+
+    def planned(*asked: str) -> dict[str, Any]:
+        def ready() -> Any:
+            life.owned()
+            done = cli("plan", group, *where, *asked, "--json")
+            return answered("plan", done) if done.returncode == 0 else None
+
+        found = awaited(ready)
+        assert (found["kind"], [each["assignor"] for each in found["plans"]]) == (
+            "consumer", ["uniform", "cooperative-sticky"],
+        )  # fmt: skip
+        return found["plans"][0]  # type: ignore[no-any-return]
+
+    joining = planned("--add", "1")
+    assert (joining["stops"], joining["forecast"]["draws"]) == ("only what moves", DRAWS)
+    life.join("m3")
+    after = life.settled(4)
+    outcomes = [joining["plan"]["assignment"], *joining["forecast"]["others"]]
+    called = {"m1": "m1", "m2": "m2", "m3": "new-1"}
+    assert {called[name]: owned for name, owned in after.items()} in outcomes
+
+    growing = planned("--add-partitions", f"{topic}:7")
+    admin = KafkaAdminClient(bootstrap_servers=kafka_broker.bootstrap)
+    admin.create_partitions({topic: 7})
+    admin.close()
+    assert life.settled(7) == growing["plan"]["assignment"]
+
+    leaving = planned("--remove", "m2")
+    life.leave("m2")
+    assert life.settled(7) == leaving["plan"]["assignment"]
+
+    told = answered("why", cli("why", group, *where, "--json"))["rebalances"]
+    assert all(each["by_broker"] for each in told)
+    causes = [(cause["kind"], cause["who"]) for each in told for cause in each["causes"]]
+    assert causes == [
+        ("first", ""), ("joined", "m2"), ("joined", "m3"), ("partitions", ""), ("left or expired", "m2"),
+    ]  # fmt: skip
+    text = " ".join(cli("why", group, *where).stdout.split())
+    assert "assigned by the broker's default" in text
+    assert "led by" not in text
+    done = cli("vote", group, *where)
+    assert (done.returncode, "KIP-848" in done.stderr) == (3, True)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("groups", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_what_a_joining_member_changes_is_what_was_planned(
+    groups: int, kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]
+) -> None:
+    draw = random.Random(848)
+    certain = 0
+    for i in range(groups):
+        counts = {kafka_topic(partitions=count): count for count in draw.choices(range(3, 16), k=draw.randint(1, 3))}
+        group, many = f"g-{uuid.uuid4().hex[:8]}", draw.randint(1, 3)
+        life = members(kafka_broker.bootstrap, group, list(counts), draw.choice([None, "uniform", "range"]))
+        for m in range(many):
+            life.join(f"m{m}")
+            life.settled(sum(counts.values()))
+
+        def asked(group: str = group, life: Members = life) -> Any:
+            life.owned()
+            done = cli("plan", group, "-b", kafka_broker.bootstrap, "--add", "1", "--json")
+            return json.loads(done.stdout) if done.returncode == 0 else None
+
+        told = awaited(asked)["plans"][0]
+        life.join(f"m{many}")
+        fact = life.settled(sum(counts.values()))
+        fact["new-1"] = fact.pop(f"m{many}")
+        outcomes = [told["plan"]["assignment"], *told["forecast"]["others"]]
+        assert fact in outcomes, (i, counts, told)
+        certain += len(outcomes) == 1
+        life.close()
+    assert certain > 0
