@@ -1,4 +1,4 @@
-"""``python -m kafka_assignors.producers``: the hash that placed a topic's keys, and the effect of more partitions."""
+"""``python -m kafka_assignors.producers``: where keys lie, the hash that placed them, the effect of more partitions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import base64
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-from kafka_assignors.connection import Connection, Right, needing, read_connection, require_access
+from kafka_assignors.connection import (
+    Connection,
+    Right,
+    needing,
+    partition_count,
+    read_connection,
+    require_access,
+)
 from kafka_assignors.errors import KafkaAssignorsError
 
 from .core.audit import Audit, PlacedKey, audit, growth
+from .core.keys.defaults import DEFAULTS, placed_by_default
 from .errors import ConfigError, NoPartitions, ProducersError
 
 try:
@@ -88,6 +96,104 @@ def growth_command(
         return
     for name, share in shares.items():
         typer.echo(f"{name:<18} {share:6.1%} of {len(keys)} keys move from {now} to {then} partitions")
+
+
+@app.command("place")
+def place_command(  # options of the command line
+    topic: Annotated[str, typer.Argument(help="the topic")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="keys as text, in UTF-8")],
+    as_hex: Annotated[bool, typer.Option("--hex", help="the keys are given in hexadecimal")] = False,
+    as_base64: Annotated[bool, typer.Option("--base64", help="the keys are given in base64")] = False,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions", metavar="N", min=1, show_default=False,
+            help="the topic's number of partitions; no broker is asked",
+        ),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Tell where each client's default partitioner places a key, and for which keys the clients disagree."""
+    with _ErrorsInOneLine():
+        wanted = [_key(text, as_hex, as_base64) for text in keys]
+        n = partitions or _count(topic, _connection(bootstrap, config, settings))
+        placed = {key: placed_by_default(key, n) for key in wanted}
+    typer.echo(json.dumps(_places_as_json(topic, n, placed)) if as_json else _places(topic, n, placed))
+
+
+_Places = dict[bytes, Mapping[str, "int | None"]]
+"""key -> client -> partition; None: any."""
+
+
+def _key(text: str, as_hex: bool, as_base64: bool) -> bytes:
+    if as_hex and as_base64:
+        raise ConfigError("--hex and --base64 are two forms of a key; remove one")
+    try:
+        if as_hex:
+            return bytes.fromhex(text)
+        if as_base64:
+            return base64.b64decode(text, validate=True)
+    except ValueError as problem:
+        form = "--hex, as 6f2d31" if as_hex else "--base64, as by0x"
+        raise ConfigError(f"key {text!r} is not in the form of {form} ({problem})") from problem
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _count(topic: str, connection: Connection) -> int:
+    try:
+        n = partition_count(connection, topic, BOOTSTRAP_TIMEOUT_S)
+    except OSError as problem:
+        raise NoPartitions(
+            f"--bootstrap {str(connection)!r}: no broker answered ({problem}); name one that runs, or give "
+            "--partitions N"
+        ) from problem
+    if n == 0:
+        raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
+    return n
+
+
+def _places_as_json(topic: str, n: int, placed: _Places) -> dict[str, Any]:
+    keys = [
+        {
+            "key_base64": base64.b64encode(key).decode(),
+            "partition": dict(places),
+            "elsewhere": [client for client, partition in places.items() if partition != places["Java"]],
+        }
+        for key, places in placed.items()
+    ]
+    return {"topic": topic, "partitions": n, "keys": keys}
+
+
+def _places(topic: str, n: int, placed: _Places) -> str:
+    """A row per key, a column per rule; a partition other than Java's has a star."""
+    heads = [each.clients[0] for each in DEFAULTS]
+    names = {key: _shown(key) for key in placed}
+    wide = max(3, *map(len, names.values()))
+    lines = [f"{topic}: {n} partition{'' if n == 1 else 's'}"]
+    lines.append(f"{'key':<{wide}}" + "".join(f"  {head:>10} " for head in heads).rstrip())
+    for key, places in placed.items():
+        cells = []
+        for head in heads:
+            text = f"{'any' if places[head] is None else places[head]:>10}"
+            if places[head] == places["Java"]:
+                cells.append(f"  {text} ")
+            else:
+                cells.append("  " + typer.style(f"{text}*", fg="yellow", bold=True))
+        lines.append((f"{names[key]:<{wide}}" + "".join(cells)).rstrip())
+    lines += ["", "* not where Java places it; any: the client ignores this key by default"]
+    for each in DEFAULTS:
+        also = f"; also {', '.join(each.clients[1:])}" if each.clients[1:] else ""
+        lines.append(f"{each.clients[0]}: {each.rule}{also}")
+    return "\n".join(lines)
+
+
+def _shown(key: bytes) -> str:
+    """A key as text if it can be printed, else as Python's bytes."""
+    text = key.decode("utf-8", "replace")
+    return text if text and text.isprintable() and text.encode() == key else repr(key)
 
 
 class _ErrorsInOneLine:

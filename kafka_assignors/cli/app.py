@@ -171,7 +171,7 @@ for _name, _front in fronts.HARNESS.items():
     fronts.add(app, _name, _front, LIVE if _front.live else TESTS, _name)
 for _group, _about, _fronts in (
     ("report", "Load, skew and ownership from topics, histories and the coordinator's log, by Spark.", fronts.REPORT),
-    ("keys", "Which hash placed a topic's keys, and what more partitions would move.", fronts.KEYS),
+    ("keys", "Where a topic's keys lie, which hash placed them, and what more partitions would move.", fronts.KEYS),
 ):
     _below = typer.Typer(help=_about)
     for _name, _front in _fronts.items():

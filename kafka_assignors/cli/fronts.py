@@ -59,6 +59,8 @@ REPORT = {
     "page": Front(_PIPELINE, "report", "Draw the tables of a run as one page.", "report page tables"),
 }  # fmt: skip
 KEYS = {
+    "place": Front(_PRODUCERS, "place", "Tell where a key lives for every client's default partitioner.",
+                   "keys place orders user-1 user-2 --partitions 6", live=True, codes=((2, COULD_NOT_RUN),)),
     "audit": Front(_PRODUCERS, "audit", "Name the hash that placed a topic's keys, and the strays.",
                    "keys audit orders", live=True, codes=((2, COULD_NOT_RUN),)),
     "growth": Front(_PRODUCERS, "growth", "Tell the share of keys that another partition count moves.",

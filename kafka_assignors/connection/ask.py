@@ -1,5 +1,5 @@
-"""Ask one broker for the cluster's nodes, with a user's settings; if it refuses, name the refused setting and the
-reason.
+"""Ask one broker for the cluster's nodes or a topic's partitions, with a user's settings; if it refuses, name the
+refused setting and the reason.
 
 An open port is not a ready broker, and client libraries retry and log until their timeout; this asks once. It reports
 only what it has observed: if a plain or encrypted request gets no answer, it tries the other.
@@ -12,11 +12,13 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ..core.wire.primitives import Reader
 from ..errors import AccessRefused, ConfigError, WireError
+from .rights import Right, refusal
 from .scram import Scram
 from .settings import Connection
 
@@ -25,7 +27,11 @@ _CORRELATION = 7
 _UNSUPPORTED_MECHANISM, _ILLEGAL_STATE = 33, 34
 _TLS_ALERT = b"\x15\x03"
 _EXPIRED, _NOT_YET, _OTHER_HOST = (10,), (9,), (62, 64)  # X509_V_ERR_*
+_UNKNOWN_TOPIC, _NO_LEADER_YET, _INVALID_NAME, _TOPIC_DENIED = 3, 5, 17, 29
+_LONGEST_TOPIC = 249  # characters
 _SECOND_LOOK_S = 2.0
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,38 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[Node]:
         OSError: No connection, or no complete answer in time; if there are several addresses, it says what each did.
         ValueError: The answer is not Kafka's.
     """
-    connection = Connection.of(where)
+    return _first(Connection.of(where), timeout_s, lambda line: _parse(line.ask(_METADATA, 1, struct.pack(">i", 0))))
+
+
+def partition_count(connection: Connection, topic: str, timeout_s: float = 5) -> int:
+    """Ask for a topic's number of partitions; a topic that doesn't exist is not created.
+
+    Args:
+        connection: The user's connection.
+        topic: Name of the topic.
+        timeout_s: Timeout in seconds for all addresses together.
+
+    Returns:
+        The number of partitions, those without a leader included; 0: the cluster has no such topic.
+
+    Raises:
+        AccessRefused: As `brokers`; or the user may not see the topic.
+        ConfigError, OSError, ValueError: As `brokers`.
+    """
+    if len(topic) > _LONGEST_TOPIC:
+        return 0
+    # Version 4 is the first that can forbid the topic's creation; brokers have it since Kafka 1.0.
+    asked = struct.pack(">i", 1) + _text(topic) + b"\0"
+    code, count = _first(connection, timeout_s, lambda line: _parse_topic(line.ask(_METADATA, 4, asked)))
+    if code == _TOPIC_DENIED:
+        raise refusal(connection, Right("Describe", "Topic", topic))
+    if code not in (0, _UNKNOWN_TOPIC, _NO_LEADER_YET, _INVALID_NAME):
+        raise OSError(f"{connection}: the metadata of topic {topic!r} have Kafka's error code {code}")
+    return count
+
+
+def _first(connection: Connection, timeout_s: float, question: Callable[[_Line], _Answer]) -> _Answer:
+    """The answer of the first address that has one."""
     addresses(connection.bootstrap)  # reject an invalid address before any request
     asked = [each.strip() for each in connection.bootstrap.split(",")]
     met: list[str] = []
@@ -67,7 +104,7 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[Node]:
     for left, at in zip(range(len(asked), 0, -1), asked, strict=True):
         now = time.monotonic()
         try:
-            return _brokers(connection.at(at), now + max(0.1, (deadline - now) / left))
+            return _answer(connection.at(at), now + max(0.1, (deadline - now) / left), question)
         except ConfigError:
             raise
         except (OSError, ValueError) as error:
@@ -108,12 +145,12 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     return found
 
 
-def _brokers(connection: Connection, deadline: float) -> list[Node]:
+def _answer(connection: Connection, deadline: float, question: Callable[[_Line], _Answer]) -> _Answer:
     try:
         with _opened(connection, deadline) as line:
             if connection.sasl:
                 _log_in(line, connection)
-            return _parse(line.ask(_METADATA, 1, struct.pack(">i", 0)))  # no topics
+            return question(line)
     except _Encrypted:
         raise _wants_tls(connection) from None
     except (NotKafka, WireError) as error:
@@ -341,9 +378,27 @@ def _handshakes(connection: Connection, until: float) -> bool:
 
 
 def _parse(data: bytes) -> list[Node]:
-    read = Reader(data, "answer")
+    return _nodes(Reader(data, "answer"))
+
+
+def _nodes(read: Reader) -> list[Node]:
     return [Node(read.int32(), read.string(), read.int32(), read.string_or_none()) for _ in range(read.count())]
 
 
+def _parse_topic(data: bytes) -> tuple[int, int]:
+    """(error code, number of partitions) of the one topic in a Metadata response of version 4."""
+    read = Reader(data, "answer")
+    read.int32()  # throttle time
+    _nodes(read)
+    read.string_or_none()  # the cluster's id
+    read.int32()  # the controller
+    read.count()  # topics
+    code = read.int16()
+    read.string()
+    read.int8()  # whether the topic is internal
+    return code, read.count()
+
+
 def _text(value: str) -> bytes:
-    return struct.pack(">h", len(value)) + value.encode()
+    data = value.encode()
+    return struct.pack(">h", len(data)) + data

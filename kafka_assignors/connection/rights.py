@@ -85,10 +85,16 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
         # A user without write permission on any topic gets no producer id, and a cluster authorization error (KIP-679).
         fitting = [right for right in rights if (right.operation, right.kind) == ("Write", "Topic")]
     for right in sorted(fitting, key=lambda right: right.name not in said):
-        return AccessRefused(
-            f"{connection}: user {user!r} lacks the permission {right}; an administrator can grant it with: "
-            f"{right.command(user, connection.bootstrap)}"
-        )
+        return refusal(connection, right)
     return AccessRefused(
         f"{connection}: user {user!r} lacks a permission on a {kind}; an administrator can grant it with kafka-acls.sh"
+    )
+
+
+def refusal(connection: Connection, right: Right) -> AccessRefused:
+    """The message for a missing permission."""
+    user = connection.username or "ANONYMOUS"
+    return AccessRefused(
+        f"{connection}: user {user!r} lacks the permission {right}; an administrator can grant it with: "
+        f"{right.command(user, connection.bootstrap)}"
     )

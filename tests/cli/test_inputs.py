@@ -70,6 +70,13 @@ WRONG = {
     "keys adit": (2, "audit"),
     "keys growth --from 6": (2, "--to"),
     "keys growth --from 6 --to 0": (3, "0"),
+    "keys place": (2, "TOPIC"),
+    "keys place orders": (2, "KEY"),
+    "keys place orders k --partitions 0": (2, "--partitions"),
+    "keys place orders zz --hex --partitions 6": (3, "'zz'"),
+    "keys place orders k! --base64 --partitions 6": (3, "'k!'"),
+    "keys place orders 00 --hex --base64 --partitions 6": (3, "remove one"),
+    "keys place orders k -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "report page /no/such/folder": (3, "/no/such/folder"),
     "report run --topics orders": (2, "--out"),
     "explain O99": (2, "O99"),
@@ -177,7 +184,8 @@ def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
 KEPT = ROOT / "benchmarks" / "results" / "histories" / "ours.cooperative-sticky.0.tar.xz"
 ANSWERS = (
     "--help", "--version", "explain", "explain O1", "explain O1 --json", "doctor", "doctor --json", "plan --help",
-    "keys growth --from 6 --to 12", "keys growth --from 6 --to 12 --json", "judge {run}", "judge {run} --json",
+    "keys growth --from 6 --to 12", "keys growth --from 6 --to 12 --json",
+    "keys place orders a b --partitions 6", "judge {run}", "judge {run} --json",
 )  # fmt: skip
 """Command lines that need no broker and answer; ``{run}`` is a kept history."""
 

@@ -135,6 +135,7 @@ COMMANDS = {
     "watch": (harness, "watch", "billing", "--once"),
     "run": (harness, "run", "churn", "--yes"),
     "demo": (harness, "demo", "--yes"),
+    "place": (producers, "place", "orders", "k"),
     "audit": (producers, "audit", "orders"),
     "growth": (producers, "growth", "--from", "4", "--to", "8", "--topic", "orders"),
     "pipeline run": (pipeline, "run", "--topics", "orders"),

@@ -216,6 +216,7 @@ COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
     "lag of a group, for a producer": lambda c, _: lag_of_a_group(c),
     "plan of a live group": lambda c, _: plan_of_a_live_group(c),
     "watch": lambda c, _: command(harness, c, "watch", "owned", "--once", "--json"),
+    "keys place": lambda c, _: command(producers, c, "place", "orders", "k"),
     "keys audit": lambda c, _: command(producers, c, "audit", "orders", "--strays", "0"),
     "keys growth --topic": lambda c, _: command(
         producers, c, "growth", "--from", "4", "--to", "8", "--topic", "orders"

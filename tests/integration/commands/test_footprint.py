@@ -213,6 +213,8 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
         (("kafka_assignors", "doctor", "--group", "nobody", "--topic", "nowhere", *where), 1),
         (("kafka_assignors.producers", "audit", "orders", *where), 0),
         (("kafka_assignors.producers", "audit", "nowhere", *where), 2),
+        (("kafka_assignors.producers", "place", "orders", "k", *where), 0),
+        (("kafka_assignors.producers", "place", "nowhere", "k", *where), 2),
         (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "--topic", "orders", *where), 0),
         (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "--topic", "nowhere", *where), 2),
     ]

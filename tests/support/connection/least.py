@@ -33,6 +33,7 @@ NEEDED: dict[str, tuple[Right, ...]] = {
     "lag of a group, for a producer": (SEE_GROUP, SEE_TOPIC),
     "plan of a live group": (SEE_GROUP, SEE_TOPIC),
     "watch": (SEE_GROUP, SEE_TOPIC),
+    "keys place": (SEE_TOPIC,),
     "keys audit": (READ_TOPIC,),
     "keys growth --topic": (READ_TOPIC,),
     "test": PLAYED,
