@@ -70,7 +70,7 @@ WRONG = {
     "keys adit": (2, "audit"),
     "keys growth --from 6": (2, "--to"),
     "keys growth --from 6 --to 0": (3, "0"),
-    "keys place": (2, "TOPIC"),
+    "keys place": (2, "topic"),
     "keys place orders": (2, "KEY"),
     "keys place orders k --partitions 0": (2, "--partitions"),
     "keys place orders zz --hex --partitions 6": (3, "'zz'"),
