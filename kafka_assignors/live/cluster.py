@@ -29,6 +29,9 @@ from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log
 _SILENT_S = 15
 """Seconds without a record after which reading gives up."""
 
+_POLL_S = 0.2
+"""Seconds between two looks at a group in a rebalance."""
+
 
 @dataclass(frozen=True)
 class Logged:
@@ -106,6 +109,22 @@ class LiveCluster:
             name, described["group_state"], "classic", described["protocol_data"], members,
             listed=tuple(member.member_id for member in listed),
         )  # fmt: skip
+
+    def group_at_rest(self, name: str, timeout_s: float = 10) -> LiveGroup:
+        """A group between two rebalances. During one, the coordinator tells neither subscriptions nor assignments.
+
+        Raises:
+            ClusterError: The cluster has no such group, or it does not come to rest in `timeout_s` seconds.
+            AccessRefused: The user may not see it.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (live := self.group(name)).rebalancing:
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"group {name!r} is in a rebalance ({live.state}) for {timeout_s:g} s; ask again later"
+                )
+            time.sleep(_POLL_S)
+        return live
 
     def topics(self, wanted: Collection[str]) -> LiveTopics:
         """Partition counts and racks of topics; absent topics are left out.

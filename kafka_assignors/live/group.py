@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ..core.group import NO_GENERATION, Group, Member, TopicPartition
 from ..core.wire.protocol import decode_subscription
-from ..errors import ConfigError, WireError
+from ..errors import ClusterError, ConfigError, WireError
 from ..history.broker_group import AWAY_EPOCH, BrokerGroup, named
 from ..history.coordinator_log import BrokerAssigned, Decoded, GroupCommitted, assigned
 
@@ -58,6 +58,11 @@ class LiveGroup:
     def names(self) -> Mapping[str, str]:
         """Member id -> name for people: its instance id, else its client id if no other member has it."""
         return names(self.members)
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether its members' subscriptions and assignments are not known, because a rebalance goes on."""
+        return self.state in ("PreparingRebalance", "CompletingRebalance")
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
     Member ids are the members' names, because plans are read by people, and names have the order of member ids.
 
     Args:
-        live: A stable group.
+        live: A group at rest, see `LiveCluster.group_at_rest`.
         topics: The topics that its members subscribe to.
         change: The change before that rebalance.
         ids: Keep the real member ids, in the coordinator's order: Java's sticky assignors iterate over members in the
@@ -127,7 +132,13 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
 
     Raises:
         ConfigError: The change does not fit the group; the message names valid values.
+        ClusterError: The group is in a rebalance.
     """
+    if live.rebalancing:
+        raise ClusterError(
+            f"group {live.group!r} is in a rebalance ({live.state}), and its members' subscriptions are not known; "
+            "read it by LiveCluster.group_at_rest"
+        )
     change = change or Change()
     called = live.names
     gone = _removed(live, change.remove)

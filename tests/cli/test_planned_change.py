@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from kafka_assignors.cli import plan as work
 from kafka_assignors.cli.common import Common
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ClusterError, ConfigError
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, as_group
 from kafka_assignors.plans import plan
 from tests.support.cli import SCHEMAS
@@ -47,6 +48,12 @@ def test_the_order_of_hashes_is_that_of_the_real_ids() -> None:
     assert "-1" not in told.replace("t-1", "")
     assert work._by_hashes("sticky:parity=java")
     assert not work._by_hashes("sticky")
+
+
+def test_a_group_in_a_rebalance_is_not_planned() -> None:
+    """The coordinator tells its members without subscriptions: a plan of them would be empty."""
+    with pytest.raises(ClusterError, match=r"'g' is in a rebalance \(PreparingRebalance\)"):
+        as_group(replace(live(), state="PreparingRebalance"), TOPICS)
 
 
 def test_members_in_one_bucket_keep_the_coordinators_order() -> None:

@@ -65,17 +65,17 @@ def test_the_snippets_of_the_library(kafka_broker: Broker, kafka_topic: MakeTopi
 
 @pytest.mark.broker
 def test_a_live_group_is_planned(
-    kafka_broker: Broker, kafka_topic: MakeTopic, capsys: pytest.CaptureFixture[str]
+    kafka_broker: Broker,
+    kafka_group: Callable[..., MemberGroup],
+    kafka_topic: MakeTopic,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    topic = kafka_topic(partitions=4)
+    """The member is a process that polls all the time: a rebalance, whenever it comes, ends without this test."""
+    group = kafka_group()
+    group.start("m1", [kafka_topic(partitions=4)], ["range"])
+    group.wait_stable()
     code = example("docs/planning.md", "LiveCluster")
-    code = code.replace("localhost:9092", kafka_broker.bootstrap).replace('"billing"', repr(f"billing-{topic}"))
-    with closing(
-        KafkaConsumer(topic, bootstrap_servers=kafka_broker.bootstrap, group_id=f"billing-{topic}")
-    ) as consumer:
-        while not consumer.assignment():
-            consumer.poll(timeout_ms=200)
-        exec(code, {})
+    exec(code.replace("localhost:9092", kafka_broker.bootstrap).replace('"billing"', repr(group.group)), {})
 
     told = [line for line in capsys.readouterr().out.splitlines() if "4 partitions of 1 topic to 2 members" in line]
     assert [line.partition(":")[0] for line in told] == ["range", "sticky", "cooperative-sticky"]
