@@ -83,6 +83,8 @@ def broker_settings(  # each becomes a property
         # the same for the consumer protocol (KIP-848), whose groups set their timeouts on the broker
         "group.consumer.min.session.timeout.ms": "500",
         "group.consumer.min.heartbeat.interval.ms": "100",
+        # a group may change its protocol while it runs, in both directions (Kafka's default)
+        "group.consumer.migration.policy": "bidirectional",
         # a killed node may register again after this time; the default is 9 s
         "broker.session.timeout.ms": "3000",
         # the default is 2 s: on a busy machine one late heartbeat would end a session of 3 s and move leaders

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition, identity_of
@@ -91,6 +92,15 @@ class Generation:
             {m["member_id"]: (told or {}).get(m["member_id"]) or m["client_id"] for m in members},
         )
 
+    @property
+    def by_broker(self) -> bool:
+        """Whether it is a target assignment of the consumer protocol (KIP-848)."""
+        return self.event.kind == "broker_assigned"
+
+    def converts(self, before: Generation) -> bool:
+        """Whether it is `before` in the records of the other protocol: the coordinator converted the running group."""
+        return self.by_broker != before.by_broker and self.assigned.keys() <= before.assigned.keys()
+
     def topics_of(self, member_id: str) -> frozenset[str]:
         """A member's subscribed topics.
 
@@ -154,7 +164,17 @@ class GroupRecord:
 
     @cached_property
     def generations(self) -> list[Generation]:
-        """Committed generations with members, in log order."""
+        """Committed generations with members, in log order, without `conversions`."""
+        converted = {id(after) for _, after in self.conversions}
+        return [generation for generation in self._committed if id(generation) not in converted]
+
+    @cached_property
+    def conversions(self) -> list[tuple[Generation, Generation]]:
+        """A generation, and the same in the records of the other protocol, to which the coordinator converted it."""
+        return [(before, after) for before, after in pairwise(self._committed) if after.converts(before)]
+
+    @cached_property
+    def _committed(self) -> list[Generation]:
         committed = sorted([*self.events["generation_committed"], *self.reconciliation.targets], key=lambda e: e.seq)
         told = {member_id: name for member_id, (name, _) in self.processes.items()}
         return [Generation.of(e, told) for e in committed if e.data["members"]]
@@ -162,18 +182,18 @@ class GroupRecord:
     @cached_property
     def reconciliation(self) -> Reconciliation:
         """The records of a KIP-848 group, replayed; empty for a classic group."""
-        return Reconciliation.of(self.group, sorted(self.events["broker_assigned"], key=lambda e: e.seq))
+        classic = {m["member_id"]: e.seq for e in self.events["generation_committed"] for m in e.data["members"]}
+        return Reconciliation.of(self.group, sorted(self.events["broker_assigned"], key=lambda e: e.seq), classic)
 
     @property
     def broker_assigned(self) -> bool:
-        """Whether it is a KIP-848 group."""
+        """Whether it is a KIP-848 group, at least for a time: a group may change its protocol while it runs."""
         return bool(self.events["broker_assigned"])
 
-    @property
-    def in_migration(self) -> bool:
-        """Whether a KIP-848 group has classic generations too, or members that speak the classic protocol."""
-        classic = any(event.data["members"] for event in self.events["generation_committed"])
-        return self.broker_assigned and (classic or bool(self.reconciliation.classic))
+    def speaks_consumer(self, process: Process) -> bool:
+        """Whether a process speaks the consumer protocol (KIP-848)."""
+        start = self.starts.get(process)
+        return start is not None and start.data.get("config", {}).get("protocol") == "consumer"
 
     @cached_property
     def adopted(self) -> set[tuple[str | None, int]]:
@@ -181,9 +201,9 @@ class GroupRecord:
 
         A member of a KIP-848 group reports changes only, so its epochs in the coordinator's log count.
         """
-        if self.broker_assigned:
-            return set(self.reconciliation.reached)
-        return {(e.member_id, e.data["generation"]) for e in self.events["generation"]}
+        told = {(e.member_id, e.data["generation"]) for e in self.events["generation"]}
+        epochs = {g.number for g in self.generations if g.by_broker}
+        return {each for each in told if each[1] not in epochs} | self.reconciliation.reached
 
     @cached_property
     def by_number(self) -> dict[int, Generation]:
@@ -287,7 +307,7 @@ class GroupRecord:
 
         A process with one eager assignor in its list revokes everything (KIP-429).
         """
-        if self.broker_assigned:
+        if self.speaks_consumer(process):
             return True
         start = self.starts.get(process)
         return process in self._kept or (start is not None and set(start.data["assignors"]) == {COOPERATIVE})
@@ -298,16 +318,15 @@ class GroupRecord:
 
         An assignor of any name is cooperative if some member claims partitions when it joins under that assignor.
         """
-        if self.broker_assigned:
-            return frozenset(generation.protocol for generation in self.generations)
-        return frozenset({COOPERATIVE, *self._kept.values()})
+        by_broker = (generation.protocol for generation in self.generations if generation.by_broker)
+        return frozenset({COOPERATIVE, *self._kept.values(), *by_broker})
 
     @cached_property
     def _kept(self) -> dict[Process | None, str]:
         """Process that claimed partitions when it joined -> its assignor, unless the name tells the protocol."""
         found: dict[Process | None, str] = {}
         for generation in self.generations:
-            if generation.protocol in STRATEGIES and generation.protocol not in EITHER:
+            if generation.by_broker or (generation.protocol in STRATEGIES and generation.protocol not in EITHER):
                 continue
             for member_id in generation.assigned:
                 with suppress(WireError):  # the laws report it

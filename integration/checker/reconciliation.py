@@ -39,6 +39,7 @@ class Current:
         assigned: Its current assignment; empty once it is removed.
         revoking: Partitions that it has not yet acknowledged to have revoked.
         removed: Whether the record removes it: it left, its session ended, or a static member is replaced.
+        converted: Whether it is removed because the coordinator converted the group to the classic protocol, with it.
     """
 
     event: Event
@@ -48,6 +49,7 @@ class Current:
     assigned: frozenset[TopicPartition]
     revoking: frozenset[TopicPartition]
     removed: bool = False
+    converted: bool = False
 
 
 @dataclass
@@ -58,18 +60,18 @@ class Reconciliation:
         targets: The events that complete a target assignment, with the fields of a ``generation_committed``.
         currents: Every change of what a member has, in the order of the log.
         unnamed: Ids of topics whose names the history doesn't have.
-        classic: Client ids of members that speak the classic protocol: the group is in migration.
+        in_classic: Member id -> the place in the log (seq) of its last classic generation.
     """
 
     targets: list[Event] = field(default_factory=list)
     currents: list[Current] = field(default_factory=list)
     unnamed: set[str] = field(default_factory=set)
-    classic: set[str] = field(default_factory=set)
+    in_classic: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, group: str, events: Sequence[Event]) -> Reconciliation:
-        """Replay ``broker_assigned`` events, in the order of the log."""
-        found, state = cls(), BrokerGroup(group)
+    def of(cls, group: str, events: Sequence[Event], in_classic: Mapping[str, int] | None = None) -> Reconciliation:
+        """Replay ``broker_assigned`` events, in the order of the log; `in_classic` as in the class."""
+        found, state = cls(in_classic=in_classic or {}), BrokerGroup(group)
         names: dict[str, str] = {}
         for event in events:
             names |= event.data.get("names", {})
@@ -99,14 +101,13 @@ class Reconciliation:
     def _step(self, event: Event, state: BrokerGroup, client_before: str, names: Mapping[str, str]) -> None:
         record, member_id = event.data["record"], event.member_id or ""
         member = state.members.get(member_id)
-        if record == MEMBER and member is not None and member.classic:
-            self.classic.add(member.client_id)
         if record not in (CURRENT, MEMBER):
             return
         if event.data.get("fields") is None:
             if record == MEMBER:
                 none: frozenset[TopicPartition] = frozenset()
-                self.currents.append(Current(event, member_id, client_before, -1, none, none, removed=True))
+                stays = self.in_classic.get(member_id, -1) > event.seq
+                self.currents.append(Current(event, member_id, client_before, -1, none, none, True, stays))
         elif record == CURRENT and member is not None:
             has, gives_up = named(member.assigned, names), named(member.revoking, names)
             self.currents.append(Current(event, member_id, member.client_id, member.epoch, has, gives_up))

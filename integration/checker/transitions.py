@@ -115,7 +115,7 @@ class Transition:
         return names.pop() if len(names) == 1 else None
 
     def _seen_whole(self, generation: Generation) -> bool:
-        if self.record.broker_assigned:  # the broker knows its topics
+        if generation.by_broker:  # the broker knows its topics
             return True
         topics = self.end.data.get("topics")
         if topics is None:

@@ -14,7 +14,6 @@ from kafka_assignors.errors import UnknownName
 from ..history import History
 from .laws import LAWS, NOTHING, Findings, Violation, judge_group, judge_records
 from .laws.findings import SHOWN, all_named, named
-from .laws.generations import epochs_never_fall
 from .ledger import Generation, GroupRecord, RunRecord
 from .rebalance_costs import costs, gaps
 from .timeline import Interval, intervals
@@ -91,12 +90,9 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
                 "this part of the history is missing"
             )
             continue
-        if record.in_migration:
-            epochs_never_fall(record, found)
-            continue
         judge_group(record, run, found)
     judge_records(run, found)
-    if any(record.broker_assigned and not record.in_migration for record in run.groups.values()):
+    if any(record.broker_assigned for record in run.groups.values()):
         for law in LAWS:
             if not found.checked[law] and law not in found.skipped:
                 found.not_judged(law, NOTHING[law])
@@ -149,24 +145,9 @@ def _unread(record: GroupRecord) -> list[str]:
             f"in group {record.group!r} raw assignments contradict their decoded form, in generation "
             + ", ".join(map(str, torn))
         )
-    if record.broker_assigned:
-        unread += _unread_of_broker(record)
+    if unnamed := sorted(record.reconciliation.unnamed):
+        unread.append(f"the history does not have the names of group {record.group!r}'s topics {', '.join(unnamed)}")
     return unread
-
-
-def _unread_of_broker(record: GroupRecord) -> list[str]:
-    """Why parts of a KIP-848 group's history cannot be judged."""
-    group, read = f"group {record.group!r}", record.reconciliation
-    found = []
-    if record.in_migration:
-        who = f" ({', '.join(sorted(read.classic))} spoke the classic protocol)" if read.classic else ""
-        found.append(
-            f"{group} is in migration: it used the classic and the consumer protocol (KIP-848){who}, and only law G1 "
-            "judges this"
-        )
-    if read.unnamed:
-        found.append(f"the history does not have the names of {group}'s topics {', '.join(sorted(read.unnamed))}")
-    return found
 
 
 def _given_up(record: GroupRecord) -> list[str]:

@@ -40,7 +40,8 @@ from ..members.group import Stable
 from ..registry import assignor_named
 from ..report.report import GroupResult, Report, render_html, step_table, told_groups, verdict_lines
 from ..scenario import DEMO_TOPICS, SCENARIOS, Scenario
-from ..scenario.chaos import DRAWN, named, of_client
+from ..scenario.chaos import DRAWN, named
+from ..scenario.clients import of_client
 from ..scenario.file import read_scenario
 from ..scenario.prefix import prefixed
 from ..scenario.runner import STEP_S, require_fit, run_scenario

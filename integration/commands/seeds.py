@@ -19,7 +19,8 @@ from ..broker.cluster import Cluster
 from ..history.manifest import NAME as MANIFEST
 from ..report.report import GroupResult, Report, render_html
 from ..scenario import Scenario
-from ..scenario.chaos import named, of_client
+from ..scenario.chaos import named
+from ..scenario.clients import of_client
 from ..scenario.runner import STEP_S, run_scenario
 from ..topics.sandbox import Sandbox
 from .judged import judged

@@ -256,9 +256,12 @@ class EventTranslator:
             yield "stop", self._at(at_ms, late=True)
 
     def _joined(self, at_ms: int, held: Collection[TopicPartition]) -> Joined | None:
+        by_epoch = self._log.reconciled(self._client_id, at_ms, frozenset(held))
         if self._broker_assigned:
-            return self._log.reconciled(self._client_id, at_ms, frozenset(held))
-        return self._log.joined(self._client_id, at_ms)
+            return by_epoch
+        # In a group in migration a classic member has epochs too. They continue the generations' numbers.
+        joined = self._log.joined(self._client_id, at_ms)
+        return max((each for each in (joined, by_epoch) if each), key=lambda each: each.generation, default=None)
 
     def _at(self, ms: int, late: bool = False) -> dict[str, Any]:
         ts_ns = ms * _MS + (_MS - 1 if late else 0)

@@ -141,6 +141,25 @@ def _rolling(to: str, client: str = "kafka-python") -> tuple[Step, ...]:
     )
 
 
+def _migrating() -> tuple[Step, ...]:
+    """Steps from the classic to the consumer protocol (KIP-848) and back, one member after the other."""
+    return (
+        Step("three members join with the classic protocol", tuple(map(Join, _ROLLED))),
+        *(
+            step
+            for protocol, back in (
+                ("consumer", {"assignors": ("uniform",), "client": "confluent-consumer"}),
+                ("classic", {}),
+            )
+            for m in _ROLLED
+            for step in (
+                Step(f"{m} leaves to change to the {protocol} protocol", (Leave(m),)),
+                Step(f"{m} joins with the {protocol} protocol", (Join(m, **back),)),  # type: ignore[arg-type]
+            )
+        ),
+    )
+
+
 _SCENARIOS = (
     Scenario("churn", "Three members join, a fourth joins, one leaves, one is killed.", CHURN),
     Scenario(
@@ -380,6 +399,16 @@ _SCENARIOS = (
         "Java's members with range become ours with cooperative-sticky without a stop, in two bounces, under load.",
         _rolling("cooperative-sticky", "java"),
         topics={"rolling-orders": 12},  # Java's VerifiableConsumer takes one topic
+    ),
+    Scenario(
+        "migration",
+        "A group goes from the classic to the consumer protocol (KIP-848) and back under load, member by member: "
+        "kafka-python's members become confluent-kafka's, and return.",
+        _migrating(),
+        topics={"migrating-orders": 6},
+        session_timeout_ms=6000,
+        gap_ms=15_000,
+        require=("O1", "O3", "G2", "C1", "C3", "C5"),
     ),
 )
 

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from kafka_assignors.errors import ConfigError, UnknownName
 
-from ..members.config import (
-    AIOKAFKA,
-    BROKER_ASSIGNED,
-    BROKER_ASSIGNORS,
-    CLIENTS,
-    CONFLUENT,
-    CONFLUENT_CONSUMER,
-    JAVA,
-    JAVA_CONSUMER,
-)
-from ..names import COOPERATIVE
 from .actions import Action, Cut, Delay, Drop, Heal, Join, Reset
 from .catalogue import SCENARIOS, Scenario, Step, scenario
+from .clients import REQUEST_TIMEOUT
 from .soak import soak
 
 _MEMBERS = ("m1", "m2", "m3")
-_SESSION_MS, _REQUEST_TIMEOUT = 2000, "request_timeout_ms"
+_SESSION_MS = 2000
 _APIS = ("Heartbeat", "Fetch", "OffsetCommit")
 """Requests that a member of a stable group sends unprompted. A fault on another request might wait forever."""
 
@@ -48,7 +37,7 @@ def chaos(seed: int, steps: int = 5) -> Scenario:
         session_timeout_ms=_SESSION_MS,
         # a step may take a lost answer, the end of a session and a rejoin
         gap_ms=12_000,
-        consumer={_REQUEST_TIMEOUT: 2500},
+        consumer={REQUEST_TIMEOUT: 2500},
     )
 
 
@@ -74,33 +63,6 @@ def named(name: str, seed: int | None = None) -> Scenario:
     if seed is not None:
         raise ConfigError(f"scenario {name!r} has no random part; remove the seed {seed}, or run {', '.join(DRAWN)}")
     return scenario(name)
-
-
-def of_client(what: Scenario, client: str) -> Scenario:
-    """A scenario whose members all run one client. Features that the client lacks are replaced.
-
-    Java's tools take one topic, aiokafka has no cooperative assignor, and librdkafka names one setting differently.
-
-    Raises:
-        UnknownName: The client is unknown.
-    """
-    if client not in CLIENTS:
-        raise UnknownName("client", client, CLIENTS)
-    steps = (
-        replace(step, actions=tuple(replace(a, client=client) if isinstance(a, Join) else a for a in step.actions))
-        for step in what.steps
-    )
-    made = replace(what, steps=tuple(steps))
-    if client in (JAVA, JAVA_CONSUMER):
-        made = replace(made, topics=dict(list(what.topics.items())[:1]))
-    if client in BROKER_ASSIGNED:
-        made = replace(made, assignors=BROKER_ASSIGNORS[:1])
-    if client == AIOKAFKA:
-        made = replace(made, assignors=tuple("sticky" if name == COOPERATIVE else name for name in what.assignors))
-    if client in (CONFLUENT, CONFLUENT_CONSUMER) and _REQUEST_TIMEOUT in what.consumer:
-        rest = {name: value for name, value in what.consumer.items() if name != _REQUEST_TIMEOUT}
-        made = replace(made, consumer={**rest, "socket_timeout_ms": what.consumer[_REQUEST_TIMEOUT]})
-    return made
 
 
 def _fault(draw: random.Random, number: int) -> Sequence[Step]:

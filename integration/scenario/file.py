@@ -27,7 +27,7 @@ import cattrs
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from ..checker.laws import LAWS
-from ..members.config import CLIENTS, KAFKA_PYTHON, TRANSFORMING
+from ..members.config import BROKER_ASSIGNED, BROKER_ASSIGNORS, CLIENTS, KAFKA_PYTHON, TRANSFORMING
 from ..registry import assignor_named
 from . import actions as do
 from .catalogue import Scenario
@@ -76,7 +76,9 @@ def problems(scenario: Scenario) -> Iterator[str]:
     for topic in scenario.lossy:
         if topic not in scenario.topics:
             yield f"lossy: no topic {topic!r}; topics: {', '.join(sorted(scenario.topics))}"
-    yield from _unknown_assignors("assignors", scenario.assignors)
+    joins = [action for step in scenario.steps for action in step.actions if isinstance(action, do.Join)]
+    if not joins or any(join.client == KAFKA_PYTHON and not join.assignors for join in joins):
+        yield from _unknown_assignors("assignors", scenario.assignors)
     yield from (
         f"require: unknown law {law!r}; known: {', '.join(LAWS)}" for law in scenario.require if law not in LAWS
     )
@@ -140,6 +142,12 @@ class _Stage:
             yield f"client {action.client!r} cannot fill an output topic; these can: {', '.join(TRANSFORMING)}"
         if action.client == KAFKA_PYTHON:
             yield from _unknown_assignors("assignors", action.assignors)
+        asked = action.assignors or self.scenario.assignors
+        if action.client in BROKER_ASSIGNED and (len(asked) != 1 or asked[0] not in BROKER_ASSIGNORS):
+            yield (
+                f"client {action.client!r} takes one assignor of the broker, {' or '.join(BROKER_ASSIGNORS)}, not "
+                f"{', '.join(asked) or 'none'}; name it in this join, or for the scenario"
+            )
         yield from self._subscription(action.topics, action.pattern, needed=False)
         self.running.add(action.member)
 

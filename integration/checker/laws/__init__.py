@@ -70,6 +70,7 @@ NOTHING = {
     "T2": "no member stopped polling",
     "T3": "no topic changed",
     "R6": "no member had to give up a partition and stay",
+    "K2": "no key was sent twice",
 }
 """Law -> why a history of a KIP-848 group may have nothing for it."""
 

@@ -98,7 +98,10 @@ def _subscribed(generation: Generation, found: Findings) -> dict[str, frozenset[
 
 
 def generations_grow(record: GroupRecord, found: Findings) -> None:
-    """G1: committed generations grow. One is written again only if a static member returned to the same assignment."""
+    """G1: committed generations grow. One is written again only if a static member returned to the same assignment.
+
+    If the coordinator converts the group to another protocol, the number does not fall and members keep what they have.
+    """
     for before, after in pairwise(record.generations):
         found.judged("G1")
         if after.number < before.number:
@@ -107,6 +110,19 @@ def generations_grow(record: GroupRecord, found: Findings) -> None:
         elif after.number == before.number and not after.rewrites(before):
             message = f"generation {after.number} was committed twice, but not for a static member that rejoined"
             found.broken("G1", message, before.event, after.event)
+    for before, after in record.conversions:
+        found.judged("G1")
+        if after.number < before.number:
+            message = f"generation {before.number} was converted to another protocol as generation {after.number}"
+            found.broken("G1", message, before.event, after.event)
+        for member_id, has in sorted(after.assigned.items()):
+            if has != before.assigned[member_id]:
+                message = (
+                    f"generation {before.number} gave {after.names[member_id]} "
+                    f"{all_named(sorted(before.assigned[member_id]))}, its conversion to another protocol "
+                    f"{all_named(sorted(has))}"
+                )
+                found.broken("G1", message, before.event, after.event)
 
 
 def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
@@ -139,12 +155,12 @@ def agreement(record: GroupRecord, found: Findings) -> None:
 
     In a KIP-848 group it adopts a current assignment of its own, at the epoch of that assignment.
     """
-    if record.broker_assigned:
-        _agreement_by_epoch(record, found)
-        return
     for event in record.events["generation"]:
         number = event.data["generation"]
         generation = record.generation_of(number, event.member_id)
+        if record.broker_assigned and not _of_classic(generation, event):
+            _agreement_by_epoch(record, event, found)
+            continue
         if generation is None:
             found.unknown.append(
                 f"G2: {event.member} adopted generation {number}, which the coordinator log does not have"
@@ -163,32 +179,38 @@ def agreement(record: GroupRecord, found: Findings) -> None:
             found.broken("G2", message, event, generation.event)
 
 
-def _agreement_by_epoch(record: GroupRecord, found: Findings) -> None:
-    for event in record.events["generation"]:
-        number, adopted = event.data["generation"], frozenset(partitions_of(event))
-        rows = record.reconciliation.of_member(event.member_id or "")
-        there = [each for each in rows if each.epoch == number and each.event.mono_ns <= event.mono_ns + SLACK_MS * MS]
-        if not rows:
-            found.unknown.append(f"G2: the coordinator log has no assignment of {event.member}")
-            continue
-        found.judged("G2")
-        if not there:
-            message = f"{event.member} adopted epoch {number}, in which the coordinator log does not have it"
-            found.broken("G2", message, event)
-        elif all(adopted != each.assigned for each in there):
-            message = (
-                f"{event.member} adopted {all_named(sorted(adopted))} in epoch {number}, "
-                f"the coordinator committed {all_named(sorted(there[-1].assigned))}"
-            )
-            found.broken("G2", message, event, there[-1].event)
+def _of_classic(generation: Generation | None, adopted: Event) -> bool:
+    """Whether a member adopted a classic generation. In a group that was converted since, it may get less of it."""
+    if generation is None or generation.by_broker:
+        return False
+    return frozenset(partitions_of(adopted)) == generation.assigned.get(adopted.member_id or "")
+
+
+def _agreement_by_epoch(record: GroupRecord, event: Event, found: Findings) -> None:
+    number, adopted = event.data["generation"], frozenset(partitions_of(event))
+    rows = record.reconciliation.of_member(event.member_id or "")
+    there = [each for each in rows if each.epoch == number and each.event.mono_ns <= event.mono_ns + SLACK_MS * MS]
+    if not rows:
+        found.unknown.append(f"G2: the coordinator log has no assignment of {event.member}")
+        return
+    found.judged("G2")
+    if not there:
+        message = f"{event.member} adopted epoch {number}, in which the coordinator log does not have it"
+        found.broken("G2", message, event)
+    elif all(adopted != each.assigned for each in there):
+        message = (
+            f"{event.member} adopted {all_named(sorted(adopted))} in epoch {number}, "
+            f"the coordinator committed {all_named(sorted(there[-1].assigned))}"
+        )
+        found.broken("G2", message, event, there[-1].event)
 
 
 def elected_protocol(record: GroupRecord, found: Findings) -> None:
     """G3: the elected assignor is offered by all members and wins the vote."""
-    if record.broker_assigned:
-        found.not_judged("G3", "the broker assigns, and members do not vote", len(record.generations))
-        return
     for generation in record.generations:
+        if generation.by_broker:
+            found.not_judged("G3", "the broker assigns, and members do not vote")
+            continue
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
         told = {name: start for name, start in starts.items() if start is not None}
         if len(told) < len(generation.names):
@@ -214,13 +236,11 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
 
 def replay(record: GroupRecord, found: Findings) -> None:
     """A1: a committed assignment equals what our core computes from the same bytes, if the leader ran ours."""
-    if record.broker_assigned:
-        found.not_judged(
-            "A1", "the broker assigns, and the log does not have what it computed from", len(record.generations)
-        )
-        return
     for before, generation in pairwise([None, *record.generations]):
         assert generation is not None
+        if generation.by_broker:
+            found.not_judged("A1", "the broker assigns, and the log does not have what it computed from")
+            continue
         # A returning static member rewrites it with a new subscription that the leader never saw.
         if before is not None and generation.rewrites(before):
             continue

@@ -87,14 +87,12 @@ def handed_over(record: GroupRecord, found: Findings) -> None:
     A claim is ignored if it is false (the member lost the partition) or if the member left the topic. In a KIP-848
     group, the coordinator gives a member no partition that another one has or must still revoke.
     """
-    if record.broker_assigned:
-        _released_first(record, found)
-        return
+    _released_first(record, found)
     held: dict[TopicPartition, list[Span]] = defaultdict(list)
     for span in record.spans:
         held[span.tp].append(span)
     for generation in record.generations:
-        if generation.protocol not in record.cooperative_protocols:
+        if generation.by_broker or generation.protocol not in record.cooperative_protocols:
             continue
         owners = {tp: m for m, tps in generation.assigned.items() for tp in tps}
         for member_id, tp in _claims(generation, found):
@@ -120,9 +118,7 @@ def true_claims(record: GroupRecord, found: Findings) -> None:
     when it joined, because nothing has changed since. In a KIP-848 group a member acknowledges a revocation, by which
     the coordinator may give the partition on, only after it revoked.
     """
-    if record.broker_assigned:
-        _true_acknowledgements(record, found)
-        return
+    _true_acknowledgements(record, found)
     kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
     held: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
     heard: dict[tuple[str | None, int], int] = {}
@@ -139,8 +135,8 @@ def true_claims(record: GroupRecord, found: Findings) -> None:
 
 def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition], found: Findings) -> None:
     generation = record.generation_of(event.data["generation"], event.member_id)
-    if generation is None or event.member_id not in generation.assigned:
-        return  # a violation of G2
+    if generation is None or generation.by_broker or event.member_id not in generation.assigned:
+        return  # a violation of G2, or a target assignment, for which nobody joins with claims
     try:
         claims = set(generation.subscription_of(event.member_id or "").owned)
     except WireError as error:
@@ -162,11 +158,11 @@ def told_as_lost(record: GroupRecord, found: Findings) -> None:
     callback is refused or, worse, accepted. Judged for members that report their own ids; in a KIP-848 group, where a
     member keeps its id, for members that report losses as such, by the record that removed them.
     """
-    if record.broker_assigned:
-        _removed_is_lost(record, found)
-        return
+    _removed_is_lost(record, found)
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
+            continue
+        if record.speaks_consumer(span.owner[1:]):
             continue
         if span.start.client not in _TELL_THEIR_IDS:
             found.not_judged("R7", "its member id comes from the coordinator log, not from the member")
@@ -225,10 +221,12 @@ def _true_acknowledgements(record: GroupRecord, found: Findings) -> None:
 def _removed_is_lost(record: GroupRecord, found: Findings) -> None:
     removals: dict[tuple[str | None, int], list[Current]] = defaultdict(list)
     for each in record.reconciliation.currents:
-        if each.removed and (process := record.processes.get(each.member_id)):
+        if each.removed and not each.converted and (process := record.processes.get(each.member_id)):
             removals[process].append(each)
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
+            continue
+        if not record.speaks_consumer(span.owner[1:]):
             continue
         if span.start.client != TELLS_LOSSES:
             found.not_judged("R7", "its client reports losses as revocations; the log tells them apart")

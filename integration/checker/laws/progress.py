@@ -14,7 +14,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
-from ..ledger import GroupRecord, Process
+from ..ledger import Generation, GroupRecord, Process
 from ..timeline import Span, partitions_of
 from .excuses import fencings
 from .findings import MS, SLACK_MS, Findings, all_named
@@ -74,7 +74,7 @@ def progress(record: GroupRecord, found: Findings) -> None:
                 found.broken("P1", message, start, generation.event)
             elif process in record.processes.values() or start.client in (None, "kafka-python"):
                 found.judged("G4")
-                number = _adopted_by(record, process, adopted[process], quiet.end_ns)
+                number = _adopted_by(record, generation, process, adopted[process], quiet.end_ns)
                 if number != generation.number:
                     message = (
                         f"{process[0]} never adopted generation {generation.number}, "
@@ -317,7 +317,7 @@ def _at_rest(
             continue
         for law in ("G4", "P1", "R8"):
             found.judged(law)
-        if record.broker_assigned:
+        if generation.by_broker:
             now = record.reconciliation.at(member_id, rest.mono_ns)
             there = now is not None and not now.removed and now.epoch == generation.number
         else:
@@ -390,8 +390,10 @@ def _adoptions(record: GroupRecord) -> dict[Process, list[Event]]:
     return found
 
 
-def _adopted_by(record: GroupRecord, process: Process, rows: Sequence[Event], at_ns: int) -> int | None:
-    if record.broker_assigned:
+def _adopted_by(
+    record: GroupRecord, last: Generation, process: Process, rows: Sequence[Event], at_ns: int
+) -> int | None:
+    if last.by_broker:
         return _epoch(record, process, at_ns)
     known = [e.data["generation"] for e in rows if e.mono_ns <= at_ns]
     return known[-1] if known else None

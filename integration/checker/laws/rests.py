@@ -57,7 +57,7 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
 
     Judged for one trigger, if all members have the same subscription and none has a rack (racks precede moves).
     """
-    if transition.record.broker_assigned and transition.trigger is not None:
+    if transition.after.by_broker and transition.trigger is not None:
         found.not_judged("R4", "the broker's assignor decides, which does not promise the fewest moves")
         return
     if transition.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", transition, found):
@@ -110,9 +110,8 @@ def few_rounds(transition: Transition, found: Findings) -> None:
         found.not_judged("R5", _INTERRUPTED)
         return
     # Under KIP-848 a move takes one target, which its members reach one after the other.
-    cooperative = (
-        transition.protocol in transition.record.cooperative_protocols and not transition.record.broker_assigned
-    )
+    by_broker = all(generation.by_broker for generation in transition.generations)
+    cooperative = transition.protocol in transition.record.cooperative_protocols and not by_broker
     rounds_each = COOPERATIVE_ROUNDS if cooperative else EAGER_ROUNDS
     limit = rounds_each * transition.due_requests
     if transition.triggers and not _back_soon(transition):
@@ -211,7 +210,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
         found.not_judged("T3", "the history does not have a member's metadata_max_age_ms")
         return
     found.judged("T3")
-    if transition.record.broker_assigned:
+    if transition.after.by_broker:
         ages = [ASSIGNMENT_INTERVAL_MS]  # the broker, not a member, learns of the topic, and waits before it assigns
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
     again = beat if any("pattern" in config for config in configs) else 0

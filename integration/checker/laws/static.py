@@ -64,9 +64,15 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
 def fenced(record: GroupRecord, found: Findings) -> None:
     """S2: a static member whose instance id another process took consumes and commits nothing more.
 
-    The id is taken once the coordinator has committed it, even if the newer process never learns of that.
+    The id is taken once the coordinator has committed it, even if the newer process never learns of that. Under the
+    consumer protocol (KIP-848) a running member keeps its id: the coordinator refuses the newer process.
     """
+    for old, new in _successors(record):
+        if record.speaks_consumer(_process(new)):
+            _refused(record, old, new, found)
     for fencing in fencings(record):
+        if record.speaks_consumer(_process(fencing.new)):
+            continue
         old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
         if "heartbeat_interval_ms" not in old.data.get("config", {}):
             found.not_judged("S2", "the history does not have the fenced member's heartbeat interval")
@@ -83,6 +89,20 @@ def fenced(record: GroupRecord, found: Findings) -> None:
                     f"{fencing.new.member} had taken its instance id {old.instance_id!r}"
                 )
                 found.broken("S2", message, taken, late[0], late[-1])
+
+
+def _refused(record: GroupRecord, old: Event, new: Event, found: Findings) -> None:
+    ended = _end_of(record, old)
+    if ended is not None and ended.mono_ns <= new.mono_ns:
+        return
+    found.judged("S2")
+    taken = next((fencing.at for fencing in fencings(record) if fencing.new is new), None)
+    if taken is not None and (ended is None or taken.mono_ns < ended.mono_ns):
+        message = (
+            f"the coordinator let {new.member} join with the instance id {new.instance_id!r}, which the running member "
+            f"{old.member} had"
+        )
+        found.broken("S2", message, old, taken)
 
 
 def _successors(record: GroupRecord) -> list[tuple[Event, Event]]:

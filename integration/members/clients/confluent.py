@@ -108,7 +108,7 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
     Raises:
         KafkaException: The client couldn't recover from it.
     """
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
 
     def callback(name: str) -> Any:
         def tell(_consumer: Any, partitions: Iterable[Any]) -> None:
@@ -133,7 +133,8 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
                     break
                 if (error := record.error()) is None:
                     batches.add(record)
-                elif error.fatal():
+                # A refused instance id (KIP-848) is told once, by this code without the flag.
+                elif error.fatal() or error.code() == KafkaError._FATAL:
                     raise KafkaException(error)
             batches.finish()
     finally:

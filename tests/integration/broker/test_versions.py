@@ -19,6 +19,8 @@ from kafka_assignors.jvm import kafka_versions
 
 pytestmark = pytest.mark.broker
 
+BEFORE_KIP_848 = tuple(version for version in kafka_versions() if int(version.partition(".")[0]) < 4)
+"""Versions whose brokers don't have the consumer protocol, or not for production."""
 OLDER, NEWEST = "3.9.1", kafka_versions()[-1]
 ALONE = [name for name, each in SCENARIOS.items() if each.nodes == 1]
 FOUR = ("m1", "m2", "m3", "m4")
@@ -28,6 +30,8 @@ MEMBERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "aiokafka": dict.fromkeys(FOUR, ("aiokafka", "aiokafka:sticky")),
     "librdkafka": dict.fromkeys(FOUR, ("confluent", "cooperative-sticky")),
     "java": dict.fromkeys(FOUR, ("java", "cooperative-sticky")),
+    "librdkafka, KIP-848": dict.fromkeys(FOUR, ("confluent-consumer", "uniform")),
+    "java, KIP-848": dict.fromkeys(FOUR, ("java-consumer", "uniform")),
     "everyone": {
         "m1": ("kafka-python", "range"),
         "m2": ("aiokafka", "aiokafka:range"),
@@ -84,16 +88,19 @@ def test_a_group_on_another_broker_is_judged_true(kafka, kafka_history, version,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("whose", MEMBERS)
-@pytest.mark.parametrize("version", kafka_versions())
+@pytest.mark.parametrize(
+    ("version", "whose"),
+    [(v, whose) for v in kafka_versions() for whose in MEMBERS if v not in BEFORE_KIP_848 or "KIP-848" not in whose],
+)
 def test_every_version_with_every_client(kafka, kafka_history, version, whose):
     """The matrix: cells of one version follow each other."""
     passes(churn_of(whose), kafka(version), kafka_history, f"churn-{version}-{whose}")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ALONE)
-@pytest.mark.parametrize("version", [OLDER, NEWEST])
+@pytest.mark.parametrize(
+    ("version", "name"), [(v, n) for v in (OLDER, NEWEST) for n in ALONE if (v, n) != (OLDER, "migration")]
+)
 def test_every_scenario_of_one_node_on_another_broker(kafka, kafka_history, version, name):
     passes(scenario(name), kafka(version), kafka_history, f"{name}-{version}")
 

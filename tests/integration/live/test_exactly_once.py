@@ -28,7 +28,7 @@ from kafka_assignors.integration.members.transformers import java as transformer
 from kafka_assignors.integration.report.report import GroupResult, verdict_lines
 from kafka_assignors.integration.scenario import scenario
 from kafka_assignors.integration.scenario.actions import PauseAtWork, Resume
-from kafka_assignors.integration.scenario.chaos import of_client
+from kafka_assignors.integration.scenario.clients import of_client
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox, new_prefix
 from kafka_assignors.jvm import java

@@ -54,6 +54,14 @@ def test_an_assigned_callback_tells_its_generation_by_the_coordinator_log() -> N
     assert {fields["mono_ns"] for _, fields in events} == {434_999_992}
 
 
+def test_a_classic_member_of_a_group_in_migration_has_an_epoch_until_the_group_is_classic_again() -> None:
+    converted = told([ASSIGNED], (400, 3, True), epochs=[(410, 3), (420, 4)])
+    classic_again = told([ASSIGNED], (400, 3, True), (430, 5, True), epochs=[(410, 3), (420, 4)])
+
+    assert {fields["generation"] for _, fields in converted} == {4}
+    assert {fields["generation"] for _, fields in classic_again} == {5}
+
+
 def test_what_an_eager_member_revokes_belongs_to_the_generation_it_had() -> None:
     """It revokes before it joins, so the newer generation, committed within the same millisecond, isn't meant."""
     events = told([ASSIGNED, REVOKED], (400, 3, True), (500, 4, True))

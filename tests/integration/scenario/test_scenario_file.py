@@ -151,6 +151,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a member twice": (action(0, 1, {"join": "m1"}), r"member 'm1' is already running"),
     "unknown client": (
         action(0, 0, {"join": "m1", "client": "perl"}), r"client 'perl' is unknown; known: kafka-python"),
+    "an assignor that the broker doesn't have": (
+        action(0, 0, {"join": "m1", "client": "java-consumer", "assignors": ["sticky"]}),
+        r"client 'java-consumer' takes one assignor of the broker, uniform or range, not sticky"),
     "unknown assignor": (changed(("assignors",), ["rang"]), r"assignors: unknown assignor 'rang'"),
     "a member's unknown assignor": (action(0, 0, {"join": "m1", "assignors": ["x"]}), r"join: assignors: .*'x'"),
     "unknown topic": (

@@ -287,17 +287,6 @@ def test_what_was_given_up_as_a_generation_was_committed_may_be_given_to_another
     assert "R2" in grabbed(1)
 
 
-def test_a_group_of_kip_848_is_not_judged_by_who_is_left_alone() -> None:
-    """Its broker assigns: what a classic generation gave before is nobody's to demand."""
-    story = told.killed_and_never_evicted()
-    story.tell("broker_assigned", "coordlog", record="ConsumerGroupMetadata", fields={"epoch": 3})
-
-    verdict = check(told.later(story).history)
-
-    assert (verdict.value, verdict.violations) == (None, ())
-    assert any("is in migration" in said for said in verdict.unknown)
-
-
 def test_what_the_coordinator_log_has_and_cannot_be_read_makes_it_unknown() -> None:
     story = told.two()
     for _ in range(2):

@@ -242,6 +242,8 @@ def test_a_lawful_churn_is_true_and_each_law_is_judged_or_has_its_reason() -> No
     assert judged >= {"O1", "O2", "O3", "G1", "G2", "G4", "R1", "R2", "R3", "R5", "R6", "R7", "R8", "P1", "E1"}
     assert judged >= {"C1", "C2", "C3", "C5", "T1", "K1"}
     assert judged | set(verdict.skipped) == set(LAWS)
+    reasons = {why for law in verdict.skipped for why in verdict.skipped[law]}
+    assert "the history has no event that it judges" not in reasons
 
 
 @pytest.mark.parametrize("client", ["confluent-consumer", "java-consumer"])
@@ -261,6 +263,31 @@ def test_each_damage_breaks_its_law(law: str, damage: Damage) -> None:
 
     assert verdict.value is False
     assert law in {violation.law for violation in verdict.violations}
+
+
+def twins(*, refused: bool) -> Reconciled:
+    """A process starts with the instance id of a, which runs."""
+    story = pair().start("twin")
+    if not refused:
+        story.record(MEMBER, "twin", {**subscribed("twin"), "instanceId": "x"})
+        exactly(story, 2, a={0, 1}, b={3, 4, 5}, twin={2})
+        story.current("a", 1, {0, 1}, {2}, UNREVOKED)
+        story.callback("a", "revoke", {2}).current("a", 2, {0, 1})
+        story.current("b", 2, {3, 4, 5})
+        story.current("twin", 2, {2})
+        story.adopt("twin", {2})
+    story.tell("exit", member="twin", code=1, asked=True)
+    story.events = [
+        replace(e, instance_id="x") if e.src == "member" and e.member in ("a", "twin") else e for e in story.events
+    ]
+    return story
+
+
+def test_a_running_member_keeps_its_instance_id() -> None:
+    refused, let_in = check(twins(refused=True).history), check(twins(refused=False).history)
+
+    assert (refused.value, refused.checked["S2"]) == (True, 1)
+    assert "S2" in {violation.law for violation in let_in.violations}
 
 
 def test_java_s_losses_are_not_judged_and_the_verdict_says_so() -> None:
@@ -302,21 +329,6 @@ def test_a_topic_without_a_known_name_is_named() -> None:
     verdict = check(story.history)
 
     assert "the history does not have the names of group 'g''s topics AAAAAAAAAAAAAAAAAAAAAQ" in verdict.unknown
-
-
-def test_a_group_in_migration_is_named() -> None:
-    story = churn()
-    classic = {"sessionTimeoutMs": 45_000, "supportedProtocols": []}
-    story.record(MEMBER, "a", {**subscribed("a"), "classicMemberMetadata": classic})
-
-    verdict = check(story.history)
-
-    assert (verdict.value, verdict.violations) == (None, ())
-    assert [law for law, times in verdict.checked.items() if times and law not in ("K1", "K2")] == ["G1"]
-    assert verdict.unknown == (
-        "group 'g' is in migration: it used the classic and the consumer protocol (KIP-848) (a spoke the classic "
-        "protocol), and only law G1 judges this",
-    )
 
 
 def test_a_record_of_an_unknown_version_is_named() -> None:

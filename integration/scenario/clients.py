@@ -1,0 +1,121 @@
+"""A scenario whose members all run one client, as far as that client can play it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kafka_assignors.errors import UnknownName
+
+from ..members.config import (
+    AIOKAFKA,
+    BROKER_ASSIGNED,
+    BROKER_ASSIGNORS,
+    CLIENTS,
+    CONFLUENT,
+    CONFLUENT_CONSUMER,
+    JAVA,
+    JAVA_CONSUMER,
+    KAFKA_PYTHON,
+)
+from ..names import COOPERATIVE
+from .actions import (
+    Action,
+    AddPartitions,
+    CreateTopic,
+    Delay,
+    DeleteTopic,
+    Drop,
+    Join,
+    Kill,
+    Leave,
+    Reset,
+    Subscribe,
+    WaitEnd,
+)
+from .catalogue import SCENARIOS, Scenario, Step
+
+REQUEST_TIMEOUT = "request_timeout_ms"
+_OF_CLASSIC, _HEARTBEAT = ("JoinGroup", "SyncGroup", "Heartbeat"), "ConsumerGroupHeartbeat"
+"""Requests of the classic protocol, and the one request that does their work in the consumer protocol (KIP-848)."""
+_CLASSIC = {JAVA_CONSUMER: JAVA, CONFLUENT_CONSUMER: CONFLUENT}
+_CONSUMER = {classic: consumer for consumer, classic in _CLASSIC.items()}
+
+_STATIC = replace(
+    SCENARIOS["static"],
+    about="Three static members join. One leaves and returns within its session: the others do not rebalance. Then it "
+    "is killed: the coordinator refuses its successor until its session ends.",
+    steps=(
+        SCENARIOS["static"].steps[0],
+        Step("m2 leaves and returns", (Leave("m2"), Join("m2", static=True))),
+        Step("m2 is killed, its successor is refused", (Kill("m2"), Join("m2", static=True), WaitEnd("m2"))),
+        Step("m2 returns after the end of its session", (Join("m2", static=True),)),
+    ),
+)
+_FENCED = replace(
+    SCENARIOS["fenced"],
+    about="Another process starts with the instance id of a static member: the coordinator refuses the newcomer.",
+    steps=(
+        SCENARIOS["fenced"].steps[0],
+        Step("a twin of m2 is refused", (Join("twin", instance="m2"), WaitEnd("twin"))),
+    ),
+)
+_OF_BROKER_ASSIGNED: Mapping[str, Scenario] = {each.name: each for each in (_STATIC, _FENCED)}
+"""Scenarios that run otherwise under the consumer protocol (KIP-848), where the owner of an instance id keeps it."""
+
+
+def of_client(what: Scenario, client: str) -> Scenario:
+    """A scenario whose members all run one client. Features that the client lacks are replaced or left out.
+
+    Java's tools take one topic, aiokafka has no cooperative assignor, librdkafka names one setting differently, and
+    kafka-python alone subscribes to patterns and changes a subscription in place. Under the consumer protocol (KIP-848)
+    the owner of an instance id keeps it, and one request replaces those that a fault of the network may name. If the
+    scenario itself changes the group's protocol, the client's members of the other protocol play that part, and
+    librdkafka's if it has none.
+
+    Raises:
+        UnknownName: The client is unknown.
+    """
+    if client not in CLIENTS:
+        raise UnknownName("client", client, CLIENTS)
+    migrates = any(a.client in BROKER_ASSIGNED for step in what.steps for a in step.actions if isinstance(a, Join))
+    if client in BROKER_ASSIGNED and not migrates:
+        what = replace(_OF_BROKER_ASSIGNED.get(what.name, what), assignors=BROKER_ASSIGNORS[:1])
+    topics = dict(what.topics)
+    if client in (JAVA, JAVA_CONSUMER):
+        topics = dict(list(topics.items())[:1])
+    classic = _CLASSIC.get(client, client)
+
+    def played(action: Action) -> Action | None:
+        if isinstance(action, Delay | Drop | Reset) and action.api in _OF_CLASSIC and client in BROKER_ASSIGNED:
+            return replace(action, api=_HEARTBEAT)
+        if not isinstance(action, Join):
+            return action if _can(client, topics, action) else None
+        if not migrates:
+            action = replace(action, client=client)
+        elif action.client in BROKER_ASSIGNED:
+            action = replace(action, client=_CONSUMER.get(classic, CONFLUENT_CONSUMER))
+        else:
+            action = replace(action, client=classic)
+        return action if action.pattern is None or action.client == KAFKA_PYTHON else None
+
+    steps = [replace(step, actions=tuple(filter(None, map(played, step.actions)))) for step in what.steps]
+    left_out = [step.name for step in steps if not step.actions]
+    made = replace(what, topics=topics, steps=tuple(step for step in steps if step.actions))
+    if left_out:
+        made = replace(made, about=f"{what.about} Without the steps that {client} can't play: {', '.join(left_out)}.")
+    if client == AIOKAFKA:
+        made = replace(made, assignors=tuple("sticky" if name == COOPERATIVE else name for name in what.assignors))
+    if client in (CONFLUENT, CONFLUENT_CONSUMER) and REQUEST_TIMEOUT in what.consumer:
+        rest = {name: value for name, value in what.consumer.items() if name != REQUEST_TIMEOUT}
+        made = replace(made, consumer={**rest, "socket_timeout_ms": what.consumer[REQUEST_TIMEOUT]})
+    return made
+
+
+def _can(client: str, topics: Mapping[str, int], action: Action) -> bool:
+    """Whether members notice it: no pattern matches a new topic, and a topic that is left out does not change."""
+    if client == KAFKA_PYTHON:
+        return True
+    if isinstance(action, AddPartitions | DeleteTopic):
+        return action.topic in topics
+    return not isinstance(action, CreateTopic | Subscribe)

@@ -1,0 +1,139 @@
+"""The scenarios with members of the consumer protocol (KIP-848), and a group that changes its protocol and returns.
+
+Each run plays a short form of each; the long run plays the whole scenarios with both clients, and many migrations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.cluster import Cluster
+from kafka_assignors.integration.checker import LAWS
+from kafka_assignors.integration.commands.judged import judged
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.scenario import Scenario, scenario
+from kafka_assignors.integration.scenario.chaos import chaos
+from kafka_assignors.integration.scenario.clients import of_client
+from kafka_assignors.integration.scenario.runner import run_scenario
+from tests.support.integration.records import read_twice
+
+pytestmark = [pytest.mark.broker, pytest.mark.source("KIP-848; librdkafka's consumer, Kafka's VerifiableConsumer")]
+
+CONSUMERS = ["confluent-consumer", "java-consumer"]
+MIGRATIONS = 20
+
+
+def passes(what: Scenario, broker: Broker | Cluster, folder: Path) -> GroupResult:
+    """Play a scenario; its verdict is true, and what was not judged has its reason."""
+    topics = {f"{topic}-{folder.name}": count for topic, count in what.topics.items()}
+    if what.name != "topics":  # its actions name topics
+        what = replace(what, topics=topics)
+    result = judged(run_scenario(what, broker, folder, "run", group=f"{what.name}-{folder.name}", timeout_s=90))
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
+    assert {law for law, times in verdict.checked.items() if times} | set(verdict.skipped) == set(LAWS)
+    return result
+
+
+def first_steps(name: str, count: int) -> Scenario:
+    what = of_client(scenario(name), "confluent-consumer")
+    return replace(what, steps=what.steps[:count])
+
+
+def test_a_static_member_returns_unnoticed(kafka_broker: Broker, tmp_path: Path) -> None:
+    before, after = passes(first_steps("static", 2), kafka_broker, tmp_path).steps
+
+    assert (after.generation, after.owned) == (before.generation, before.owned)
+
+
+def test_a_paused_member_is_removed_and_loses_what_it_had(kafka_broker: Broker, tmp_path: Path) -> None:
+    result = passes(of_client(scenario("pause"), "confluent-consumer"), kafka_broker, tmp_path)
+
+    joined, without, again = (sorted(step.owned) for step in result.steps)
+    assert (joined, without, again) == (["m1", "m2", "m3"], ["m1", "m3"], ["m1", "m2", "m3"])
+    assert result.verdict.checked["T1"] == 1
+    assert {i.end_kind for i in result.intervals if i.zombie_ms} == {"lost"}
+
+
+def test_new_partitions_are_assigned(kafka_broker: Broker, tmp_path: Path) -> None:
+    result = passes(first_steps("topics", 2), kafka_broker, tmp_path)
+
+    assert result.verdict.checked["T3"] == 1
+    assert sum(len(ps) for owned in result.steps[-1].owned.values() for ps in owned.values()) == 9 + 3 + 3
+
+
+def test_a_fault_of_the_network_breaks_no_law(kafka_broker: Broker, tmp_path: Path) -> None:
+    passes(of_client(chaos(0, steps=2), "confluent-consumer"), kafka_broker, tmp_path)
+
+
+def test_a_group_goes_on_with_the_next_coordinator(kafka_cluster: Cluster, tmp_path: Path) -> None:
+    try:
+        result = passes(first_steps("nodes", 4), kafka_cluster, tmp_path)
+    finally:
+        kafka_cluster.restore()
+
+    _, joined, killed, back = result.steps
+    assert joined.generation == killed.generation == back.generation
+    assert joined.owned == killed.owned == back.owned
+
+
+def migration(client: str = "kafka-python") -> Scenario:
+    return of_client(scenario("migration"), client)
+
+
+def test_a_group_changes_its_protocol_and_returns(kafka_broker: Broker, tmp_path: Path) -> None:
+    """One of two members changes it: the coordinator converts the group, and back when no such member is left."""
+    steps = migration().steps
+    first = replace(steps[0], actions=steps[0].actions[:2])
+    what = replace(migration(), steps=(first, *steps[1:3], *steps[7:9]))
+
+    migrates(what, kafka_broker, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("client", CONSUMERS)
+@pytest.mark.parametrize("name", ["static", "fenced", "pause", "topics", "churn"])
+def test_every_scenario_is_true(name: str, client: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    passes(of_client(scenario(name), client), kafka_broker, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("client", CONSUMERS)
+def test_a_group_outlives_its_brokers(client: str, kafka_cluster: Cluster, tmp_path: Path) -> None:
+    try:
+        passes(of_client(scenario("nodes"), client), kafka_cluster, tmp_path)
+    finally:
+        kafka_cluster.restore()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("client", CONSUMERS)
+@pytest.mark.parametrize("seed", range(5))
+def test_network_faults_break_no_law(seed: int, client: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    passes(of_client(chaos(seed), client), kafka_broker, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", range(MIGRATIONS))
+def test_a_migration_loses_nothing(number: int, kafka_broker: Broker, tmp_path: Path) -> None:
+    migrates(migration(("kafka-python", "java", "confluent", "aiokafka")[number % 4]), kafka_broker, tmp_path)
+
+
+def migrates(what: Scenario, broker: Broker, folder: Path) -> None:
+    """Every record is consumed, twice only where a partition changed its owner, and both protocols were used."""
+    result = passes(what, broker, folder)
+    verdict = result.verdict
+    assert verdict.checked["C3"] == verdict.measures["acked"] > 0
+    assert read_twice(History.load(folder)) <= {(i.topic, i.partition) for i in result.intervals if i.moved}
+    used = [step.protocol for step in result.steps]
+    assert used[0] == used[-1] != used[2]
+    assert "uniform" in used
