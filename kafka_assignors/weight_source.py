@@ -66,7 +66,7 @@ class WeightSource:
         if self._file is not None:
             found = weights_file_.read(self._file)
             if isinstance(found, weights_file_.NoWeights):
-                self.warn(f"{found}; this member sends no weights")
+                self.warn(f"{found}; this member sends no weights", once=found.kind)
                 return {}
             self._said = ""
             return carried.arrays({topic: list(each) for topic, each in found.topics.items()})
@@ -81,8 +81,8 @@ class WeightSource:
         self._said = ""
         return known
 
-    def warn(self, text: str) -> None:
-        """Log a warning, unless it is the last one again."""
-        if text != self._said:
+    def warn(self, text: str, once: str = "") -> None:
+        """Log a warning, unless the last one was about the same: `once`, or `text` without it."""
+        if (about := once or text) != self._said:
             log.warning("%s: %s", self._name, text)
-        self._said = text
+        self._said = about

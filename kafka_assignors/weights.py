@@ -1,8 +1,8 @@
 """The weights file: measured load per topic-partition, from the pipeline to the next assignment.
 
-One JSON object: ``{"format": 1, "version": 1767225600000, "unit": "records_per_s", "expires_ms": 1767229200000,
-"weights": {"orders": [12.0, 0.0, 3.4]}}``. ``format`` is the version of the format; ``version`` identifies the weights
-and changes with them. The index in a topic's list is the partition.
+One JSON object: ``{"format": 1, "version": 1767225600000, "unit": "records_per_s", "written_ms": 1767225700000,
+"expires_ms": 1767229200000, "weights": {"orders": [12.0, 0.0, 3.4]}}``. ``format`` is the version of the format;
+``version`` identifies the weights and changes with them. The index in a topic's list is the partition.
 
 A defect of a file is a value here, never an exception: a leader without weights must still assign.
 """
@@ -23,6 +23,8 @@ from .core.group import TopicPartition
 
 FORMAT = 1
 UNITS = ("records_per_s", "bytes_per_s", "lag_records", "cost_ms_per_s")
+CLOCKS_MS = 300_000
+"""How far the clocks of writer and reader may differ, in milliseconds: five minutes, as in Kerberos (RFC 4120)."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class Weights:
     Args:
         version: Grows with every change of the weights; report it with the generation that used them.
         unit: One of `UNITS`.
-        expires_ms: Wall clock at which they expire, milliseconds since the epoch.
+        written_ms: Wall clock at which the file was written, milliseconds since the epoch.
+        expires_ms: Wall clock at which they expire, likewise.
         topics: topic -> weight per partition (index = partition), finite and not below 0.
     """
 
     version: int
     unit: str
+    written_ms: int
     expires_ms: int
     topics: Mapping[str, tuple[float, ...]]
 
@@ -68,6 +72,7 @@ class Weights:
             "format": FORMAT,
             "version": self.version,
             "unit": self.unit,
+            "written_ms": self.written_ms,
             "expires_ms": self.expires_ms,
             "weights": {topic: list(weights) for topic, weights in self.topics.items()},
         }
@@ -80,7 +85,7 @@ class NoWeights:
 
     Args:
         kind: ``missing``, ``unreadable``, ``torn`` (incomplete), ``unknown-format``, ``invalid`` (complete, but a field
-            is invalid) or ``expired``.
+            is invalid), ``expired`` or ``future`` (written later than now by more than `CLOCKS_MS`).
         text: One sentence, to be logged once.
     """
 
@@ -113,12 +118,12 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
     return found if isinstance(found, Weights) else NoWeights(found.kind, f"weights file {str(path)!r}: {found.text}")
 
 
-def parse(data: bytes, now_ms: float) -> Weights | NoWeights:
+def parse(data: bytes, now_ms: int | None) -> Weights | NoWeights:
     """Parse the content of a weights file.
 
     Args:
         data: Its bytes.
-        now_ms: Wall clock, milliseconds since the epoch; ``-math.inf`` to accept expired weights.
+        now_ms: Wall clock, milliseconds since the epoch; None accepts expired and future weights.
 
     Returns:
         The weights, or why there are none.
@@ -133,17 +138,25 @@ def parse(data: bytes, now_ms: float) -> Weights | NoWeights:
         return NoWeights("unknown-format", f"format {row.get('format')!r}; this version reads {FORMAT}")
     if wrong := _wrong(row):
         return NoWeights("invalid", wrong)
-    if row["expires_ms"] <= now_ms:
-        late_s = (now_ms - row["expires_ms"]) / 1000
-        return NoWeights(
-            "expired", f"version {row['version']} expired {late_s:.0f} s ago; does the pipeline still run?"
-        )
+    if now_ms is not None and (untimely := _untimely(row, now_ms)):
+        return untimely
     topics = {topic: tuple(map(float, weights)) for topic, weights in row["weights"].items()}
-    return Weights(row["version"], row["unit"], row["expires_ms"], topics)
+    return Weights(row["version"], row["unit"], row["written_ms"], row["expires_ms"], topics)
+
+
+def _untimely(row: Mapping[str, Any], now_ms: int) -> NoWeights | None:
+    # In integers, because a float can't have every integer of the file.
+    if (early_ms := row["written_ms"] - now_ms) > CLOCKS_MS:
+        text = f"version {row['version']} was written {early_ms // 1000} s in the future; are the clocks right?"
+        return NoWeights("future", text)
+    if (late_ms := now_ms - row["expires_ms"]) >= 0:
+        text = f"version {row['version']} expired {late_ms // 1000} s ago; does the pipeline still run?"
+        return NoWeights("expired", text)
+    return None
 
 
 def _wrong(row: Mapping[str, Any]) -> str | None:
-    for name in ("version", "expires_ms"):
+    for name in ("version", "written_ms", "expires_ms"):
         if type(row.get(name)) is not int:
             return f"{name} is {row.get(name)!r}, not an integer"
     if row.get("unit") not in UNITS:

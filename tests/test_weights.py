@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.weights import NoWeights, Weights, parse, read
+from kafka_assignors.weights import CLOCKS_MS, NoWeights, Weights, parse, read
 
-GOOD = Weights(7, "records_per_s", 2_000, {"t": (12.0, 0.0, 3.4), "ü": (1.0,)})
+GOOD = Weights(7, "records_per_s", 1_000, 2_000, {"t": (12.0, 0.0, 3.4), "ü": (1.0,)})
 weights = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
@@ -23,7 +23,7 @@ def altered(**fields: object) -> bytes:
 
 @given(st.dictionaries(st.text(), st.lists(weights, min_size=1).map(tuple)), st.integers(0, 2**62))
 def test_what_is_written_is_read(topics: dict[str, tuple[float, ...]], version: int) -> None:
-    written = Weights(version, "bytes_per_s", 1, topics)
+    written = Weights(version, "bytes_per_s", 0, 1, topics)
 
     assert parse(written.to_json().encode(), 0) == written
 
@@ -46,6 +46,7 @@ def test_a_file_cut_at_any_byte_is_torn() -> None:
         (b"{}", "unknown-format", "format None; this version reads 1"),
         (altered(format=2), "unknown-format", "format 2; this version reads 1"),
         (altered(version="7"), "invalid", "version is '7', not an integer"),
+        (altered(written_ms=0.5), "invalid", "written_ms is 0.5, not an integer"),
         (altered(expires_ms=None), "invalid", "expires_ms is None"),
         (altered(unit="apples"), "invalid", "unit is 'apples', not one of records_per_s, "),
         (altered(unit=["lag_records"]), "invalid", "unit is ['lag_records']"),
@@ -60,6 +61,9 @@ def test_a_file_cut_at_any_byte_is_torn() -> None:
         (altered(weights={"t": [None]}), "invalid", "t-0 weighs 'None'"),
         (altered(expires_ms=-8_000), "expired", "version 7 expired 8 s ago"),
         (altered(expires_ms=0), "expired", "version 7 expired 0 s ago"),
+        (altered(written_ms=CLOCKS_MS + 1), "future", "version 7 was written 300 s in the future"),
+        (altered(written_ms=10**400), "future", "in the future; are the clocks right?"),
+        (altered(written_ms=10**400, expires_ms=-(10**400)), "future", "in the future"),
     ],
 )
 def test_what_is_wrong_is_said(data: bytes, kind: str, text: str) -> None:
@@ -84,6 +88,12 @@ def test_no_json_raises(value: object) -> None:
 @given(st.binary())
 def test_no_bytes_raise(data: bytes) -> None:
     assert isinstance(parse(data, 0), NoWeights)
+
+
+def test_clocks_may_differ_and_the_next_writer_reads_what_is_untimely() -> None:
+    assert isinstance(parse(altered(written_ms=CLOCKS_MS, expires_ms=10**6), 0), Weights)
+    for times in ({"written_ms": 10**15}, {"expires_ms": -1}):
+        assert isinstance(parse(altered(**times), None), Weights)
 
 
 def test_reading_a_file(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ class WeightedAssignor(ByWork):
             called on each join and check, on a thread of the consumer, and must not wait. One that raises, or returns
             something else, is warned of once; the member then tells no weights.
         weights_file: The pipeline's weights file (`kafka_assignors.weights`), read on each join. One that is missing,
-            torn or expired is warned of once; the member then tells no weights.
+            torn, expired or written in the future is warned of once; the member then tells no weights.
         meter: Measure the weights while the consumer polls: ``"work"`` (seconds of processing per second),
             ``"records"`` (arrivals per second, if all records take equally long) or ``"lag"``; see
             `core.weighted.meter`. All members should measure the same.

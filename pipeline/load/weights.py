@@ -122,13 +122,13 @@ def settle(measured: Measured, previous: Weights | None, now_ms: int, expires_ms
     Args:
         measured: The result of `measure`.
         previous: The previous weights, even if expired; None if there are none.
-        now_ms: Wall clock, milliseconds since the epoch: the version of changed weights, so that versions grow even if
-            a file was lost. If the clock went back, the version is the previous one + 1.
+        now_ms: Wall clock, milliseconds since the epoch: when the weights are written, and the version of changed ones,
+            so that versions grow even if a file was lost. If the clock went back, the version is the previous one + 1.
         expires_ms: When the weights expire.
 
     Returns:
         Weights of two significant digits. A weight within `HYSTERESIS` of its previous value keeps that. The version
-        stays if no weight changed; then only the expiry is renewed. Topics without a measurement are left out.
+        stays if no weight changed; then only the times are renewed. Topics without a measurement are left out.
     """
     before = previous.topics if previous and previous.unit == measured.unit else {}
     topics = {
@@ -138,7 +138,7 @@ def settle(measured: Measured, previous: Weights | None, now_ms: int, expires_ms
     version = now_ms
     if previous:
         version = previous.version if topics == before else max(now_ms, previous.version + 1)
-    return Weights(version, measured.unit, expires_ms, topics)
+    return Weights(version, measured.unit, now_ms, expires_ms, topics)
 
 
 def _at(weights: tuple[float, ...], partition: int) -> float | None:
@@ -174,7 +174,7 @@ def previous(path: Path) -> tuple[Weights | None, str | None]:
         return None, None
     except OSError as error:
         raise ConfigError(f"--weights {str(path)!r} cannot be read ({error.strerror}); name another file") from None
-    found = parse(data, -math.inf)
+    found = parse(data, None)
     if isinstance(found, Weights):
         return found, None
     if b'"format"' not in data[:40] and data.strip():
@@ -186,8 +186,8 @@ def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]
     """Settle measured weights against those in the target's file.
 
     Returns:
-        The weights, and a report: ``file`` (null: none), ``version``, ``unit``, ``expires_ms``, ``partitions``,
-        ``changed`` (number of partitions) and ``note`` (a defect of the previous file, else null).
+        The weights, and a report: ``file`` (null: none), ``version``, ``unit``, ``written_ms``, ``expires_ms``,
+        ``partitions``, ``changed`` (number of partitions) and ``note`` (a defect of the previous file, else null).
 
     Raises:
         ConfigError: As `previous`.
@@ -205,6 +205,7 @@ def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]
         "file": str(target.path) if target.path else None,
         "version": weights.version,
         "unit": weights.unit,
+        "written_ms": weights.written_ms,
         "expires_ms": weights.expires_ms,
         "partitions": sum(map(len, weights.topics.values())),
         "changed": changed,

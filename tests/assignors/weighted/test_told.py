@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from kafka_assignors import WeightedAssignor
+from kafka_assignors import WeightedAssignor, weights
 from kafka_assignors.core.group import Partitions
 from kafka_assignors.core.group import options as options_
 from kafka_assignors.core.reading import replay
@@ -27,6 +28,7 @@ from kafka_assignors.core.wire.protocol import (
 )
 from kafka_assignors.core.wire.weighted import Moving, Own, chosen, decode, encode, encode_within
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.weights import Weights
 
 
 def sent(**options: Any) -> bytes:
@@ -262,11 +264,15 @@ def test_a_source_that_fails_is_warned_of_once_and_partitions_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "torn").write_text('{"format": 1, "wei')
+    now_ms = time.time_ns() // 1_000_000
+    for name, written_ms, expires_ms in (("expired", 0, 1), ("future", now_ms + 10**8, now_ms + 10**9)):
+        whole = Weights(1, "records_per_s", written_ms, expires_ms, {"t": (9.0, 1.0, 1.0)})
+        (tmp_path / name).write_text(whole.to_json())
     sources: list[dict[str, Any]] = [
         {"weights": lambda: 1 / 0},
         {"weights": lambda: {("t", 0): math.nan}},
         {"weights_file": tmp_path / "missing"},
-        {"weights_file": tmp_path / "torn"},
+        *({"weights_file": tmp_path / name} for name in ("torn", "expired", "future")),
     ]
     for options in sources:
         assignor = WeightedAssignor(**options)
@@ -278,3 +284,19 @@ def test_a_source_that_fails_is_warned_of_once_and_partitions_are_counted(
         assert first == second
         answer = replay("weighted", [("a", None, first), ("b", None, sent())], {"t": 6})
         assert sorted(len(topics["t"]) for topics in answer.values()) == [3, 3]
+
+
+@pytest.mark.parametrize("written_s", [-1, 3600])
+def test_a_file_that_stays_untimely_is_told_once_while_time_passes(
+    written_s: int, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ms = [10**12]
+    monkeypatch.setattr(weights.time, "time_ns", lambda: now_ms[0] * 1_000_000)
+    path = tmp_path / "weights.json"
+    path.write_text(Weights(1, "records_per_s", now_ms[0] + 1000 * written_s, now_ms[0], {"t": (1.0,)}).to_json())
+    assignor = WeightedAssignor(weights_file=path)
+    for _ in range(3):
+        now_ms[0] += 2000
+        assignor.metadata(["t"])
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert ("expired 2 s ago" if written_s < 0 else "was written 3598 s in the future") in said

@@ -5,10 +5,10 @@ The groups of a form live at the same time, step by step, so that they share the
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.topics import create_topics
+from kafka_assignors.weights import Weights
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 SESSION_MS = 4000
@@ -143,6 +144,7 @@ FALLBACKS: Mapping[str, tuple[str, str]] = {
     "torn": ('weighted{"weights_file":"FOLDER/torn.json"}', "not complete JSON"),
     "missing": ('weighted{"weights_file":"FOLDER/missing.json"}', "does not exist"),
     "expired": ('weighted{"weights_file":"FOLDER/expired.json"}', "expired"),
+    "future": ('weighted{"weights_file":"FOLDER/future.json"}', "in the future"),
     "half": ("weighted", ""),  # has no meter
     "newer": ("tests.support.integration.load_assignors:Newer", "newer than"),
     "stops": ("tests.support.integration.load_assignors:Stopping", "the load meter stops"),
@@ -150,7 +152,7 @@ FALLBACKS: Mapping[str, tuple[str, str]] = {
     "lag-newer": ("tests.support.integration.load_assignors:NewerLag", "newer than"),
     "lag-differ": ('lag{"parity":"grantneale"}', "members have different options"),
 }
-TOGETHER = (("torn", "missing", "expired"), ("half", "newer", "stops", "differ"), ("lag-newer", "lag-differ"))
+TOGETHER = (("torn", "missing", "expired", "future"), ("half", "newer", "stops", "differ"), ("lag-newer", "lag-differ"))
 """Groups of the short form. In the long form each case has a group with two sound members."""
 
 
@@ -161,9 +163,10 @@ def fallen(bootstrap: str, folder: Path, lists: Mapping[str, Sequence[str]], par
         lists: Name of a group -> its members' assignors.
         back: Whether the leader comes back.
     """
-    whole = {"format": 1, "version": 1, "unit": "records_per_s", "expires_ms": 1, "weights": {"t": [1.0]}}
-    (folder / "torn.json").write_text(json.dumps(whole)[:30], "utf-8")
-    (folder / "expired.json").write_text(json.dumps(whole), "utf-8")
+    whole = Weights(1, "records_per_s", 0, 1, {"t": (1.0,)})
+    (folder / "torn.json").write_text(whole.to_json()[:30], "utf-8")
+    (folder / "expired.json").write_text(whole.to_json(), "utf-8")
+    (folder / "future.json").write_text(replace(whole, written_ms=10**15, expires_ms=10**15).to_json(), "utf-8")
     members = {
         name: {f"m{n}": [each.replace("FOLDER", str(folder))] for n, each in enumerate(assignors, 1)}
         for name, assignors in lists.items()

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
+from kafka_assignors import WeightedAssignor
+from kafka_assignors.core.wire.weighted import decode
 from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.pipeline import schema
@@ -39,7 +42,7 @@ def test_weights_have_two_significant_digits() -> None:
 
 
 def test_a_weight_changes_beyond_a_fifth_only() -> None:
-    before = Weights(7, "records_per_s", 0, {"t": (100, 100, 100, 100, 0, 0), "gone": (1,)})
+    before = Weights(7, "records_per_s", 0, 0, {"t": (100, 100, 100, 100, 0, 0), "gone": (1,)})
 
     after = settled(before, 120, 80, 121, 79, 0, 0.001, 55.5)
 
@@ -49,7 +52,7 @@ def test_a_weight_changes_beyond_a_fifth_only() -> None:
 
 def test_the_version_stays_with_the_weights_and_grows_with_a_change() -> None:
     first = settled(None, 100)
-    assert settled(first, 110, now_ms=2000) == Weights(1000, "records_per_s", 2050, {"t": (100,)})
+    assert settled(first, 110, now_ms=2000) == Weights(1000, "records_per_s", 2000, 2050, {"t": (100,)})
     assert settled(first, 200, now_ms=2000).version == 2000
     assert settled(first, 200, now_ms=500).version == 1001  # the clock went back
     assert settled(first, 100, now_ms=2000, unit="bytes_per_s").version == 2000  # nothing to compare with
@@ -81,7 +84,7 @@ for size in sizes:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-        write(path, Weights(2, "records_per_s", 10**15, {"t": (2.0, 2.5)}))
+        write(path, Weights(2, "records_per_s", 0, 10**15, {"t": (2.0, 2.5)}))
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     signals.add(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
@@ -92,9 +95,9 @@ print(*signals)
 @pytest.mark.slow
 def test_a_writer_killed_at_any_byte_leaves_the_weights_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "weights.json"
-    old = Weights(1, "records_per_s", 10**15, {"t": (1.0,)})
+    old = Weights(1, "records_per_s", 0, 10**15, {"t": (1.0,)})
     weights.write(path, old)
-    new = Weights(2, "records_per_s", 10**15, {"t": (2.0, 2.5)})
+    new = Weights(2, "records_per_s", 0, 10**15, {"t": (2.0, 2.5)})
     size = len(new.to_json())
 
     def killed(*sizes: int) -> str:
@@ -108,6 +111,35 @@ def test_a_writer_killed_at_any_byte_leaves_the_weights_as_they_were(tmp_path: P
     assert killed(size, size + 1) == "0"  # the limit alone stops nobody
     assert read(path) == new
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_consumer_that_joins_while_the_file_is_replaced_reads_one_file_as_a_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each file has one weight for all partitions, and its own number of them: parts of two files would show."""
+    path, files = tmp_path / "weights.json", {1.0: 3000, 1000.0: 2000}  # weight -> partitions
+
+    def replaced(times: int) -> None:
+        for n in range(times):
+            weight = (1.0, 1000.0)[n % 2]
+            weights.write(path, Weights(n, "records_per_s", 0, 10**15, {"t": (weight,) * files[weight]}))
+
+    replaced(1)
+    assignor, seen = WeightedAssignor(weights_file=path), set()
+    with ThreadPoolExecutor(1) as writer:
+        writing = writer.submit(replaced, 200)
+        while not writing.done():
+            found = read(path)
+            assert isinstance(found, Weights), found
+            (weight,) = set(found.topics["t"])
+            assert len(found.topics["t"]) == files[weight]
+            told = decode(assignor.metadata(["t"]).user_data, {"t": 3000}).weights["t"]
+            (sent,) = set(told[1].tolist())
+            seen.add(len(told[0]))
+            assert len(told[0]) == files[1.0 if sent < 2 else 1000.0]
+        writing.result()
+    assert seen == set(files.values())
+    assert caplog.records == []
 
 
 def test_what_stands_in_the_way_of_new_weights(tmp_path: Path) -> None:
