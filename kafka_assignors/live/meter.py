@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from ..core.group import TopicPartition
 from ..errors import KafkaAssignorsError
-from ..history.coordinator_log import GroupCommitted, OffsetCommitted
-from ..plans import plan
+from ..plans.plan import least_changes
 from .cluster import Log, Logged
 from .group import LiveGroup, LiveTopics, as_group, from_classic_log
-from .rebalances import KINDS, Rebalance, Restarts, apart
+from .rebalances import KINDS, Generation, Rebalance, Restarts, add, apart
 
 SETTLED_S = 5.0
 """A rebalance is counted once its group has been without a new generation for this long: a cooperative hand-over takes
@@ -54,19 +53,27 @@ class LogMeter:
 
     def __init__(self, history: Log) -> None:
         self.totals = Totals()
-        self.live: LiveGroup | None = None
-        self._records: list[Logged] = []
-        self._commits: dict[tuple[str, int], list[Logged]] = {}  # the last generation's first and last, per partition
+        self._found: list[Generation] = []  # those that a later cause may need
+        self._live: tuple[Generation, LiveGroup] | None = None
         self._fresh = 0  # generations since the last count
         self._last_s = 0.0
         self._restarts = Restarts()
         self._seen: dict[tuple[int, int], Rebalance] = {}  # (time, generation) -> as far as it is counted
         for record in history.records:
-            self._keep(record)
-        self._fresh = 0
-        for each, _ in apart(self._log):
+            add(self._found, record)
+        for each, _ in apart(self._found, whole=False):
             self._seen[_key(each)] = self._restarts.told(each)
         self._forget()
+
+    @property
+    def live(self) -> LiveGroup | None:
+        """The group as its last generation has it; None before the first."""
+        if not self._found:
+            return None
+        last = self._found[-1]
+        if self._live is None or self._live[0] is not last:
+            self._live = last, from_classic_log(last.value)
+        return self._live[1]
 
     @property
     def settled(self) -> bool:
@@ -82,41 +89,22 @@ class LogMeter:
         """
         before = self._fresh
         for record in records:
-            self._keep(record)
+            self._fresh += add(self._found, record)
         if self._fresh > before:
             self._last_s = now_s
         settled = self._fresh > 0 and now_s - self._last_s >= SETTLED_S
         if self._fresh > before or settled:
-            found = list(apart(self._log))
+            # Each generation is planned once: an exporter that planned more could not follow a storm.
+            known = {(each.ts_ms, each.generations) for each in self._seen.values()}
+            found = list(apart(self._found, whole=False, known=known))
             latest = max(self._seen, default=(0, 0))
             for each, least in found if settled else found[:-1]:  # the last one may go on
                 seen = self._seen.get(_key(each))
                 if seen is None and _key(each) < latest:
                     continue  # a later generation of the first one kept: what it hands over is no longer known
-                # Each generation is planned once: an exporter that planned more could not follow a storm.
-                if seen is None or seen.generations != each.generations:
-                    self._count(replace(each, least=least()), seen)
+                self._count(replace(each, least=least()), seen)
             self._fresh = 0 if settled else 1
             self._forget()
-
-    def _keep(self, record: Logged) -> None:
-        value = record.value
-        if isinstance(value, OffsetCommitted):
-            key = (value.topic, value.partition)
-            self._commits[key] = [*self._commits.get(key, ())[:1], record]
-        elif isinstance(value, GroupCommitted):
-            if value.members and not any(member.assignment for member in value.members):
-                return  # a join that no leader has answered yet
-            self._records += [each for commits in self._commits.values() for each in commits]
-            self._commits.clear()
-            self._records.append(record)
-            self._fresh += 1
-            self.live = from_classic_log(value)
-
-    @property
-    def _log(self) -> Log:
-        commits = [each for commits in self._commits.values() for each in commits]
-        return Log((*self._records, *commits), whole=False)
 
     def _count(self, each: Rebalance, seen: Rebalance | None) -> None:
         totals = self.totals
@@ -134,16 +122,13 @@ class LogMeter:
         self._seen[_key(each)] = each
 
     def _forget(self) -> None:
-        """Drop the records that no later cause needs, so that memory stays bounded."""
+        """Drop the generations that no later cause needs, so that memory stays bounded."""
         kept = sorted(self._seen)[-_KEPT:]
         if not kept:
             return
         self._seen = {key: self._seen[key] for key in kept}
-        first = next(
-            (n for n, each in enumerate(self._records) if isinstance(each.value, GroupCommitted)
-             and (each.ts_ms, each.value.generation) == kept[0]), 0,
-        )  # fmt: skip
-        del self._records[:first]
+        keys = ((g.ts_ms, g.value.generation) for g in self._found)
+        del self._found[: next((n for n, key in enumerate(keys) if key == kept[0]), 0)]
 
 
 class PolledMeter:
@@ -206,7 +191,7 @@ def plan_gap(live: LiveGroup, topics: LiveTopics) -> int | None:
     if not live.members or sum(topics.counts.values()) > _MOST_PLANNED:
         return None
     try:
-        return len(plan(as_group(live, topics), "cooperative-sticky").moves)
+        return sum(least_changes(as_group(live, topics)))
     except KafkaAssignorsError:
         return None
 

@@ -8,7 +8,7 @@ why a member left, or when a member stopped consuming: these are reported as unk
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ from ..history import departures
 from ..history.coordinator_log import CommittedMember, GroupCommitted, OffsetCommitted, assigned
 from ..history.ownership import Commits, Committed, Interval, intervals
 from ..plans.plan import least_moves
-from .cluster import Log
+from .cluster import Log, Logged
 from .group import LiveMember, names
 
 KINDS = (
@@ -112,7 +112,7 @@ class Rebalance:
 
 
 @dataclass(frozen=True)
-class _Generation:
+class Generation:
     """A generation as the log has it, in the terms of `history.ownership` and with what the causes need."""
 
     value: GroupCommitted
@@ -126,7 +126,13 @@ class _Generation:
     )  # the same, plus the last holders of partitions without an owner
 
     @property
+    def ts_ms(self) -> int:
+        """Broker's wall clock at which it was committed."""
+        return self.committed.ts_ns // 1_000_000
+
+    @property
     def topics(self) -> dict[str, frozenset[str]]:
+        """Holder -> its subscription; without holders whose bytes are not the consumer protocol's."""
         return {holder: frozenset(said.topics) for holder, said in self.said.items() if said is not None}
 
 
@@ -139,53 +145,69 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
 
     Cost: O(generations x partitions), and a plan for each rebalance that is returned.
     """
-    restarts, told = Restarts(), list(apart(log))
+    found: list[Generation] = []
+    for record in log.records:
+        add(found, record)
+    restarts, told = Restarts(), list(apart(found, whole=log.whole))
     first = max(0, len(told) - last) if last else 0
     each = (restarts.told(rebalance) for rebalance, _ in told)
     return [replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(each, told, strict=True))[first:]]
 
 
-def apart(log: Log) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
-    """The rebalances in a group's log, in order, before `Restarts` has told who restarted.
+def apart(
+    found: Sequence[Generation], *, whole: bool, known: Collection[tuple[int, tuple[int, ...]]] = ()
+) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
+    """The rebalances in a group's generations, in order, before `Restarts` has told who restarted.
 
     Each comes with the computation of its `least`, which costs more than all the rest.
 
+    Args:
+        found: The generations, as `add` made them.
+        whole: Whether the log begins with them, see `Log.whole`.
+        known: Time and generations of rebalances that are left out.
+
     Cost: O(generations x partitions).
     """
-    found = _generations(log)
-    whole = list(_grouped(found))
+    rebalanced = list(_grouped(found))
     gone = _gone(found)
     causes = {(g.committed.generation, holder): how for g, each in zip(found, gone, strict=True)
               for holder, how in each.items()}  # fmt: skip
     spans: dict[int, list[Interval]] = {}
     for span in intervals([g.committed for g in found], causes):
         spans.setdefault(span.generation_start, []).append(span)
-    before: _Generation | None = None
+    before: Generation | None = None
     at = 0
-    for rounds in whole:
-        yield _told(log, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
+    for rounds in rebalanced:
+        if (rounds[0].ts_ms, _numbers(rounds)) not in known:
+            yield _told(whole, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
         # A withheld partition keeps its last holder until a member gets it.
         held = before.held if before is not None and rounds[-1].called else {}
         before = replace(rounds[-1], held={**held, **rounds[-1].owners})
         at += len(rounds)
 
 
-def _generations(log: Log) -> list[_Generation]:
-    found: list[_Generation] = []
-    for ts_ms, value in ((each.ts_ms, each.value) for each in log.records):
-        if isinstance(value, OffsetCommitted) and found:
-            commits: dict[TopicPartition, Commits] = found[-1].committed.commits  # type: ignore[assignment]
-            tp = TopicPartition(value.topic, value.partition)
-            begin = commits[tp].first_ns if tp in commits else ts_ms * 1_000_000
-            commits[tp] = Commits(begin, ts_ms * 1_000_000, ts_ms)
-        elif isinstance(value, GroupCommitted) and value.protocol_type in ("consumer", ""):
-            if value.members and not any(member.assignment for member in value.members):
-                continue  # a join that no leader has answered yet
-            found.append(_generation(ts_ms, value))
-    return found
+def add(found: list[Generation], record: Logged) -> bool:
+    """Add a group's next record to its generations: a new one, or a commit in the last one. Each is decoded once.
+
+    Returns:
+        Whether it is a new generation. Joins that no leader has answered yet are none, nor are groups of other types.
+    """
+    ts_ms, value = record.ts_ms, record.value
+    if isinstance(value, OffsetCommitted) and found:
+        commits: dict[TopicPartition, Commits] = found[-1].committed.commits  # type: ignore[assignment]
+        tp = TopicPartition(value.topic, value.partition)
+        begin = commits[tp].first_ns if tp in commits else ts_ms * 1_000_000
+        commits[tp] = Commits(begin, ts_ms * 1_000_000, ts_ms)
+        return False
+    if not isinstance(value, GroupCommitted) or value.protocol_type not in ("consumer", ""):
+        return False
+    if value.members and not any(member.assignment for member in value.members):
+        return False
+    found.append(_generation(ts_ms, value))
+    return True
 
 
-def _generation(ts_ms: int, value: GroupCommitted) -> _Generation:
+def _generation(ts_ms: int, value: GroupCommitted) -> Generation:
     holders = {member.instance_id or member.member_id: member for member in value.members}
     said: dict[str, Subscription | None] = {}
     held: dict[str, frozenset[TopicPartition]] = {}
@@ -209,12 +231,12 @@ def _generation(ts_ms: int, value: GroupCommitted) -> _Generation:
     )
     called = {holder: by_id[member.member_id] for holder, member in holders.items()}
     owners = {tp: holder for holder, tps in held.items() for tp in tps}
-    return _Generation(value, committed, called, holders, said, owners)
+    return Generation(value, committed, called, holders, said, owners)
 
 
-def _grouped(found: Sequence[_Generation]) -> Iterator[list[_Generation]]:
+def _grouped(found: Sequence[Generation]) -> Iterator[list[Generation]]:
     """Generations that belong to one rebalance: a generation, and those that hand over what it withheld."""
-    rounds: list[_Generation] = []
+    rounds: list[Generation] = []
     base: Mapping[TopicPartition, str] = {}  # owners before the first of them
     for now in found:
         if rounds:
@@ -232,7 +254,7 @@ def _grouped(found: Sequence[_Generation]) -> Iterator[list[_Generation]]:
         yield rounds
 
 
-def _gone(found: Sequence[_Generation]) -> list[dict[str, str]]:
+def _gone(found: Sequence[Generation]) -> list[dict[str, str]]:
     """Per generation: holders of the generation before that it lacks -> what the log proves of their departure."""
     told: list[dict[str, str]] = [{} for _ in found[:1]]
     joined: dict[str, list[Committed]] = {}  # holder -> the generations since its last absence
@@ -248,22 +270,22 @@ def _gone(found: Sequence[_Generation]) -> list[dict[str, str]]:
 
 
 def _told(
-    log: Log,
-    before: _Generation | None,
-    rounds: Sequence[_Generation],
+    whole: bool,
+    before: Generation | None,
+    rounds: Sequence[Generation],
     gone: Mapping[str, str],
     spans: Mapping[int, Sequence[Interval]],
 ) -> Rebalance:
     now, end = rounds[0], rounds[-1]
-    numbers = tuple(dict.fromkeys(g.value.generation for g in rounds))
+    numbers = _numbers(rounds)
     mine = [span for number in numbers for span in spans.get(number, ()) if span.gap_at_least_ms is not None]
     at_most = [span.gap_at_most_ms for span in mine if span.gap_at_most_ms is not None]
     took = [g.committed.join_ms for g in rounds] if all(g.committed.joined_ms for g in rounds) else []
     told = Rebalance(
-        numbers, _missing(before, now), now.committed.ts_ns // 1_000_000,
+        numbers, _missing(before, now), now.ts_ms,
         end.committed.ts_ns / 1e6 - (now.committed.joined_ms or 0) if took else None,
         end.value.protocol, _eager(before, now), _leader(end), len(end.called),
-        tuple(_causes(log, before, now, end, gone)),
+        tuple(_causes(whole, before, now, end, gone)),
         returned=sum(span.needless for span in mine), ownerless=len(mine),
         at_least_ms=max((span.gap_at_least_ms or 0.0 for span in mine), default=0.0),
         at_most_ms=max(at_most) if mine and len(at_most) == len(mine) else None,
@@ -275,31 +297,35 @@ def _told(
     return replace(told, moved=len(moved), living=living)
 
 
-def _missing(before: _Generation | None, now: _Generation) -> tuple[int, int] | None:
+def _numbers(rounds: Sequence[Generation]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(g.value.generation for g in rounds))
+
+
+def _missing(before: Generation | None, now: Generation) -> tuple[int, int] | None:
     if before is None or now.value.generation <= before.value.generation + 1:
         return None
     return before.value.generation + 1, now.value.generation - 1
 
 
-def _eager(before: _Generation | None, now: _Generation) -> bool | None:
+def _eager(before: Generation | None, now: Generation) -> bool | None:
     """Whether the members are eager: cooperative members claim partitions as they join, eager ones have revoked all."""
     held = {owner for owner in before.held.values() if owner in now.called} if before else set()
     claims = [bool(said.owned) for holder, said in now.said.items() if said is not None and holder in held]
     return not any(claims) if claims else None
 
 
-def _leader(generation: _Generation) -> str | None:
+def _leader(generation: Generation) -> str | None:
     return next(
         (generation.called[h] for h, m in generation.members.items() if m.member_id == generation.value.leader), None
     )
 
 
 def _causes(
-    log: Log, before: _Generation | None, now: _Generation, end: _Generation, gone: Mapping[str, str]
+    whole: bool, before: Generation | None, now: Generation, end: Generation, gone: Mapping[str, str]
 ) -> Iterator[Cause]:
     if before is None:
         fresh = 1 if now.value.leader is not None else 2  # the broker's first target of a group has epoch 2
-        cut = "" if log.whole and now.value.generation <= fresh else "what was before it is not in the log"
+        cut = "" if whole and now.value.generation <= fresh else "what was before it is not in the log"
         yield Cause("first", detail=cut)
         return
     for holder in sorted(gone, key=before.called.__getitem__):
@@ -322,7 +348,7 @@ def _causes(
         yield Cause("assignor", detail=f"{before.value.protocol} -> {now.value.protocol}")
 
 
-def _of_topics(before: _Generation, end: _Generation) -> Iterator[Cause]:
+def _of_topics(before: Generation, end: Generation) -> Iterator[Cause]:
     """Topics that grew or went, as far as assignments show it: the log has no partition counts."""
     if not before.held:
         return
@@ -338,7 +364,7 @@ def _of_topics(before: _Generation, end: _Generation) -> Iterator[Cause]:
             yield Cause("unassigned", detail=f"{topic}: none of its {was[topic]} partitions is assigned; {why}")
 
 
-def _of_member(kind: str, generation: _Generation, holder: str, detail: str = "") -> Cause:
+def _of_member(kind: str, generation: Generation, holder: str, detail: str = "") -> Cause:
     member = generation.members[holder]
     return Cause(kind, generation.called[holder], member.client_id, _host(member), detail)
 
@@ -347,7 +373,7 @@ def _host(member: CommittedMember) -> str:
     return member.client_host.removeprefix("/")
 
 
-def _least(before: _Generation | None, end: _Generation) -> int | None:
+def _least(before: Generation | None, end: Generation) -> int | None:
     """The least moves between living members by which an optimally balanced assignment is reached.
 
     None where moves may serve another end than equal numbers of partitions: racks, work, or an unknown assignor's.

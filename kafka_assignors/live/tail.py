@@ -16,7 +16,8 @@ _SILENT_S = 15
 """Seconds without a record after which the first reading gives up."""
 
 _WAIT_MS = 1000
-"""How long a broker may wait for new records: each request costs time on both sides."""
+_MIN_BYTES = 1 << 20
+"""How long a broker waits for so many new bytes: an answer to each commit of the groups would cost both sides more."""
 
 
 class LogTail:
@@ -38,7 +39,9 @@ class LogTail:
     def __init__(self, cluster: LiveCluster, groups: Sequence[str], most: int = 1_000_000) -> None:
         self._groups = frozenset(groups)
         self._connection = cluster.connection
-        self._consumer = cluster.reader(fetch_max_wait_ms=_WAIT_MS, auto_offset_reset="earliest")
+        self._consumer = cluster.reader(
+            fetch_max_wait_ms=_WAIT_MS, fetch_min_bytes=_MIN_BYTES, auto_offset_reset="earliest"
+        )
         try:
             with self._needing():
                 places = {cluster.coordinator_partition(self._consumer, group) for group in groups}

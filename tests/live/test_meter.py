@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from kafka_assignors.core.group import Group, TopicPartition
 from kafka_assignors.live.cluster import Log
 from kafka_assignors.live.group import LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.live.meter import SETTLED_S, LogMeter, PolledMeter, Totals, imbalance, plan_gap
-from kafka_assignors.live.rebalances import Rebalance, rebalances
+from kafka_assignors.live.rebalances import Generation, Rebalance, rebalances
 from kafka_assignors.live.rebalances import apart as rebalances_apart
 from kafka_assignors.plans.plan import least_moves as plan_least_moves
 from tests.support.live.log import LogStory
@@ -60,8 +61,8 @@ def test_memory_is_bounded() -> None:
     for n, record in enumerate(life(40).records):
         meter.add([record], n * 2 * SETTLED_S)
         meter.add([], n * 2 * SETTLED_S + SETTLED_S)
-        kept.append(len(meter._records))
-    assert max(kept[40:]) <= max(kept[:40])
+        kept.append(len(meter._found))
+    assert max(kept[40:]) <= max(kept[:40]) <= 6
 
 
 def test_every_generation_of_a_storm_is_counted_and_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +74,9 @@ def test_every_generation_of_a_storm_is_counted_and_planned_once(monkeypatch: py
         planned.append(group)
         return plan_least_moves(group)
 
-    def apart(log: Log) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
-        read.append(len(log.records))
-        return rebalances_apart(log)
+    def apart(found: Sequence[Generation], **known: Any) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
+        read.append(len(found))
+        return rebalances_apart(found, **known)
 
     monkeypatch.setattr("kafka_assignors.live.rebalances.least_moves", least_moves)
     monkeypatch.setattr("kafka_assignors.live.meter.apart", apart)

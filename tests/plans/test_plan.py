@@ -17,7 +17,7 @@ from kafka_assignors.core.reading import decode
 from kafka_assignors.core.wire import protocol
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.plans.certificate import check
-from kafka_assignors.plans.plan import planned
+from kafka_assignors.plans.plan import least_changes, planned
 from tests.support.assignors.golden import previous_owners
 from tests.support.assignors.groups import groups
 from tests.support.examples import examples
@@ -75,6 +75,21 @@ def test_what_a_plan_tells_is_true(group):
     assert {move.partition for move in made.moves} == {
         tp for tp, m in owners(made.target).items() if previous_owners(group).get(tp) != m
     }
+
+
+@pytest.mark.parametrize("alike", [False, True])
+@given(group=groups())
+@settings(max_examples=examples(100))
+def test_the_least_changes_are_those_of_a_plan(alike, group):
+    """Counted for members that subscribe alike, and by the flow for all others."""
+    if alike:
+        topics = group.members[0].topics
+        members = [Member(m.member_id, topics, owned=m.owned, generation=m.generation) for m in group.members]
+        group = Group(members, group.partitions)
+    made = plan(group, "sticky")
+    free = {move.partition for move in made.moves} - previous_owners(group).keys()
+    assert least_changes(group) == (made.goals[2].value, len(free))
+    assert sum(least_changes(group)) == len(plan(group).moves)
 
 
 def test_each_move_has_its_reason():

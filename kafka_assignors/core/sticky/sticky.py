@@ -56,17 +56,34 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if nobody subscribes."""
     indexed, before = claims.indexed, claims.holder
-    costs = position_costs(indexed, objective)
-    classes = classify(indexed, costs, by_topic=objective.spread_first)
+    classes = _classes(claims, objective)
     if not len(classes.size):
         return np.full(indexed.size, UNASSIGNED)
     had = held(classes, before, len(indexed.members))
+    return spread.chosen(indexed, classes.of, before, had, _units(claims, objective, classes, had))
+
+
+def changes(claims: Claims, objective: Objective = DEFAULT) -> tuple[int, int]:
+    """Changes of owner by `assign`: partitions that leave their holder, and partitions without one that get an owner.
+
+    Cost: less than `owners`, because partitions of one class are only counted.
+    """
+    classes = _classes(claims, objective)
+    if not len(classes.size):
+        return 0, 0
+    had = held(classes, claims.holder, len(claims.indexed.members))
+    holding = int(had[2].sum())
+    kept = int(_units(claims, objective, classes, had).kept.sum())
+    return holding - kept, int(classes.size.sum()) - holding
+
+
+def _classes(claims: Claims, objective: Objective) -> Classes:
+    return classify(claims.indexed, position_costs(claims.indexed, objective), by_topic=objective.spread_first)
+
+
+def _units(claims: Claims, objective: Objective, classes: Classes, had: tuple[Ints, Ints, Ints]) -> flow.Units:
     problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, objective.racks_first)
-    if objective.spread_first:
-        units = quotas.optimum(problem, classes.topic(indexed))
-    else:
-        units = flow.optimum(problem)
-    return spread.chosen(indexed, classes.of, before, had, units)
+    return quotas.optimum(problem, classes.topic(claims.indexed)) if objective.spread_first else flow.optimum(problem)
 
 
 def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
