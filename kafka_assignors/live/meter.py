@@ -102,7 +102,8 @@ class LogMeter:
                 seen = self._seen.get(_key(each))
                 if seen is None and _key(each) < latest:
                     continue  # a later generation of the first one kept: what it hands over is no longer known
-                self._count(replace(each, least=least()), seen)
+                # Nothing is needless where no living member lost a partition: the least need not be known.
+                self._count(replace(each, least=least() if each.living or each.returned else 0), seen)
             self._fresh = 0 if settled else 1
             self._forget()
 
