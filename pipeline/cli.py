@@ -35,6 +35,12 @@ Bootstrap = Annotated[
     str | None, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers (default: bootstrap.servers in --config).")
 ]
 Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the brokers.")]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile", metavar="NAME", help="A section of --config, or of ~/.config/kafka-assignors/profiles.properties."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,6 +73,7 @@ def run(
     out: Out,
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     history: Annotated[
         str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
@@ -122,7 +129,7 @@ def run(
     with _reported() as progress:
         if png is not None and html is None:
             raise ConfigError(f"--png {png!r} needs the page that its charts belong to: add --html report.html")
-        connection = options.connection(bootstrap, config, settings)
+        connection = options.connection(bootstrap, config, settings, profile)
         names, names_of_groups = options.topic_names(topics), options.group_names(groups)
         options.length(window)
         part = options.part(since, until, offsets, sample, isolation)
@@ -157,6 +164,7 @@ def stream_(
     out: Out,
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     checkpoint: Annotated[
         str | None,
@@ -176,7 +184,7 @@ def stream_(
 ) -> None:
     """Add new records to the tables of load, in batches; a restart neither loses nor duplicates records."""
     with _reported() as progress:
-        connection = options.connection(bootstrap, config, settings)
+        connection = options.connection(bootstrap, config, settings, profile)
         names = options.topic_names(topics)
         if window is not None:
             options.length(window)

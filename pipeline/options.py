@@ -24,9 +24,11 @@ from .sources import brokers
 from .storage.tables import FORMATS
 
 
-def connection(bootstrap: str | None, config: Path | None, settings: Collection[str] | None) -> Connection:
-    """Combine ``--bootstrap``, ``--config`` and ``--set``."""
-    found = read_connection(bootstrap, config, tuple(settings or ()))
+def connection(
+    bootstrap: str | None, config: Path | None, settings: Collection[str] | None, profile: str | None = None
+) -> Connection:
+    """Combine ``--bootstrap``, ``--config``, ``--profile`` and ``--set``."""
+    found = read_connection(bootstrap, config, tuple(settings or ()), profile=profile)
     if found.ignored:
         print(f"note: {', '.join(found.ignored)}: not a connection setting; ignored", file=sys.stderr)
     return found

@@ -34,6 +34,12 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
 Bootstrap = Annotated[str | None, typer.Option("--bootstrap", help="host:port of a broker (default: localhost:9092)")]
 Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the broker")]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile", metavar="NAME", help="a section of --config, or of ~/.config/kafka-assignors/profiles.properties"
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,6 +59,7 @@ def audit_command(
     topic: Annotated[str, typer.Argument(help="the topic to read")],
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     records: Records = 10_000,
     strays: Annotated[int, typer.Option("--strays", min=0, help="number of misplaced records to list")] = 10,
@@ -63,7 +70,7 @@ def audit_command(
     The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
     """
     with _ErrorsInOneLine():
-        n, found = _read(topic, _connection(bootstrap, config, settings), records)
+        n, found = _read(topic, _connection(bootstrap, config, profile, settings), records)
         result = audit(found, n, strays=strays)
     typer.echo(json.dumps(_as_json(topic, result)) if as_json else _text(topic, result))
     raise typer.Exit(0 if result.preset is not None and not result.stray_count else 1)
@@ -79,6 +86,7 @@ def growth_command(
     ] = None,
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     records: Records = 10_000,
     as_json: Json = False,
@@ -88,7 +96,7 @@ def growth_command(
         keys = (
             [b"user-%d" % i for i in range(20_000)]
             if topic is None
-            else _keys(topic, _connection(bootstrap, config, settings), records)
+            else _keys(topic, _connection(bootstrap, config, profile, settings), records)
         )
         shares = growth(keys, now, then)
     if as_json:
@@ -113,13 +121,14 @@ def place_command(  # options of the command line
     ] = None,
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Tell where each client's default partitioner places a key, and for which keys the clients disagree."""
     with _ErrorsInOneLine():
         wanted = [_key(text, as_hex, as_base64) for text in keys]
-        n = partitions or _count(topic, _connection(bootstrap, config, settings))
+        n = partitions or _count(topic, _connection(bootstrap, config, profile, settings))
         placed = {key: placed_by_default(key, n) for key in wanted}
     typer.echo(json.dumps(_places_as_json(topic, n, placed)) if as_json else _places(topic, n, placed))
 
@@ -242,10 +251,12 @@ def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[P
         return len(ids), list(_records(consumer, until))
 
 
-def _connection(bootstrap: str | None, config: Path | None, settings: list[str] | None) -> Connection:
-    if bootstrap is None and config is None and not settings:
+def _connection(
+    bootstrap: str | None, config: Path | None, profile: str | None, settings: list[str] | None
+) -> Connection:
+    if bootstrap is None and config is None and profile is None and not settings:
         bootstrap = "localhost:9092"
-    connection = read_connection(bootstrap, config, settings or ())
+    connection = read_connection(bootstrap, config, settings or (), profile=profile)
     if connection.ignored:
         typer.echo(f"note: {', '.join(connection.ignored)}: not a connection setting; ignored", err=True)
     return connection

@@ -70,6 +70,12 @@ Bootstrap = Annotated[
     str | None, typer.Option(help="host:port of a running broker, several separated by commas; implies external.")
 ]
 Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the broker.")]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile", metavar="NAME", help="A section of --config, or of ~/.config/kafka-assignors/profiles.properties."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -84,10 +90,11 @@ EventsTopic = Annotated[
     typer.Option(help="Create this topic and publish the history to it, one event per record; needs --bootstrap."),
 ]
 Require = Annotated[list[str] | None, typer.Option(help="A law without which the verdict is unknown; repeat for more.")]
-Yes = Annotated[
+Confirm = Annotated[
     bool,
     typer.Option(
-        "--yes", help="Agree to the topics and groups that the run creates and removes on the broker of --bootstrap."
+        "--confirm",
+        help="Agree to the topics and groups that the run creates and removes on the broker of --bootstrap.",
     ),
 ]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started (default: a free one).")]
@@ -136,12 +143,17 @@ def _rerun(
 
 
 def _reached(
-    bootstrap: str | None, config: Path | None, settings: Sequence[str] | None, *, needed: bool = False
+    bootstrap: str | None,
+    config: Path | None,
+    profile: str | None,
+    settings: Sequence[str] | None,
+    *,
+    needed: bool = False,
 ) -> Connection | None:
     """The broker that the user named, or None if the command starts one."""
-    if bootstrap is None and config is None and not settings and not needed:
+    if bootstrap is None and config is None and profile is None and not settings and not needed:
         return None
-    connection = read_connection(bootstrap, config, settings or ())
+    connection = read_connection(bootstrap, config, settings or (), profile=profile)
     if connection.ignored:
         ignored = ", ".join(connection.ignored)
         print(f"note: {ignored}: not a connection setting; the command sets it itself", file=sys.stderr)
@@ -180,6 +192,7 @@ def demo(  # a parameter per option of the command line
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
@@ -192,11 +205,11 @@ def demo(  # a parameter per option of the command line
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the records' keys.")] = 7,
     events_topic: EventsTopic = None,
-    yes: Yes = False,
+    confirm: Confirm = False,
 ) -> None:
     """Boot a real broker, place records, disturb groups, judge every run, write an HTML page: a minute, or --full."""
     with _clear_errors():
-        reached = _reached(bootstrap, config, settings)
+        reached = _reached(bootstrap, config, profile, settings)
         _require_lasting(events_topic, reached)
         console, folder = _console(), _folder(out)
         began = time.monotonic()
@@ -211,7 +224,7 @@ def demo(  # a parameter per option of the command line
                 sent = RECORDS_PER_TOPIC * len(PARTITIONERS) * len(DEMO_TOPICS)
                 records = f"{sent} records, and 100 a second while groups change,"
                 _require_consent(
-                    broker, Intent(broker.bootstrap, sandbox.prefix, topics, groups, records, events_topic), yes
+                    broker, Intent(broker.bootstrap, sandbox.prefix, topics, groups, records, events_topic), confirm
                 )
                 with_spark = full if spark is None else spark
                 run_id = uuid.uuid4().hex
@@ -240,6 +253,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
     backend: Backend = "jvm",
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
@@ -257,7 +271,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
         float | None,
         typer.Option(min=0.1, help=f"Seconds for the group to become stable after a step (default: {STEP_S:g})."),
     ] = None,
-    yes: Yes = False,
+    confirm: Confirm = False,
     png: Png = None,
     require: Require = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
@@ -270,13 +284,13 @@ def run(  # a parameter per option of the command line, and the steps of one run
                     raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")
             known_laws(require or ())
             what_of = {n: scenario_of_seed(name, n, client, assignor or (), require or ()) for n in seeds_of(seeds)}
-            reached = _reached(bootstrap, config, settings)
+            reached = _reached(bootstrap, config, profile, settings)
             with _brokers(what_of[min(what_of)], backend, reached, kafka_version) as broker:
-                _run_seeds(what_of, broker, out, minutes, timeout_s, yes, as_json)
+                _run_seeds(what_of, broker, out, minutes, timeout_s, confirm, as_json)
     if seed is None and name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
     with _clear_errors(), _rerun(name, seed, assignor or (), minutes, client):
-        reached = _reached(bootstrap, config, settings)
+        reached = _reached(bootstrap, config, profile, settings)
         _require_lasting(events_topic, reached)
         console = Console(stderr=True, quiet=True) if as_json else _console()
         what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
@@ -314,7 +328,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
                     broker.bootstrap, sandbox.prefix, topics, [sandbox.name(what.name)], records, events_topic
                 )
                 require_fit(what, broker)
-                _require_consent(broker, intent, yes)
+                _require_consent(broker, intent, confirm)
                 ran = run_scenario(
                     what, broker, folder / "history", uuid.uuid4().hex,
                     sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
@@ -338,7 +352,7 @@ def _run_seeds(  # options of the command line
     out: Path | None,
     minutes: float | None,
     timeout_s: float | None,
-    yes: bool,
+    confirm: bool,
     as_json: bool,
 ) -> NoReturn:
     console, prefix = Console(stderr=True, quiet=True) if as_json else _console(), new_prefix()
@@ -348,7 +362,7 @@ def _run_seeds(  # options of the command line
     topics = prefixed(scenario, f"{prefix}{first}-").made_topics
     records = f"{scenario.rate_per_s} records a second" if scenario.rate_per_s else ""
     _require_consent(
-        broker, Intent(broker.bootstrap, prefix, topics, [f"{prefix}{first}-{scenario.name}"], records), yes
+        broker, Intent(broker.bootstrap, prefix, topics, [f"{prefix}{first}-{scenario.name}"], records), confirm
     )
 
     def on_row(row: Row, kept: bool) -> None:
@@ -397,6 +411,7 @@ def watch(  # a parameter per option of the command line
     group: Annotated[str, typer.Argument(help="Group id.")],
     bootstrap: Bootstrap = None,
     config: Config = None,
+    profile: Profile = None,
     settings: Settings = None,
     once: Annotated[bool, typer.Option(help="Show the group once and exit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON line per poll.")] = False,
@@ -405,7 +420,7 @@ def watch(  # a parameter per option of the command line
     """Show owners, elected assignor and lag of a live group until Ctrl-C."""
     with (
         _clear_errors(),
-        _broker("external", _reached(bootstrap, config, settings, needed=True)) as broker,
+        _broker("external", _reached(bootstrap, config, profile, settings, needed=True)) as broker,
         GroupWatcher(broker.connection, group) as watcher,
     ):
         if once or as_json or not sys.stdout.isatty():
@@ -493,7 +508,7 @@ def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> 
         )
 
 
-def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> None:
+def _require_consent(broker: Broker | Cluster, intent: Intent, confirmed: bool) -> None:
     """On a broker that this run didn't start, require the user's consent and that a lasting topic is new."""
     if not (isinstance(broker, Broker) and broker.backend == "external"):
         return
@@ -504,7 +519,7 @@ def _require_consent(broker: Broker | Cluster, intent: Intent, yes: bool) -> Non
                     f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, but must be new; "
                     "choose another name"
                 )
-    intent.require(yes)
+    intent.require(confirmed)
 
 
 def _publish(console: Console, bootstrap: Connection, topic: str | None, histories: Iterable[Path]) -> None:

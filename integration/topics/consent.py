@@ -47,16 +47,16 @@ class Intent:
     def _short(self, name: str) -> str:
         return name.removeprefix(self.prefix)
 
-    def require(self, yes: bool) -> None:
-        """Return only with the user's consent: ``--yes``, or an answer at the terminal.
+    def require(self, confirmed: bool) -> None:
+        """Return only with the user's consent: ``--confirm``, or an answer at the terminal.
 
         Raises:
             ConfigError: The user refused, or there is no terminal to ask at.
         """
-        if yes:
+        if confirmed:
             return
         if not sys.stdin.isatty():
-            raise ConfigError(f"{self}\nThere is no terminal to ask: add --yes to agree")
+            raise ConfigError(f"{self}\nThere is no terminal to ask: add --confirm to agree")
         print(self, file=sys.stderr)
         if not typer.confirm("Go on?", err=True):
             raise ConfigError(f"not agreed; nothing was created at {self.bootstrap}")

@@ -43,7 +43,8 @@ class Common:
     """The options that every command has.
 
     Args:
-        bootstrap, config, settings: How to reach the cluster; see `kafka_assignors.connection.read_connection`.
+        bootstrap, config, profile, settings: How to reach the cluster; see
+            `kafka_assignors.connection.read_connection`.
         as_json: Print one JSON object instead of text.
         quiet, verbose: Less or more on stderr.
         color: ``auto``, ``always`` or ``never``.
@@ -52,8 +53,8 @@ class Common:
     bootstrap: Annotated[
         str | None,
         typer.Option(
-            "--bootstrap", "-b", envvar="KAFKA_BOOTSTRAP", metavar="HOST:PORT",
-            help="A broker of the cluster, several with commas.", rich_help_panel="Cluster",
+            "--bootstrap", "-b", metavar="HOST:PORT", rich_help_panel="Cluster",
+            help="A broker of the cluster, several with commas; or the variable KAFKA_BOOTSTRAP.",
         ),
     ] = None  # fmt: skip
     config: Annotated[
@@ -61,6 +62,13 @@ class Common:
         typer.Option(
             "--config", metavar="FILE", rich_help_panel="Cluster",
             help="Kafka's client.properties: how to reach the cluster.",
+        ),
+    ] = None  # fmt: skip
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile", metavar="NAME", rich_help_panel="Cluster",
+            help="A section of --config, or of ~/.config/kafka-assignors/profiles.properties.",
         ),
     ] = None  # fmt: skip
     settings: Annotated[
@@ -92,9 +100,13 @@ class Common:
         from ..connection import read_connection
         from ..errors import ConfigError
 
-        if self.bootstrap is None and self.config is None and not self.settings:
-            raise ConfigError("no broker is named; give -b HOST:PORT or --config FILE, or set KAFKA_BOOTSTRAP")
-        found = read_connection(self.bootstrap, self.config, self.settings or ())
+        # A profile names its own cluster: a variable that is still set must not send the command to another one.
+        bootstrap = self.bootstrap or (os.environ.get("KAFKA_BOOTSTRAP") if self.profile is None else None)
+        if not bootstrap and self.config is None and self.profile is None and not self.settings:
+            raise ConfigError(
+                "no broker is named; give -b HOST:PORT, --config FILE or --profile NAME, or set KAFKA_BOOTSTRAP"
+            )
+        found = read_connection(bootstrap or None, self.config, self.settings or (), profile=self.profile)
         if found.ignored:
             self.note(f"{', '.join(found.ignored)}: no setting of a connection; the command decides it itself")
         return found

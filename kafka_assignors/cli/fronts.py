@@ -88,7 +88,7 @@ def call(front: Front, path: str, arguments: Sequence[str]) -> int:
     command = commands.commands[front.command]
     words = [_OURS.get(word, word) for word in arguments]
     bootstrap = os.environ.get("KAFKA_BOOTSTRAP") if front.live else None
-    if bootstrap and not {"--bootstrap", "--config", "--set", "-X", "--help"} & {w.partition("=")[0] for w in words}:
+    if bootstrap and not _NAMES_A_CLUSTER & {word.partition("=")[0] for word in words}:
         words = ["--bootstrap", bootstrap, *words]
     code = command.main(words, prog_name=f"{NAME} {path}", standalone_mode=False) or 0
     if code == INTERRUPTED:
@@ -97,5 +97,6 @@ def call(front: Front, path: str, arguments: Sequence[str]) -> int:
     return code if code in (0, 1, USAGE, COULD_NOT_RUN, UNKNOWN, INTERRUPTED) else COULD_NOT_RUN
 
 
+_NAMES_A_CLUSTER = {"--bootstrap", "--config", "--profile", "--set", "-X", "--help"}
 _OURS = {"-h": "--help", "-b": "--bootstrap"}
 """Our short options -> theirs."""

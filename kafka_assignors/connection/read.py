@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ..errors import ConfigError
 from . import jaas, properties, stores
+from .profiles import chosen, profiles_file
 from .settings import ALSO_READ, MECHANISMS, NAMES, NOT_OURS, PROTOCOLS, Connection
 
 _REFERENCE = re.compile(r"\$\{([^}:]*):([^}]*)\}")
@@ -54,20 +55,30 @@ def read_connection(
     config: Path | None = None,
     settings: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    profile: str | None = None,
 ) -> Connection:
-    """Combine a command's ``--bootstrap``, ``--config`` and ``--set``. If several give the same setting, the order of
-    precedence is ``--bootstrap``, ``--set``, ``--config``.
+    """Combine a command's ``--bootstrap``, ``--config``, ``--profile`` and ``--set``. If several give the same setting,
+    the order of precedence is ``--bootstrap``, ``--set``, ``--config`` with its profile.
 
     Args:
         bootstrap: ``host:port``, several with commas.
         config: A properties file.
         settings: ``key=value`` each. A secret must be a reference here, because command lines are public.
         environment: Variables for ``${env:NAME}``; by default this process's.
+        profile: Section of `config`, which is then `profiles.profiles_file` by default.
 
     Raises:
-        ConfigError: A setting is invalid. The message has its name, its value unless it is secret, and a valid value.
+        ConfigError: A setting is invalid, or there is no such profile. The message has its name, its value unless it is
+            secret, and a valid value.
     """
-    given = {} if config is None else _of_file(config)
+    environment = os.environ if environment is None else environment
+    if config is not None:
+        given = _of_file(config, f"--config {config}", profile)
+    elif profile is not None:
+        file = profiles_file(environment)
+        given = _of_file(file, f"--profile {profile}: {file}", profile)
+    else:
+        given = {}
     for each in settings:
         name, equals, value = each.partition("=")
         name = name.strip()
@@ -82,7 +93,7 @@ def read_connection(
     if bootstrap is not None:
         given = {n: g for n, g in given.items() if _FIELD.get(n) != "bootstrap"}
         given["bootstrap.servers"] = _Given(bootstrap, "--bootstrap")
-    return _connection(given, os.environ if environment is None else environment)
+    return _connection(given, environment)
 
 
 def from_file(path: Path, bootstrap: str) -> Connection:
@@ -91,7 +102,7 @@ def from_file(path: Path, bootstrap: str) -> Connection:
     Raises:
         ConfigError: As `read_connection`.
     """
-    given = {name: each.value for name, each in _of_file(path).items()}
+    given = {name: each.value for name, each in _of_file(path, f"--config {path}").items()}
     return from_settings({**given, "bootstrap.servers": bootstrap}, str(path))
 
 
@@ -118,27 +129,29 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _of_file(path: Path) -> dict[str, _Given]:
+def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, _Given]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"--config {path} can't be read ({error.strerror}); name a client.properties") from None
+        wanted = "name a client.properties" if profile is None else f"write a section [{profile}] there"
+        raise ConfigError(f"{where} can't be read ({error.strerror}); {wanted}") from None
     try:
         found = properties.parse(data.decode("latin-1"))
     except ValueError as error:
-        raise ConfigError(f"--config {path}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
+    found = chosen(found, profile, str(path))
     for line in found:
         if not f"{line.key}{line.value}".isascii() and not data.isascii():
             # Java decodes ISO-8859-1, most editors write UTF-8; only ASCII escapes mean the same to both
-            _require_ascii(data, line, path)
-    return {line.key: _Given(line.value, f"--config {path}, line {line.number}") for line in found}
+            _require_ascii(data, line, where)
+    return {line.key: _Given(line.value, f"{where}, line {line.number}") for line in found}
 
 
-def _require_ascii(data: bytes, line: properties.Line, path: Path) -> None:
+def _require_ascii(data: bytes, line: properties.Line, where: str) -> None:
     begun = re.split(rb"\r\n|\r|\n", data)[line.number - 1]
     if not begun.isascii():
         raise ConfigError(
-            f"--config {path}, line {line.number}: {line.key.encode('ascii', 'replace').decode()} has a character "
+            f"{where}, line {line.number}: {line.key.encode('ascii', 'replace').decode()} has a character "
             "beyond ASCII, which Java and Python read differently; write it as \\uXXXX"
         )
 
@@ -155,7 +168,9 @@ def _connection(given: Mapping[str, _Given], environment: Mapping[str, str]) -> 
             raise ConfigError(f"{each.where}: {_unknown(name)}")
     held = _fields(given)
     if not held.get("bootstrap"):
-        raise ConfigError("no broker is named; give --bootstrap host:port, or bootstrap.servers in --config")
+        raise ConfigError(
+            "no broker is named; give --bootstrap host:port, or bootstrap.servers in --config or --profile"
+        )
     held |= _security(given, held)
     return _made(held, tuple(ignored))
 

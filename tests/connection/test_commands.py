@@ -152,7 +152,7 @@ def test_commands_on_a_cluster_of_three(tmp_path: Path):
         for address in user.bootstrap.split(","):
             assert len(brokers(user.at(address))) == 3
         out = tmp_path / "run"
-        ran = by_command(harness, user, "run", short_scenario(tmp_path), "--yes", "--json", "--out", str(out))
+        ran = by_command(harness, user, "run", short_scenario(tmp_path), "--confirm", "--json", "--out", str(out))
         assert json.loads(ran)["records"] > 0
         create_topics(cluster.bootstrap, {"orders": 3})
         producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
@@ -216,7 +216,7 @@ def test_a_run_leaves_nothing_on_a_secured_cluster(
 ):
     """Member processes, the sender and the reader of the coordinator log get in; what was made is gone afterwards."""
     user = secured.user(f"player-{options.__name__}", PLAYED)
-    words = ("run", short_scenario(tmp_path), "--yes", "--out", str(tmp_path / "out"), "--json")
+    words = ("run", short_scenario(tmp_path), "--confirm", "--out", str(tmp_path / "out"), "--json")
     done = start(user, options, tmp_path, "kafka_assignors.integration", *words)
     assert "left at" not in done.stderr
     assert json.loads(done.stdout)["records"] > 0

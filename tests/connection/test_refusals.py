@@ -133,8 +133,8 @@ def test_a_broker_that_wants_the_client_s_certificate(tmp_path: Path):
 
 COMMANDS = {
     "watch": (harness, "watch", "billing", "--once"),
-    "run": (harness, "run", "churn", "--yes"),
-    "demo": (harness, "demo", "--yes"),
+    "run": (harness, "run", "churn", "--confirm"),
+    "demo": (harness, "demo", "--confirm"),
     "place": (producers, "place", "orders", "k"),
     "audit": (producers, "audit", "orders"),
     "growth": (producers, "growth", "--from", "4", "--to", "8", "--topic", "orders"),

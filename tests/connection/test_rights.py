@@ -202,7 +202,7 @@ def plan_of_a_live_group(connection: Connection) -> None:
 
 def external_run(connection: Connection, tmp_path: Path, *words: str, scenario: str | None = None) -> None:
     out = str(tmp_path / f"run-{next(_COUNTER)}")
-    options = ("--yes", "--timeout-s", str(ENDS_S), "--out", out, *words)
+    options = ("--confirm", "--timeout-s", str(ENDS_S), "--out", out, *words)
     command(harness, connection, "run", scenario or short_scenario(tmp_path), *options)
 
 
@@ -316,7 +316,7 @@ def test_the_demo_names_the_right_that_is_missing(
     monkeypatch.setattr(demo, "QUICK_ASSIGNORS", demo.QUICK_ASSIGNORS[:1])
     lesser = user(*(right for right in NEEDED["demo"] if right != missing))
     with lesser.file() as config:
-        words = ["demo", "--yes", "--out", str(tmp_path / "out"), "--config", str(config)]
+        words = ["demo", "--confirm", "--out", str(tmp_path / "out"), "--config", str(config)]
         done = CliRunner().invoke(harness, words)
     assert f"user {lesser.username!r} lacks the permission {missing.operation} on {missing.kind} " in done.output
     assert "; an administrator can grant it with" in done.output

@@ -138,7 +138,7 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Call
     out = tmp_path / "out"
 
     ours = [sys.executable, "-m", "kafka_assignors"]
-    said = run([*ours, *play, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json"], ROOT)
+    said = run([*ours, *play, "--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", str(out), "--json"], ROOT)
     verdict = json.loads(said)
     assert verdict["value"] is True
     assert {"O1", "O2", "O3", "G3", "A1"} <= {law for law, times in verdict["laws"].items() if times}

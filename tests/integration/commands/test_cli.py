@@ -107,7 +107,9 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
     """One partition of the coordinator's log is doubled: exit 2, it was changed; had it been written so: 1."""
     out = tmp_path / "out"
     assert (
-        integration("run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out)).returncode
+        integration(
+            "run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", str(out)
+        ).returncode
         == 0
     )
     log = next((out / "history").glob("*.coordlog.jsonl"))
@@ -172,7 +174,7 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         with user.file() as config:
             done = subprocess.run(
                 [sys.executable, "-m", "kafka_assignors.integration", "demo", "--full", "--out", str(out),
-                 "--config", str(config), "--yes", "--events-topic", "events"],
+                 "--config", str(config), "--confirm", "--events-topic", "events"],
                 capture_output=True, text=True, timeout=840, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip
         kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())

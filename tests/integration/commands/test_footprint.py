@@ -74,7 +74,7 @@ def made_during(started: list[subprocess.Popen[str]], broker: Broker, *args: str
 
 
 def test_a_run_writes_to_its_own_topics_alone(unchanged: Broker, tmp_path: Any) -> None:
-    done = integration("run", "churn", "--bootstrap", unchanged.bootstrap, "--yes", "--out", str(tmp_path / "out"))
+    done = integration("run", "churn", "--bootstrap", unchanged.bootstrap, "--confirm", "--out", str(tmp_path / "out"))
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "not removed" not in done.stderr
@@ -83,7 +83,7 @@ def test_a_run_writes_to_its_own_topics_alone(unchanged: Broker, tmp_path: Any) 
 
 def test_topics_that_come_and_go_and_patterns_stay_in_the_run(unchanged: Broker, tmp_path: Any) -> None:
     """The scenario deletes a topic, matches topics by pattern, and others of that name exist."""
-    done = integration("run", "topics", "--bootstrap", unchanged.bootstrap, "--yes", "--out", str(tmp_path / "out"))
+    done = integration("run", "topics", "--bootstrap", unchanged.bootstrap, "--confirm", "--out", str(tmp_path / "out"))
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert not re.search(r"(^|\s)coming-a\[", done.stdout), "the pattern matched somebody else's topic"
@@ -94,7 +94,15 @@ def test_an_interrupted_run_removes_what_it_made(
     how: signal.Signals, unchanged: Broker, started: list[subprocess.Popen[str]], tmp_path: Any
 ) -> None:
     during = made_during(
-        started, unchanged, "run", "churn", "--bootstrap", unchanged.bootstrap, "--yes", "--out", str(tmp_path / "out")
+        started,
+        unchanged,
+        "run",
+        "churn",
+        "--bootstrap",
+        unchanged.bootstrap,
+        "--confirm",
+        "--out",
+        str(tmp_path / "out"),
     )
     started[-1].send_signal(how)
     rest = started[-1].communicate(timeout=90)[0]
@@ -109,7 +117,7 @@ def test_an_interrupted_run_removes_what_it_made(
 def test_a_run_that_fails_removes_what_it_made(unchanged: Broker, tmp_path: Any) -> None:
     done = integration(
         *("run", "churn", "--assignor", "tests.support.integration.planted:Raising", "--timeout-s", "20"),
-        *("--bootstrap", unchanged.bootstrap, "--yes", "--out", str(tmp_path / "out")),
+        *("--bootstrap", unchanged.bootstrap, "--confirm", "--out", str(tmp_path / "out")),
     )
 
     assert done.returncode in (1, 2), done.stdout + done.stderr
@@ -127,7 +135,7 @@ def test_without_a_terminal_nothing_is_made_unasked(command: tuple[str, ...], un
     assert re.search(r"names that begin with kafka-assignors-[0-9a-f]{12}-", done.stderr)
     assert re.search(r"topics .*orders \(12 partitions\)", done.stderr)
     assert re.search(r"groups .*churn", done.stderr)
-    assert "add --yes to agree" in done.stderr
+    assert "add --confirm to agree" in done.stderr
     assert not out.exists()
 
 
@@ -158,7 +166,7 @@ def test_an_events_topic_that_exists_is_refused(command: tuple[str, ...], unchan
         *command,
         "--bootstrap",
         unchanged.bootstrap,
-        "--yes",
+        "--confirm",
         "--events-topic",
         "rebalances",
         "--out",

@@ -58,7 +58,7 @@ def test_a_played_scenario_is_published_with_its_seals(kafka_broker: Broker, tmp
             "range-skew",
             "--bootstrap",
             kafka_broker.bootstrap,
-            "--yes",
+            "--confirm",
             "--out",
             str(out),
             "--events-topic",

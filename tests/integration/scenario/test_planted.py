@@ -165,7 +165,7 @@ def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Brok
     out = tmp_path / "run"
     command = ["run", "churn", "--assignor", "tests.support.integration.planted:Dropping", "--timeout-s", "20"]
 
-    done = integration(*command, "--bootstrap", kafka_broker.bootstrap, "--yes", "--out", str(out), "--json")
+    done = integration(*command, "--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", str(out), "--json")
 
     assert done.returncode == 1, done.stderr
     answer = json.loads(done.stdout)
