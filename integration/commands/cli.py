@@ -381,29 +381,50 @@ def _run_seeds(  # options of the command line
 
 @app.command()
 def judge(
-    folder: Annotated[Path, typer.Argument(help="A kept history: a folder of *.jsonl files.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Folders with kept histories (*.jsonl), at any depth.")
+    ],
     page: Annotated[Path | None, typer.Option(help="Write the page again to this file.")] = None,
     png: Png = None,
     require: Require = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of text; one line per history.")
+    ] = False,
 ) -> None:
-    """Judge a kept history again; needs no broker."""
+    """Judge kept histories again; needs no broker."""
     with _clear_errors():
-        if not folder.is_dir():
-            raise ConfigError(f"{folder} is not a folder; name the history folder of a run")
-        inside = folder / "history" if (folder / "history").is_dir() else folder
-        if not any(inside.glob("*.jsonl")):
-            kept = sorted(str(p.relative_to(folder)) for p in {f.parent for f in folder.rglob("*.jsonl")})
-            hint = f"; histories below it: {', '.join(kept)}" if kept else ""
-            raise ConfigError(f"{folder} has no *.jsonl history{hint}")
-        history = History.load(inside)
-        verdict = check(history, require or ())
-        groups = told_groups(history, verdict)
-        if page is not None:
-            report = Report(f"judged: {folder.name}", str(folder), verdict.value, (), groups=groups)
-            page.write_text(render_html(report), "utf-8")
-        _draw(png, groups)
-        _tell(verdict, inside, as_json)
+        folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
+        if len(folders) > 1 and (page or png):
+            raise ConfigError(
+                f"{'--page' if page else '--png'} is for one history, and {len(folders)} were found; name one of them"
+            )
+        known_laws(require or ())
+        values = []
+        for folder in folders:
+            history = History.load(folder)
+            verdict = check(history, require or ())
+            groups = told_groups(history, verdict)
+            if page is not None:
+                report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups)
+                page.write_text(render_html(report), "utf-8")
+            _draw(png, groups)
+            _show(verdict, folder, as_json)
+            values.append(verdict.value)
+        if len(values) > 1 and not as_json:
+            words = {True: "true", False: "false", None: "unknown"}
+            counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
+            print(f"{len(values)} histories: {counts}")
+        raise typer.Exit(_exit_code(False if False in values else None if None in values else True))
+
+
+def _histories(path: Path) -> list[Path]:
+    """The folders with a history, below a folder or the folder itself."""
+    if not path.is_dir():
+        raise ConfigError(f"{path} is not a folder; name the history folder of a run, or one above it")
+    found = sorted({file.parent for file in path.rglob("*.jsonl")})
+    if not found:
+        raise ConfigError(f"{path} has no *.jsonl history, at any depth")
+    return found
 
 
 @app.command()
@@ -560,6 +581,11 @@ def _draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
 
 
 def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:
+    _show(verdict, folder, as_json, told)
+    raise typer.Exit(_exit_code(verdict.value))
+
+
+def _show(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> None:
     if as_json:
         answer = {
             "value": verdict.value,
@@ -579,7 +605,6 @@ def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any]
         if told is not None:
             print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
         print(f"kept in {folder}")
-    raise typer.Exit(_exit_code(verdict.value))
 
 
 def _view_table(view: GroupView) -> Table:

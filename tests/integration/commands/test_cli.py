@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import tarfile
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from tests.support.connection.least import NEEDED
 from tests.support.histories.story import seal
 from tests.support.integration.commands import LIMIT_S, integration, spawn
 from tests.support.places import ROOT
+from tests.support.cli import valid
 from tests.support.producers.reading import read_whole
 
 
@@ -93,12 +95,40 @@ def test_a_run_never_mixes_with_another_ones_history(tmp_path: Path) -> None:
 
 
 def test_judge_names_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "history" / "g1").mkdir(parents=True)
-    (tmp_path / "history" / "g1" / "a.jsonl").write_text("")
     assert "is not a folder" in integration("judge", str(tmp_path / "none")).stderr
     done = integration("judge", str(tmp_path))
-    assert done.returncode == 3
-    assert "history/g1" in done.stderr
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"error: {tmp_path} has no *.jsonl history, at any depth\n"
+
+
+def test_judge_takes_several_histories_at_any_depth(tmp_path: Path) -> None:
+    """False beats unknown; each history once; a page is of one history."""
+    kept = ROOT / "benchmarks" / "results" / "histories" / "ours.cooperative-sticky.0.tar.xz"
+    folders = [tmp_path / "a" / "deep" / "history", tmp_path / "b", tmp_path / "c"]
+    for folder in folders[:2]:
+        folder.mkdir(parents=True)
+        with tarfile.open(kept) as archive:
+            archive.extractall(folder, filter="data")
+    folders[2].mkdir()
+    (folders[2] / "empty.jsonl").write_text("")
+
+    two = integration("judge", str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "a"))
+    assert (two.returncode, two.stdout.splitlines()[-1]) == (0, "2 histories: 2 true")
+    every = integration("judge", str(tmp_path), "--json")
+    answers = [valid("judge", json.loads(line)) for line in every.stdout.splitlines()]
+    assert [(each["folder"], each["value"]) for each in answers] == [
+        (str(folder), value) for folder, value in zip(folders, (True, True, None), strict=True)
+    ]
+    assert every.returncode == 2
+    log = next(folders[1].glob("*.coordlog.jsonl"))
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    one, other = next(r for r in rows if r["kind"] == "generation_committed" and len(r["members"]) == 3)["members"][:2]
+    other["assigned"].append(one["assigned"][0])
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seal(log)
+    assert integration("judge", str(tmp_path)).returncode == 1
+    pages = integration("judge", str(tmp_path), "--page", str(tmp_path / "page.html"))
+    assert (pages.returncode, "--page is for one history, and 3 were found" in pages.stderr) == (3, True)
 
 
 @pytest.mark.broker
