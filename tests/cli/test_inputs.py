@@ -55,7 +55,7 @@ WRONG = {
     "up --topic orders": (3, "NAME:COUNT"),
     "up --nodes 0": (2, "--nodes"),
     "judge /no/such/folder": (3, "/no/such/folder"),
-    "judge": (2, "paths"),
+    "judge": (2, "PATH"),
     "test nosuch": (3, "nosuch"),
     "test churn --seeds x": (3, "--seeds"),
     "test churn --assignor nosuch": (3, "nosuch"),

@@ -17,6 +17,7 @@ from kafka_assignors.cli.app import app, main
 from kafka_assignors.cli.explain import explanations
 from kafka_assignors.integration.checker.laws import LAWS
 from kafka_assignors.live.rebalances import KINDS
+from tests.support import report_schemas
 from tests.support.cli import SCHEMAS, answered, cli
 from tests.support.cli_page import FILE, page
 from tests.support.explained import laws
@@ -99,6 +100,13 @@ def test_judge_keys_and_watch_have_schemas(tmp_path: Any) -> None:
     growth = answered("keys-growth", cli("keys", "growth", "--from", "6", "--to", "12", "--json"))
     assert (growth["topic"], growth["keys"]) == (None, 20_000)
     assert 0.4 < growth["moved"]["java"] < 0.6, "twice the partitions move half the keys"
+
+
+def test_the_schemas_of_report_are_made_from_the_tables() -> None:
+    assert set(report_schemas.schemas()) == set(report_schemas.NAMES)
+    for name in report_schemas.NAMES:
+        written = (SCHEMAS / f"{name}.json").read_text("utf-8")
+        assert written == report_schemas.text(name), "write them anew: python -m tests.support.report_schemas"
 
 
 def test_judge_and_keys_have_our_exit_codes(tmp_path: Any) -> None:

@@ -20,6 +20,7 @@ from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
+from tests.support.cli import valid
 from tests.support.pages import PAGES, blocks, example
 from tests.support.places import ROOT
 
@@ -139,7 +140,7 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Call
 
     ours = [sys.executable, "-m", "kafka_assignors"]
     said = run([*ours, *play, "--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", str(out), "--json"], ROOT)
-    verdict = json.loads(said)
+    verdict = valid("test", json.loads(said))
     assert verdict["value"] is True
     assert {"O1", "O2", "O3", "G3", "A1"} <= {law for law, times in verdict["laws"].items() if times}
     page = (out / "report.html").read_text("utf-8")

@@ -18,6 +18,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.jvm import spark_jars
 from kafka_assignors.jvm.jars import locked_jars
+from tests.support.cli import valid
 from tests.support.pipeline.clusters import SETTINGS, SPARK, environment
 from tests.support.pipeline.formats import ODD
 from tests.support.places import ROOT
@@ -101,7 +102,7 @@ def test_a_whole_run_says_the_same_in_every_format(
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-        said = json.loads(done.stdout.splitlines()[-1])
+        said = valid(f"report-{'run' if words[0] == 'run' else 'page'}", json.loads(done.stdout.splitlines()[-1]))
         for name in ("version", "written_ms", "expires_ms"):  # of the weights: when they were measured
             said.get("weights", {}).pop(name, None)
         return {name: value for name, value in said.items() if name not in ("out", "seconds")}

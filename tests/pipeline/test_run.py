@@ -33,6 +33,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
 from kafka_assignors.pipeline import cli as run
 from kafka_assignors.pipeline import options, schema, session
+from tests.support.cli import valid
 from tests.support.footprint import footprint
 from tests.support.places import ROOT
 
@@ -102,7 +103,8 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
 
     assert done.returncode == 0, done.stderr
     assert footprint(kafka_broker.bootstrap) == before, "the job leaves no trace on the brokers"
-    said = json.loads(done.stdout)  # nothing else on stdout
+    said = valid("report-run", json.loads(done.stdout))  # nothing else on stdout
+    valid("report-page", {name: each for name, each in said.items() if name not in ("run", "cluster", "weights")})
     assert list(inside.iterdir()) == []
     assert "Exception" not in done.stderr
     loads = {(t["topic"], load["partition"]): load["records"] for t in said["topics"] for load in t["loads"]}

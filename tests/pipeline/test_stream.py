@@ -22,6 +22,7 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.pipeline import stream
 from kafka_assignors.pipeline.sources import brokers
+from tests.support.cli import valid
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -65,7 +66,7 @@ def test_a_killed_stream_loses_and_doubles_nothing(
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
 
     assert ended.returncode == 0, ended.stderr
-    said = json.loads(ended.stdout)
+    said = valid("report-stream", json.loads(ended.stdout))
     (found,) = said["topics"]
     assert {load["partition"]: load["records"] for load in found["loads"]} == sent.counts[topic]
     assert [load["missing"] for load in found["loads"]] == [0, 0, 0]

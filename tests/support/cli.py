@@ -26,9 +26,13 @@ def cli(*args: str, cwd: Path = ROOT, **environment: str) -> subprocess.Complete
     )  # fmt: skip
 
 
+def valid(schema: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer, checked against a schema."""
+    jsonschema.validate(answer, json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8")))
+    return answer
+
+
 def answered(schema: str, done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
     """The JSON of a command, checked against its schema."""
     assert done.returncode == code, done.stdout + done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    jsonschema.validate(answer, json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8")))
-    return answer
+    return valid(schema, json.loads(done.stdout))

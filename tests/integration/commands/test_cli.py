@@ -8,8 +8,8 @@ import re
 import signal
 import socket
 import subprocess
-import tarfile
 import sys
+import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -21,11 +21,11 @@ import pytest
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.broker.secured import Certificates
 from kafka_assignors.integration.topics import Topics
+from tests.support.cli import valid
 from tests.support.connection.least import NEEDED
 from tests.support.histories.story import seal
 from tests.support.integration.commands import LIMIT_S, integration, spawn
 from tests.support.places import ROOT
-from tests.support.cli import valid
 from tests.support.producers.reading import read_whole
 
 
@@ -101,6 +101,8 @@ def test_judge_names_what_is_missing(tmp_path: Path) -> None:
     assert done.stderr == f"error: {tmp_path} has no *.jsonl history, at any depth\n"
 
 
+@pytest.mark.slow
+@pytest.mark.invented
 def test_judge_takes_several_histories_at_any_depth(tmp_path: Path) -> None:
     """False beats unknown; each history once; a page is of one history."""
     kept = ROOT / "benchmarks" / "results" / "histories" / "ours.cooperative-sticky.0.tar.xz"

@@ -15,6 +15,7 @@ from kafka_assignors.integration.checker import Verdict, Violation, check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
+from tests.support.cli import valid
 from tests.support.histories.story import seal
 from tests.support.integration.commands import integration
 
@@ -168,7 +169,7 @@ def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Brok
     done = integration(*command, "--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", str(out), "--json")
 
     assert done.returncode == 1, done.stderr
-    answer = json.loads(done.stdout)
+    answer = valid("test", json.loads(done.stdout))
     assert answer["value"] is False
     assert "O3" in {violation["law"] for violation in answer["violations"]}
     assert answer["longest_stop_ms"] > 5000

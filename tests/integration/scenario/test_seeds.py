@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from kafka_assignors.integration.history.manifest import NAME
 from kafka_assignors.integration.scenario import Scenario, Step
 from kafka_assignors.integration.scenario.actions import Join
 from kafka_assignors.integration.topics.sandbox import new_prefix
+from tests.support.cli import valid
 
 ONE = Scenario("one", "One member joins.", (Step("m1 joins", (Join("m1"),)),), topics={"orders": 2}, rate_per_s=0)
 
@@ -92,7 +93,7 @@ def test_ten_schedules_of_network_faults_are_true_with_every_client(client: str,
         app, ["run", "chaos", "--seeds", "0..9", "--client", client, "--out", str(tmp_path), "--json"]
     )
 
-    rows = json.loads(done.stdout)["seeds"]
+    rows = valid("test-seeds", json.loads(done.stdout))["seeds"]
     assert [(each["seed"], each["value"]) for each in rows] == [(seed, True) for seed in range(10)], done.output
 
 
@@ -112,6 +113,7 @@ def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker:
     rows = play()
     assert [(each.seed, each.value) for each in rows] == [(1, True), (2, True)]
     assert told == [(1, False), (2, False)]
+    valid("test-seeds", {"value": True, "seeds": [asdict(each) for each in rows], "folder": str(tmp_path)})
     assert History.load(tmp_path / "seed-1" / "history").problems == ()
     assert (tmp_path / "seed-2" / "report.html").exists()
 
