@@ -170,7 +170,7 @@ def _read(common: Common, cluster: LiveCluster, group: str) -> LiveGroup:
         return live
     # The records of a member that joined long ago are anywhere in the log.
     with common.busy("reading the coordinator's log") as progress:
-        return cluster.broker_assigned(live, cluster.log(group, most=sys.maxsize, progress=progress))
+        return cluster.broker_assigned(group, cluster.log(group, most=sys.maxsize, progress=progress))
 
 
 def _with_leader(common: Common, cluster: LiveCluster, live: LiveGroup) -> LiveGroup:

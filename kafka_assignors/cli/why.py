@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ..errors import ClusterError
 from ..history.broker_group import BROKER_S
-from ..history.coordinator_log import BrokerAssigned
-from ..live.broker_side import generations
+from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
 from ..live.rebalances import Cause, Rebalance, advice, rebalances
 from .common import YES, Common
@@ -24,8 +23,7 @@ def run(common: Common, group: str, last: int) -> int:
     with LiveCluster(common.connection()) as cluster:
         with common.busy("reading the coordinator's log") as progress:
             log = cluster.log(group, progress=progress)
-        if any(isinstance(each.value, BrokerAssigned) for each in log.records):
-            log = generations(log, cluster.topic_names())
+        log = replace(log, records=tuple(Targets(cluster.topic_names).take(log.records)))
         found = rebalances(log, last)
         if not found:
             cluster.group(group)  # raises if there is none of that name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..core.strategies import strategy
 from ..history.broker_group import TARGET_EPOCH, BrokerGroup, as_generation
 from ..history.coordinator_log import BrokerAssigned
 from ..plans import Plan, plan
-from .cluster import Log, Logged
+from .cluster import Logged
 from .group import Change, LiveGroup, LiveTopics, as_group
 
 DRAWS = 64
@@ -79,28 +79,40 @@ def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, see
     return Forecast(plans[0], max(cases.values()), cases.total(), tuple(each.target for each in plans[1:]))
 
 
-def generations(log: Log, topic_names: Mapping[str, str]) -> Log:
-    """A KIP-848 group's log as that of a classic group: each target assignment of the broker is a generation.
+class Targets:
+    """Turns the records of KIP-848 groups into generations: each target assignment of the broker is one.
 
     Args:
-        log: The group's records.
-        topic_names: Topic id as Kafka prints it -> name; partitions of unknown topics are left out.
-
-    Returns:
-        The log with a generation, numbered by the target's epoch, in place of each record that completes a target.
+        topic_names: Returns topic id, as Kafka prints it -> name; asked again when records have another id. Partitions
+            of topics without a known name are left out.
     """
-    groups: dict[str, BrokerGroup] = {}
-    records = []
-    for record in log.records:
-        said = record.value
-        if not isinstance(said, BrokerAssigned):
-            records.append(record)
-            continue
-        group = groups.setdefault(said.group, BrokerGroup(said.group))
-        group.take(said)
-        if said.record == TARGET_EPOCH and said.fields is not None:
-            records.append(Logged(record.ts_ms, as_generation(group, {**group.names, **topic_names})))
-    return replace(log, records=tuple(records))
+
+    def __init__(self, topic_names: Callable[[], Mapping[str, str]]) -> None:
+        self._ask = topic_names
+        self._names: dict[str, str] = {}
+        self._nameless: frozenset[str] = frozenset()
+        self._groups: dict[str, BrokerGroup] = {}
+
+    def take(self, records: Iterable[Logged]) -> list[Logged]:
+        """The next records, with a generation, numbered by the target's epoch, for each that completes a target."""
+        found = []
+        for record in records:
+            said = record.value
+            if not isinstance(said, BrokerAssigned):
+                found.append(record)
+                continue
+            group = self._groups.setdefault(said.group, BrokerGroup(said.group))
+            group.take(said)
+            if said.record == TARGET_EPOCH and said.fields is not None:
+                found.append(Logged(record.ts_ms, as_generation(group, self._names_of(group))))
+        return found
+
+    def _names_of(self, group: BrokerGroup) -> Mapping[str, str]:
+        ids = {tp.topic for m in group.members.values() for tp in (*(m.target or ()), *m.assigned, *m.revoking)}
+        if ids - self._names.keys() - group.names.keys() - self._nameless:
+            self._names |= self._ask()
+            self._nameless = frozenset(ids - self._names.keys())
+        return {**group.names, **self._names}
 
 
 def _order(group: Group, ids: Mapping[str, str], joining: Collection[str], name: str) -> list[str]:

@@ -198,9 +198,9 @@ class LiveCluster:
             records = tuple(self._records(consumer, at, first, end, group, progress))
         return Log(records, first == begin)
 
-    def broker_assigned(self, live: LiveGroup, log: Log) -> LiveGroup:
+    def broker_assigned(self, group: str, log: Log) -> LiveGroup:
         """A KIP-848 group from its log: members, their subscriptions and partitions, and the epoch."""
-        return from_broker_log(live, (each.value for each in log.records), self.topic_names())
+        return from_broker_log(group, (each.value for each in log.records), self.topic_names())
 
     def topic_names(self) -> dict[str, str]:
         """Topic id, as Kafka prints it -> name, of the topics that the user may see."""

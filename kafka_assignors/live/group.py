@@ -223,8 +223,11 @@ def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
     return replace(live, generation=generation, leader=leader)
 
 
-def from_classic_log(value: GroupCommitted) -> LiveGroup:
-    """A classic group as the coordinator's log has it; a member whose bytes can't be read has no topics."""
+def from_generation(value: GroupCommitted) -> LiveGroup:
+    """A group as a generation in the coordinator's log has it; a member whose bytes can't be read has no topics.
+
+    A generation without a leader is a target of a KIP-848 group's broker.
+    """
     members = []
     for member in value.members:
         try:
@@ -240,29 +243,32 @@ def from_classic_log(value: GroupCommitted) -> LiveGroup:
         )  # fmt: skip
     members.sort(key=lambda m: m.member_id)
     state = "Stable" if members else "Empty"
-    return LiveGroup(
-        value.group, state, "classic", value.protocol or "", tuple(members), value.generation, value.leader
-    )
+    kind = "consumer" if members and value.leader is None else "classic"
+    return LiveGroup(value.group, state, kind, value.protocol or "", tuple(members), value.generation, value.leader)
 
 
-def from_broker_log(live: LiveGroup, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:
-    """A KIP-848 group from its records in the coordinator's log.
+def from_broker_log(name: str, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:
+    """The KIP-848 group of a name from its records in the coordinator's log, in order; see `from_broker_group`."""
+    group = BrokerGroup(name)
+    for record in records:
+        if isinstance(record, BrokerAssigned):
+            group.take(record)
+    return from_broker_group(group, topic_names)
+
+
+def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> LiveGroup:
+    """A KIP-848 group as the records left it.
 
     A static member that is away keeps the partitions that it shall have when it returns.
 
     Args:
-        live: The group, of kind ``consumer``.
-        records: The group's records, in order.
+        group: The group.
         topic_names: Topic id as Kafka prints it -> name; partitions of unknown topics are left out.
 
     Returns:
         The group. Its state is ``Empty``, ``Stable``, ``Assigning`` (the broker has yet to compute a target), or
         ``Reconciling`` (a member has yet to give up or to take partitions). Members are listed as they joined.
     """
-    group = BrokerGroup(live.group)
-    for record in records:
-        if isinstance(record, BrokerAssigned):
-            group.take(record)
     names = {**group.names, **topic_names}
     found = []
     for member_id, member in group.members.items():
@@ -275,10 +281,11 @@ def from_broker_log(live: LiveGroup, records: Iterable[Decoded], topic_names: Ma
         )  # fmt: skip
     asked = Counter(member.assignor for member in group.members.values() if member.assignor)
     state = "Stable" if group.at_rest else "Reconciling" if group.epoch == group.target_epoch else "Assigning"
-    return replace(
-        live,
-        members=tuple(found),
-        generation=group.epoch if group.epoch >= 0 else None,
-        protocol=asked.most_common(1)[0][0] if asked else "",
-        state=state if found else "Empty",
+    return LiveGroup(
+        group.group,
+        state if found else "Empty",
+        "consumer",
+        asked.most_common(1)[0][0] if asked else "",
+        tuple(found),
+        group.epoch if group.epoch >= 0 else None,
     )

@@ -9,7 +9,7 @@ from ..core.group import TopicPartition
 from ..errors import KafkaAssignorsError
 from ..plans.plan import least_changes
 from .cluster import Log, Logged
-from .group import LiveGroup, LiveTopics, as_group, from_classic_log
+from .group import LiveGroup, LiveTopics, as_group, from_generation
 from .rebalances import KINDS, Generation, Rebalance, Restarts, add, apart
 
 SETTLED_S = 5.0
@@ -72,7 +72,7 @@ class LogMeter:
             return None
         last = self._found[-1]
         if self._live is None or self._live[0] is not last:
-            self._live = last, from_classic_log(last.value)
+            self._live = last, from_generation(last.value)
         return self._live[1]
 
     @property

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
 
 from ..errors import AccessRefused, ClusterError
+from .broker_side import Targets
 from .cluster import LiveCluster
 from .group import LiveGroup, LiveTopics
 from .meter import LogMeter, PolledMeter, Totals, plan_gap
@@ -49,21 +50,18 @@ class Monitor:
 
     Args:
         cluster: The cluster, which stays open.
-        groups: Classic groups that exist.
+        groups: Groups that exist.
         note: Called with a sentence that the user should read, once per event.
 
     Raises:
-        ClusterError: There is no such group, or it uses the consumer protocol.
-        AccessRefused: The user may not see a group.
+        ClusterError: There is no such group.
+        AccessRefused: The user may not see a group, or may not read the log, which a KIP-848 group needs.
     """
 
     def __init__(self, cluster: LiveCluster, groups: Sequence[str], note: Callable[[str], None]) -> None:
         self._cluster, self._groups, self._note = cluster, tuple(dict.fromkeys(groups)), note
-        for group in self._groups:
-            if cluster.group(group).kind != "classic":
-                raise ClusterError(
-                    f"group {group!r} uses the consumer protocol (KIP-848): its records in the log don't tell causes"
-                )
+        self._by_broker = any(cluster.group(group).kind != "classic" for group in self._groups)
+        self._targets = Targets(cluster.topic_names)
         self.reachable = True
         self._tail: LogTail | None = None
         self._log: dict[str, LogMeter] = {}
@@ -78,7 +76,8 @@ class Monitor:
         except AccessRefused as refused:
             self._poll_from_now_on(refused)
         else:
-            self._log = {group: LogMeter(history) for group, history in self._tail.history.items()}
+            for group, history in self._tail.history.items():
+                self._log[group] = LogMeter(replace(history, records=tuple(self._targets.take(history.records))))
 
     def __enter__(self) -> Monitor:
         return self
@@ -120,9 +119,11 @@ class Monitor:
             return
         now_s = time.monotonic()
         for group, records in new.items():
-            self._log[group].add(records, now_s)
+            self._log[group].add(self._targets.take(records), now_s)
 
     def _poll_from_now_on(self, refused: AccessRefused) -> None:
+        if self._by_broker:
+            raise refused  # kafka-python can't ask for the members of a KIP-848 group
         self._note(f"may miss rebalances: groups are polled every {POLL_S:g} s, as the log can't be read: {refused}")
         for group in self._groups:
             self._polled[group] = meter = PolledMeter()

@@ -29,9 +29,10 @@ from kafka_assignors.history.broker_group import (
 )
 from kafka_assignors.history.coordinator_log import BrokerAssigned
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.live.broker_side import DRAWS, forecast, generations
-from kafka_assignors.live.cluster import Log, Logged
+from kafka_assignors.live.broker_side import DRAWS, Targets, forecast
+from kafka_assignors.live.cluster import LiveCluster, Log, Logged
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, from_broker_log
+from kafka_assignors.live.monitor import Monitor, Reading
 from kafka_assignors.live.rebalances import rebalances
 from tests.support.cli import answered, cli
 
@@ -84,7 +85,7 @@ def settled(epoch: int, target: Owned) -> list[BrokerAssigned]:
 
 
 def read(records: Sequence[BrokerAssigned]) -> LiveGroup:
-    return from_broker_log(LiveGroup("g", "", "consumer", "", ()), records, NAMES)
+    return from_broker_log("g", records, NAMES)
 
 
 def test_a_group_at_rest_is_stable_and_has_its_members_partitions() -> None:
@@ -163,8 +164,15 @@ def test_each_target_of_the_broker_is_told_with_its_causes() -> None:
         said(MEMBER, "b"), said(TARGET, "b"), said(CURRENT, "b"), *settled(4, {"a": [0, 1, 2, 3]}),
         *settled(5, {"a": [0, 1, 2, 3, 4]}),
     ]  # fmt: skip
-    log = generations(Log(tuple(Logged(1000 * i, each) for i, each in enumerate(records)), whole=True), NAMES)
-    found = rebalances(log)
+    asked: list[int] = []
+
+    def names() -> Mapping[str, str]:
+        asked.append(1)
+        return NAMES
+
+    log = Targets(names).take(Logged(1000 * i, each) for i, each in enumerate(records))
+    found = rebalances(Log(tuple(log), whole=True))
+    assert len(asked) == 1
 
     assert [[cause.kind for cause in each.causes] for each in found] == [
         ["first"], ["joined", "assignor"], ["left or expired", "assignor"], ["partitions"],
@@ -269,8 +277,21 @@ def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
     assert life.settled(7) == growing["plan"]["assignment"]
 
     leaving = planned("--remove", "m2")
-    life.leave("m2")
-    assert life.settled(7) == leaving["plan"]["assignment"]
+    notes: list[str] = []
+    with LiveCluster(kafka_broker.bootstrap) as cluster, Monitor(cluster, [group], notes.append) as monitor:
+        life.leave("m2")
+        assert life.settled(7) == leaving["plan"]["assignment"]
+
+        def counted() -> Reading | None:
+            life.owned()
+            (reading,) = monitor.read(0.2)
+            return reading if reading.totals.rebalances["left or expired"] else None
+
+        reading = awaited(counted)
+    assert sum(reading.totals.rebalances.values()) == 1
+    assert reading.live is not None
+    assert (reading.live.kind, reading.totals.moved, reading.gap) == ("consumer", leaving["unowned"], 0)
+    assert notes == []
 
     told = answered("why", cli("why", group, *where, "--json"))["rebalances"]
     assert all(each["by_broker"] for each in told)
@@ -281,6 +302,14 @@ def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
     text = " ".join(cli("why", group, *where).stdout.split())
     assert "assigned by the broker's default" in text
     assert "led by" not in text
+    watched = json.loads(cli("watch", group, *where, "--once", "--json").stdout)
+    assert (watched["state"], watched["protocol"], watched["members"]) == (
+        "Stable",
+        "the broker's default",
+        ["m1", "m3"],
+    )
+    owners = {row["partition"]: row["member"] for row in watched["owned"]}
+    assert owners == {p: name for name, owned in leaving["plan"]["assignment"].items() for p in owned[topic]}
     done = cli("vote", group, *where)
     assert (done.returncode, "KIP-848" in done.stderr) == (3, True)
 
