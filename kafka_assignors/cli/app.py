@@ -156,11 +156,18 @@ def exporter(
     partitions: Annotated[
         bool, typer.Option("--partitions", help="Tell each partition's owner: one series per partition.")
     ] = False,
-) -> int:
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            "--otlp", metavar="URL", show_default=False,
+            help="Also send them to an OpenTelemetry collector, by OTLP over HTTP: http://collector:4318.",
+        ),
+    ] = None,
+) -> int:  # fmt: skip
     """Serve rebalances, their causes and costs to Prometheus, counted from now on. Changes nothing."""
     from . import exporter as work
 
-    return work.run(common, groups, port, listen, partitions)
+    return work.run(common, groups, port, listen, partitions, otlp)
 
 
 TESTS = "Tests and brokers"

@@ -1,9 +1,9 @@
-"""``exporter``: a Prometheus endpoint that tells the rebalances of live groups as they happen."""
+"""``exporter``: an endpoint for Prometheus that tells the rebalances of live groups as they happen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NoReturn
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -43,21 +43,30 @@ class Readings:
             yield _owners(self.now)
 
 
-def run(common: Common, groups: Sequence[str], port: int, listen: str, partitions: bool) -> NoReturn:
-    """Serve the metrics of groups until the command is interrupted."""
+def run(
+    common: Common, groups: Sequence[str], port: int, listen: str, partitions: bool, collector: str | None
+) -> NoReturn:
+    """Serve the metrics of groups, and send them to a collector of OTLP, until the command is interrupted."""
+    if collector is not None:
+        from . import otlp
+
+        collector, every_s = otlp.endpoint(collector), otlp.interval_s()
     with LiveCluster(common.connection()) as cluster:
         with common.busy("reading the coordinator's log"):
             monitor = Monitor(cluster, groups, common.note)
         readings = Readings(partitions=partitions)
-        with monitor:
+        with monitor, ExitStack() as outlets:
             _take(readings, monitor, 0.0)
-            with serving(readings, listen, port) as url:
-                if common.as_json:
-                    common.print_json({"url": url, "groups": list(groups), "may_miss": _may_miss(readings.now)})
-                else:
-                    print(f"serving {url}; Ctrl-C ends it", flush=True)
-                while True:
-                    _take(readings, monitor, monitor.wait_s)
+            url = outlets.enter_context(serving(readings, listen, port))
+            if collector is not None:
+                outlets.enter_context(otlp.sending(readings.collect, collector, every_s, common.note))
+            if common.as_json:
+                missed = [each.group for each in readings.now if each.may_miss]
+                common.print_json({"url": url, "otlp": collector, "groups": list(groups), "may_miss": missed})
+            else:
+                print(f"serving {url}; Ctrl-C ends it", flush=True)
+            while True:
+                _take(readings, monitor, monitor.wait_s)
 
 
 @contextmanager
@@ -87,10 +96,6 @@ def serving(readings: Readings, listen: str, port: int) -> Iterator[str]:
 def _take(readings: Readings, monitor: Monitor, timeout_s: float) -> None:
     readings.now = tuple(monitor.read(timeout_s))
     readings.reachable = monitor.reachable
-
-
-def _may_miss(now: Iterable[Reading]) -> list[str]:
-    return [each.group for each in now if each.may_miss]
 
 
 def _counters(now: Sequence[Reading]) -> Iterator[Metric]:

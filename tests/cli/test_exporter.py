@@ -30,6 +30,7 @@ from kafka_assignors.live.group import LiveGroup, LiveMember
 from kafka_assignors.live.meter import Totals
 from kafka_assignors.live.monitor import Reading
 from tests.support.cli import SCHEMAS, cli
+from tests.support.collector import collecting
 from tests.support.places import ROOT
 from tests.support.waiting import until
 
@@ -131,14 +132,21 @@ def live_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[MemberGroup]:
 
 
 def test_a_join_and_a_kill_are_counted_with_their_causes(
-    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each rebalance once, with its cause, as `why` tells it later; those before the start not at all."""
+    """Each rebalance once, with its cause, as `why` tells it later; those before the start not at all.
+
+    Prometheus and a collector of OTLP are told the same.
+    """
     group, topic = live_group, kafka_topic(partitions=6)
     for name in ("m1", "m2"):
         group.start(name, [topic], ["cooperative-sticky"])
     before = group.wait_stable().generation
-    with exporting(group.group, "-b", kafka_broker.bootstrap, "--partitions") as (url, _):
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "200")
+    with (
+        collecting() as collector,
+        exporting(group.group, "-b", kafka_broker.bootstrap, "--partitions", "--otlp", collector.url) as (url, _),
+    ):
         name = ("group", group.group)
 
         def causes() -> dict[str, float]:
@@ -155,6 +163,7 @@ def test_a_join_and_a_kill_are_counted_with_their_causes(
         last = group.wait_stable()
         until(lambda: causes() == {"joined": 1, "left or expired": 1}, "the kill is counted", 60)
         told = scraped(url)
+        until(lambda: collector.told() == told, "the collector has the same", 30)
     assert joined.generation > before
     assert told[f"{PREFIX}generation", name] == last.generation
     assert (told[f"{PREFIX}members", name], told[f"{PREFIX}imbalance_ratio", name]) == (2, 1)

@@ -66,6 +66,10 @@ WRONG = {
     "exporter g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1 --port 70000": (2, "--port"),
     "exporter g -b 127.0.0.1:1 --prt 9": (2, "--port"),
+    "exporter g -b 127.0.0.1:1 --otlp localhost:4318": (2, "http://"),
+    "exporter g -b 127.0.0.1:1 --otlp http://": (2, "http://"),
+    "exporter g -b 127.0.0.1:1 --otlp http://h:x": (2, "http://"),
+    "exporter g -b 127.0.0.1:1 --otlp http://localhost:4318": (3, "127.0.0.1:1"),
     "keys": (2, "Missing command"),
     "keys adit": (2, "audit"),
     "keys growth --from 6": (2, "--to"),
@@ -121,6 +125,7 @@ def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
         no_typer = pool.submit(bare, "typer", "why", "g")
         no_kafka = pool.submit(bare, "kafka", "why", "g", *NOWHERE)
         no_prometheus = pool.submit(bare, "prometheus_client", "exporter", "g", *NOWHERE)
+        no_otlp = pool.submit(bare, "opentelemetry", "exporter", "g", *NOWHERE, "--otlp", "http://localhost:4318")
         ascii_ = pool.submit(cli, "why", "gr\u00fcn", *NOWHERE, PYTHONIOENCODING="ascii", LC_ALL="C")
         nothing = pool.submit(cli)
     assert no_typer.result()[0] == 3
@@ -129,6 +134,8 @@ def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
     assert "pip install 'kafka-assignors[kafka-python]'" in no_kafka.result()[1]
     assert no_prometheus.result()[0] == 3
     assert "pip install 'kafka-assignors[exporter]'" in no_prometheus.result()[1]
+    assert no_otlp.result()[0] == 3
+    assert "pip install 'kafka-assignors[otlp]'" in no_otlp.result()[1]
     assert (ascii_.result().returncode, ascii_.result().stderr.count("\n")) == (3, 1)
     assert nothing.result().returncode == 2
     assert "why" in nothing.result().stdout
