@@ -30,6 +30,9 @@ from ..errors import ConfigError
 INTERVAL_MS = 60_000
 """Time between two exports unless ``OTEL_METRIC_EXPORT_INTERVAL`` is set: OpenTelemetry's default."""
 
+_LAST_S = 2.0
+"""Seconds for the last export."""
+
 _SERVICE = "kafka-assignors-exporter"
 _PATH = "/v1/metrics"
 
@@ -89,7 +92,7 @@ def sending(
         taken = True
         while True:
             before, taken = taken, send()
-            if taken != before:
+            if taken != before and not ended.is_set():
                 said = "takes the metrics again" if taken else f"did not take the metrics; tried each {every_s:g} s"
                 note(f"--otlp {url} {said}")
             if ended.wait(every_s):
@@ -103,9 +106,8 @@ def sending(
         yield
     finally:
         ended.set()
-        thread.join(1.0)  # an export that waits for a silent collector is given up
-        exporter.shutdown()
-        thread.join()
+        thread.join(_LAST_S)
+        exporter.shutdown()  # ends the waits between tries; a silent collector's answer is not waited for
 
 
 def as_otlp(families: Iterable[Family], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -63,6 +65,20 @@ def test_a_collector_that_refuses_is_noted_once_and_when_it_is_back(collector: C
     assert notes == [
         f"--otlp {url} did not take the metrics; tried each 0.01 s", f"--otlp {url} takes the metrics again",
     ]  # fmt: skip
+
+
+def test_a_silent_collector_holds_up_nobody() -> None:
+    """It accepts and never answers; the command ends before it does."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(60)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with otlp.sending(Readings().collect, otlp.endpoint(url), 3600, pytest.fail):
+            asked, _ = silent.accept()
+        assert "otlp" in {thread.name for thread in threading.enumerate()}, "its answer is not waited for"
+        asked.close()
+    until(lambda: "otlp" not in {thread.name for thread in threading.enumerate()}, "the thread ends", 60)
 
 
 def test_a_path_of_the_user_s_is_kept() -> None:
