@@ -214,12 +214,8 @@ class _ErrorsInOneLine:
         if error is None:
             return
         known: tuple[type[BaseException], ...] = (ProducersError, KafkaAssignorsError)
-        try:
-            from kafka.errors import KafkaError
-        except ModuleNotFoundError:
-            pass
-        else:
-            known += (KafkaError,)
+        if (client := sys.modules.get("kafka.errors")) is not None:  # else the error is not the client's
+            known += (client.KafkaError,)
         if isinstance(error, known):
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from error

@@ -92,12 +92,15 @@ def plan(  # options of the command line
     ] = None,
 ) -> int:
     """Show what each assignor would do to a live group: what moves and why, with proven bounds. Changes nothing."""
+    count, named = joining(add)
+    leaving, growing, wanted_sizes = tuple(separated(remove)), grown(add_partitions), sizes(members)
+    if group is not None and not (assignor or save or replay):  # these are checked first, by the modules below
+        common.reach("kafka")
     from ..live.group import Change
     from . import plan as work
 
-    count, named = joining(add)
-    change = Change(count, tuple(separated(remove)), grown(add_partitions), named)
-    return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay, sizes(members)))
+    change = Change(count, leaving, growing, named)
+    return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay, wanted_sizes))
 
 
 @app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} why billing -b localhost:9092 --last 20")
@@ -110,6 +113,7 @@ def why(
     ] = 10,
 ) -> int:
     """Tell why a group rebalanced: who joined or left, what moved, what was needless, what to change."""
+    common.reach("kafka")
     from . import why as work
 
     return work.run(common, group, last)
@@ -137,9 +141,11 @@ def vote(
     ] = None,
 ) -> int:  # fmt: skip
     """Tell which assignor wins the next election, who may join, and the safe order of bounces."""
+    lists = offers(offer)
+    common.reach("kafka")
     from . import vote as work
 
-    return work.run(common, group, separated([adding] if adding else None), offers(offer), to)
+    return work.run(common, group, separated([adding] if adding else None), lists, to)
 
 
 @app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} exporter billing shipping -b localhost:9092 --port 9108")
@@ -165,6 +171,8 @@ def exporter(
     ] = None,
 ) -> int:  # fmt: skip
     """Serve rebalances, their causes and costs to Prometheus, counted from now on. Changes nothing."""
+    if otlp is None:  # its URL is checked first, by the module below
+        common.reach("kafka", "prometheus_client")
     from . import exporter as work
 
     return work.run(common, groups, port, listen, partitions, otlp)

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -92,6 +94,17 @@ class Common:
         str, typer.Option("--color", help="auto, always or never.", metavar="WHEN", rich_help_panel="Output")
     ] = "auto"
 
+    @property
+    def _address(self) -> str | None:
+        # A profile names its own cluster: a variable that is still set must not send the command to another one.
+        return self.bootstrap or (os.environ.get("KAFKA_BOOTSTRAP") if self.profile is None else None) or None
+
+    @property
+    def names_cluster(self) -> bool:
+        """Whether the user named a cluster: by an option, or by ``KAFKA_BOOTSTRAP``."""
+        return bool(self._address or self.config or self.profile is not None or self.settings)
+
+    @cached_property
     def connection(self) -> Connection:
         """How to reach the cluster.
 
@@ -101,16 +114,32 @@ class Common:
         from ..connection import read_connection
         from ..errors import ConfigError
 
-        # A profile names its own cluster: a variable that is still set must not send the command to another one.
-        bootstrap = self.bootstrap or (os.environ.get("KAFKA_BOOTSTRAP") if self.profile is None else None)
-        if not bootstrap and self.config is None and self.profile is None and not self.settings:
+        if not self.names_cluster:
             raise ConfigError(
                 "no broker is named; give -b HOST:PORT, --config FILE or --profile NAME, or set KAFKA_BOOTSTRAP"
             )
-        found = read_connection(bootstrap or None, self.config, self.settings or (), profile=self.profile)
+        found = read_connection(self._address, self.config, self.settings or (), profile=self.profile)
         if found.ignored:
             self.note(f"{', '.join(found.ignored)}: no setting of a connection; the command decides it itself")
         return found
+
+    def reach(self, *modules: str) -> None:
+        """Ask the cluster for its brokers before a command imports NumPy and a client: a dead one is told at once.
+
+        Args:
+            modules: Modules of extras that the command imports next.
+
+        Raises:
+            ModuleNotFoundError: One of `modules` isn't installed.
+            ClusterError: No broker answers.
+            ConfigError: As `connection`; AccessRefused: the cluster refuses the user.
+        """
+        from ..connection import require_cluster
+
+        for module in modules:
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
+        require_cluster(self.connection)
 
     def console(self, *, stderr: bool = False) -> Console:
         """A console for text: 80 columns in a pipe, without colour unless it is wanted."""

@@ -56,10 +56,17 @@ def run(
         client: A consumer's settings file and its client; it is checked instead of this machine.
     """
     checks = [*(_machine() if client is None else _of_client(*client))]
-    if common.bootstrap is not None or common.config is not None or common.settings:
-        checks += _cluster(common.connection(), group, topic, groups)
+    if common.names_cluster:
+        checks += _cluster(common.connection, group, topic, groups)
     elif client is None:
-        checks.append(Check("cluster", None, "not asked", "give -b HOST:PORT or --config FILE to check a cluster too"))
+        checks.append(
+            Check(
+                "cluster",
+                None,
+                "not asked",
+                "give -b HOST:PORT, --config FILE or --profile NAME to check a cluster too",
+            )
+        )
     bad = any(check.ok is False for check in checks)
     if common.as_json:
         common.print_json({"ok": not bad, "checks": [asdict(check) for check in checks]})

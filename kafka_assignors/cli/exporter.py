@@ -51,7 +51,7 @@ def run(
         from . import otlp
 
         collector, every_s = otlp.endpoint(collector), otlp.interval_s()
-    with LiveCluster(common.connection()) as cluster:
+    with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log"):
             monitor = Monitor(cluster, groups, common.note)
         readings = Readings(partitions=partitions)

@@ -84,7 +84,7 @@ def run(common: Common, wanted: Wanted) -> int:
         raise ConfigError("--members tells loads, and --save keeps plans; give one of them")
     for given in wanted.assignors:
         made(given)
-    live, topics = read(common, common.connection(), wanted.group)
+    live, topics = read(common, common.connection, wanted.group)
     if live.kind != "classic":
         return _of_broker(common, wanted, live, topics)
     group = as_group(live, topics, wanted.change)

@@ -16,7 +16,7 @@ from .words import many, safe
 
 def run(common: Common, group: str, adding: Sequence[str], told: Mapping[str, Sequence[str]], to: str | None) -> int:
     """Print the election: exit code 0 yes, 1 the new member is refused, 4 unknown."""
-    with LiveCluster(common.connection()) as cluster:
+    with LiveCluster(common.connection) as cluster:
         live = cluster.group_at_rest(group)  # during a rebalance nothing is elected
     if live.kind != "classic":
         raise ClusterError(f"group {group!r} uses the consumer protocol (KIP-848): the broker assigns, nobody votes")

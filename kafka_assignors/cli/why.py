@@ -20,7 +20,7 @@ _SIGNS = {"joined": "[green]+[/]", "left": _GONE, "left or expired": _GONE, "res
 
 def run(common: Common, group: str, last: int) -> int:
     """Read the coordinator's log and print the last rebalances of a group."""
-    with LiveCluster(common.connection()) as cluster:
+    with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log") as progress:
             log = cluster.log(group, progress=progress)
         log = replace(log, records=tuple(Targets(cluster.topic_names).take(log.records)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..core.wire.primitives import Reader
-from ..errors import AccessRefused, ConfigError, WireError
+from ..errors import AccessRefused, ClusterError, ConfigError, WireError
 from .rights import Right, refusal
 from .scram import Scram
 from .settings import Connection
@@ -126,6 +126,20 @@ def require_access(connection: Connection, timeout_s: float = 3) -> None:
         raise
     except (OSError, ValueError):
         pass
+
+
+def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
+    """Raise if no broker answers in time: kafka-python's constructors would wait for half a minute.
+
+    Raises:
+        ClusterError, AccessRefused, ConfigError: As the reason of the failed connection.
+    """
+    try:
+        brokers(connection, timeout_s)
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"no Kafka broker answers at {connection}: {error or type(error).__name__}") from error
 
 
 def addresses(bootstrap: str) -> list[tuple[str, int]]:

@@ -20,9 +20,9 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError
 
-from ..connection import Connection, Right, brokers, denied, needing
+from ..connection import Connection, Right, brokers, denied, needing, require_cluster
 from ..core.group import TopicPartition
-from ..errors import AccessRefused, ClusterError, ConfigError
+from ..errors import AccessRefused, ClusterError
 from ..history.coordinator_log import COORDINATOR_TOPIC, Decoded, GroupCommitted, decode, partition_of
 from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log
 
@@ -270,20 +270,6 @@ class LiveCluster:
         near = difflib.get_close_matches(name, listed, 2, 0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "list the groups with: kafka-assignors doctor --groups"
         raise ClusterError(f"{self.connection} has no group {name!r}; {hint}")
-
-
-def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
-    """Raise if no broker answers in time: kafka-python's constructors would wait for half a minute.
-
-    Raises:
-        ClusterError, AccessRefused, ConfigError: As the reason of the failed connection.
-    """
-    try:
-        brokers(connection, timeout_s)
-    except ConfigError:
-        raise
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"no Kafka broker answers at {connection}: {error or type(error).__name__}") from error
 
 
 def group_of(key: bytes | None) -> str | None:

@@ -61,6 +61,19 @@ def test_help_comes_without_the_heavy_packages() -> None:
     assert not loaded & {"numpy", "scipy", "kafka", "pyspark", "psutil", "jinja2", "matplotlib", "pandas"}
 
 
+@pytest.mark.parametrize("line", ["why g", "plan g", "vote g", "exporter g", "keys place t k"])
+def test_a_dead_broker_is_told_without_the_heavy_packages(line: str) -> None:
+    """First output within 0.3 s here too: the cluster is asked before they are imported."""
+    code = "import sys; from kafka_assignors.cli.app import main; print(main(sys.argv[1:]), *sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *line.split(), "-b", "127.0.0.1:1"],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    exit_code, *names = done.stdout.split()
+    assert (exit_code, "127.0.0.1:1" in done.stderr) == ("3", True)
+    assert not {name.partition(".")[0] for name in names} & {"numpy", "scipy", "kafka", "prometheus_client", "rich"}
+
+
 def test_every_law_finding_and_cause_is_explained() -> None:
     known = explanations()
     assert [name for name, said in known.items() if said["kind"] == "law"] == list(LAWS)
@@ -92,6 +105,7 @@ def test_the_doctor_names_what_lacks() -> None:
     sick = answered("doctor", cli("doctor", "--json", "-b", "127.0.0.1:1"), 1)
     [cluster] = [check for check in sick["checks"] if check["name"] == "cluster"]
     assert (cluster["ok"], "127.0.0.1:1" in cluster["found"]) == (False, True)
+    assert answered("doctor", cli("doctor", "--json", KAFKA_BOOTSTRAP="127.0.0.1:1"), 1)["ok"] is False
 
 
 def test_judge_keys_and_watch_have_schemas(tmp_path: Any) -> None:

@@ -91,3 +91,14 @@ def test_every_command_takes_the_profile_and_not_the_variable(
     assert "99999" in capsys.readouterr().err
     assert main([*line.split(), "--profile", "daed"]) in (2, 3)
     assert "did you mean dead?" in capsys.readouterr().err
+
+
+def test_the_doctor_checks_the_cluster_of_a_profile(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    file.write_text("[dead]\nbootstrap.servers=127.0.0.1:1\n")
+    assert main(["doctor", "--config", str(file), "--profile", "dead"]) == 1
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(file.parents[1]))
+    assert main(["doctor", "--profile", "dead"]) == 1
+    assert capsys.readouterr().out.count("127.0.0.1:1") == 2
