@@ -13,7 +13,7 @@ from kafka_assignors.errors import ConfigError
 PEER = "kafka-python"
 COOPERATIVE = "cooperative-sticky"
 """The only assignor whose members always keep their partitions while they rebalance."""
-EITHER = frozenset({"weighted", "lag"})
+EITHER = frozenset({"weighted", "lag", "cooperative-copartitioned"})
 """Assignors whose members keep their partitions or not, depending on their consumers' lists of assignors."""
 JAVA_ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",

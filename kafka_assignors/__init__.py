@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .core.group import Group, Member, TopicPartition
     from .kafka_python import (
         CompactStickyAssignor,
+        CooperativeCoPartitionedAssignor,
         CooperativeStickyAssignor,
         CoPartitionedAssignor,
         LagAssignor,
@@ -41,6 +42,7 @@ __all__ = [
     "CompactStickyAssignor",
     "ConfigAssignor",
     "ConsistentHashAssignor",
+    "CooperativeCoPartitionedAssignor",
     "CooperativeStickyAssignor",
     "Group",
     "LagAssignor",

@@ -277,6 +277,39 @@ class CoPartitioned(CompactSticky):
         return copartitioned.owners(claims or resolve(indexed.group), topics=self._topics, objective=self.objective)
 
 
+class CooperativeCoPartitioned(CoPartitioned):
+    """``cooperative-copartitioned``: `CoPartitioned` in two rebalances, as `CooperativeSticky`.
+
+    A bundle that moves is withheld as a whole if one member holds all of it. Of a bundle that another assignor left at
+    several members, a member keeps what it holds and should have.
+    """
+
+    withholds = True
+
+    def user_data(
+        self,
+        owned: Sequence[TopicPartition] | None,  # noqa: ARG002 (the subscription claims them)
+        generation: int,  # noqa: ARG002
+        rack: str | None = None,
+        instance_id: str | None = None,
+    ) -> tuple[bytes | None, str]:
+        return super().user_data(None, NO_GENERATION, rack, instance_id)
+
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def claims_of(
+        self,
+        subscriptions: Sequence[Subscription],
+        counts: Mapping[str, int],  # noqa: ARG002
+    ) -> Sequence[userdata.Claim]:
+        return [userdata.Claim(each.owned, each.generation) for each in subscriptions]
+
+    def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
+        claims = claims or resolve(indexed.group)
+        return cooperative.withheld(claims, super().owners(indexed, claims))
+
+
 _OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s", "partition_rest_s")
 """Arguments of the assignors by work that decide what a member tells, and when."""
 
@@ -473,6 +506,7 @@ STRATEGIES: Mapping[str, Strategy] = _by_name(
     Config("config", fallbacks=_STATELESS),
     Weighted("weighted"),
     CoPartitioned("copartitioned"),
+    CooperativeCoPartitioned("cooperative-copartitioned"),
     Lag("lag"),
 )
 """Protocol name -> strategy, with its default options."""

@@ -8,6 +8,7 @@ from . import assignors
 from .assignors import (
     PROTOCOLS,
     CompactStickyAssignor,
+    CooperativeCoPartitionedAssignor,
     CooperativeStickyAssignor,
     CoPartitionedAssignor,
     RangeAssignor,
@@ -25,6 +26,7 @@ __all__ = [
     "PROTOCOLS",
     "CoPartitionedAssignor",
     "CompactStickyAssignor",
+    "CooperativeCoPartitionedAssignor",
     "CooperativeStickyAssignor",
     "LagAssignor",
     "RangeAssignor",

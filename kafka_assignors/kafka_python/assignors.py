@@ -104,6 +104,8 @@ class CompactStickyAssignor(_Sticky):
 class CoPartitionedAssignor(Assignor):
     """``copartitioned``: see `kafka_assignors.core.copartitioned.assign`. Eager, and all members must have it.
 
+    `CooperativeCoPartitionedAssignor` is the same without a stop of the group.
+
     >>> consumer_options = {"partition_assignment_strategy": [
     ...     CoPartitionedAssignor.factory(topics=[["orders", "payments"], ["users", "visits"]])]}
 
@@ -129,6 +131,38 @@ class CoPartitionedAssignor(Assignor):
         goals: Sequence[str] = GOALS[2],
     ) -> None:
         super().__init__(rack=rack, topics=topics, rack_costs=rack_costs, goals=goals)
+
+
+class CooperativeCoPartitionedAssignor(Cooperative):
+    """``cooperative-copartitioned``: as `CoPartitionedAssignor`; members keep their partitions during a rebalance.
+
+    A bundle that moves is withheld for one rebalance, until its owner has revoked it. A running group of
+    `CoPartitionedAssignor` changes in two rolling restarts, as for `CooperativeStickyAssignor`: first with
+    ``[CooperativeCoPartitionedAssignor, CoPartitionedAssignor]``, then with the first one alone. aiokafka's consumers
+    are eager and can't have it.
+
+    Args:
+        rack: See `Assignor`.
+        topics, rack_costs, goals: See `CoPartitionedAssignor`.
+        protocol: See `Cooperative`.
+
+    Raises:
+        ConfigError: An argument is invalid; the message names it.
+    """
+
+    name = "cooperative-copartitioned"
+    _strategy_name = "cooperative-copartitioned"
+
+    def __init__(
+        self,
+        *,
+        rack: str | None = None,
+        topics: Sequence[Sequence[str]] | None = None,
+        rack_costs: str | Matrix = "replica",
+        goals: Sequence[str] = GOALS[2],
+        protocol: str = "auto",
+    ) -> None:
+        super().__init__(rack=rack, protocol=protocol, topics=topics, rack_costs=rack_costs, goals=goals)
 
 
 class CooperativeStickyAssignor(Cooperative):
@@ -174,6 +208,7 @@ _CLASSES: tuple[type[Assignor], ...] = (
     CooperativeStickyAssignor,
     CompactStickyAssignor,
     CoPartitionedAssignor,
+    CooperativeCoPartitionedAssignor,
 )
 ASSIGNORS: Mapping[str, type[Assignor]]
 """Protocol name -> assignor class; built on first access, because it needs every assignor's modules."""

@@ -41,16 +41,48 @@ def test_a_bundle_has_one_owner(group, topics):
     owner = owners(assignment)
     for tps in bundles(group, topics).values():
         assert len({owner.get(tp) for tp in tps}) == 1
-    again = Group(
-        [
-            Member(m.member_id, m.topics, m.instance_id, m.rack, list(held), 10)
-            for m in group.members
-            for held in [[tp for tp, who in owner.items() if who == m.member_id]]
-        ],
-        group.partitions,
-        group.racks,
-    )
-    assert copartitioned.assign(again, topics=topics) == assignment
+    assert copartitioned.assign(holding(group, owner), topics=topics) == assignment
+
+
+@given(group=groups(), topics=st.sampled_from([None, PAIR, (("t", "u"), ("v", "w"))]))
+def test_the_cooperative_form_gives_no_partition_that_another_may_hold_and_ends_with_whole_bundles(group, topics):
+    made = plan(group, "cooperative-copartitioned", topics=topics)
+    eager = plan(group, "copartitioned", topics=topics)
+
+    assert violations(group, made.assignment, cooperative=True) == []
+    assert violations(group, made.target) == []
+    owner = owners(made.target)
+    for tps in bundles(group, topics).values():
+        assert len({owner.get(tp) for tp in tps}) == 1
+    assert made.optimal == eager.optimal
+    again = plan(holding(group, owner), "cooperative-copartitioned", topics=topics)
+    assert again.assignment == again.target == made.target
+
+
+def test_the_cooperative_form_moves_a_bundle_as_a_whole_and_as_few_as_the_eager_form():
+    withheld = 0
+    for seed in range(150):
+        group = drawn(seed)
+        made, eager = plan(group, "cooperative-copartitioned"), plan(group, "copartitioned")
+        held = {tp: m.member_id for m in group.members for tp in m.owned}
+        now, then = owners(made.assignment), owners(made.target)
+        for tps in bundles(group).values():
+            before, (after,) = {held.get(tp) for tp in tps}, {then.get(tp) for tp in tps}
+            if len(before) > 1:  # v may have as many partitions as t and u, and other holders
+                continue
+            waits = not before <= {None, after}
+            assert {now.get(tp) for tp in tps} == ({None} if waits else {after}), seed
+            withheld += waits
+        assert [(goal.name, goal.value) for goal in made.goals] == [(goal.name, goal.value) for goal in eager.goals]
+        assert check(group, made.target, made.certificate, tuple(copartitioned.sets(Indexed(group), None))) == [], seed
+    assert withheld > 20
+
+
+def holding(group: Group, owner) -> Group:
+    """The group after its members got their partitions."""
+    held = {m.member_id: [tp for tp, who in owner.items() if who == m.member_id] for m in group.members}
+    members = [Member(m.member_id, m.topics, m.instance_id, m.rack, held[m.member_id], 10) for m in group.members]
+    return Group(members, group.partitions, group.racks)
 
 
 def drawn(seed: int) -> Group:

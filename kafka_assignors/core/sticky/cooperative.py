@@ -40,7 +40,16 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 
 def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     """`assign` as an array: int[P], the number of each position's new owner; `UNASSIGNED` if none in this round."""
-    target = sticky.owners(claims, objective)
+    return withheld(claims, sticky.owners(claims, objective))
+
+
+def withheld(claims: Claims, target: Ints) -> Ints:
+    """A target without the partitions that other members must revoke first; changes `target`.
+
+    Args:
+        claims: The resolved claims.
+        target: int[P], the number of each position's new owner.
+    """
     target[(claims.holder != UNASSIGNED) & (claims.holder != target)] = UNASSIGNED
     target[claims.disputed_at[0]] = UNASSIGNED
     return target

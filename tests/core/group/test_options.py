@@ -33,6 +33,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "cooperative-sticky": STICKY,
     "compact-sticky": STICKY,
     "copartitioned": [{}, {"topics": [["t", "u"]]}, {"rack_costs": "leader"}, {"goals": ["balance", "racks", "moves"]}],
+    "cooperative-copartitioned": [{}, {"topics": [["t", "u"]]}, {"rack_costs": "leader"}],
     "consistent-hash": [{}, {"epsilon": None}, {"epsilon": 0.5, "hash": "sha1"}, {"virtual_nodes": 7}],
     "rocketmq-consistent-hash": [{}, {"virtual_nodes": 3}, {"broker_name": "é"}],
     "metaq-consistent-hash": [{}, {"broker_id": 4}],
@@ -50,7 +51,7 @@ def sent(made: Strategy, m: int, *owned: int) -> bytes:
     """The subscription of the m-th member of a group, made with these options."""
     held = [TopicPartition("t", p) for p in owned]
     data, _ = made.user_data(held or None, 4 if held else -1)
-    cooperative = made.name == "cooperative-sticky"
+    cooperative = made.name.startswith("cooperative-")
     told = Subscription(("t",), data, held if cooperative else (), 4 if held else -1, f"r{m % 3 + 1}")
     return encode_subscription(told)
 

@@ -1,4 +1,7 @@
-"""Co-partitioned topics on a real broker: equal partition numbers stay at one member, under either client's leader."""
+"""Co-partitioned topics on a real broker: equal partition numbers stay at one member.
+
+Eagerly under either client's leader, and in the cooperative form, which aiokafka's consumers can't have.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,22 @@ from kafka_assignors.integration.members.group import MemberGroup
 
 pytestmark = pytest.mark.broker
 
-CLIENTS = {"m1": "kafka-python", "m2": "aiokafka", "m3": "kafka-python", "m4": "aiokafka"}
+CLIENTS = {
+    "copartitioned": {"m1": "kafka-python", "m2": "aiokafka", "m3": "kafka-python", "m4": "aiokafka"},
+    "cooperative-copartitioned": dict.fromkeys(("m1", "m2", "m3", "m4"), "kafka-python"),
+}
 
 
+@pytest.mark.parametrize("assignor", CLIENTS)
 def test_bundles_stay_whole_through_join_leave_kill_and_growth(
-    unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
+    assignor: str, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topics, group = [kafka_topic(partitions=6), kafka_topic(partitions=6), kafka_topic(partitions=4)], unjudged_group()
     stable = []
 
     def start(*members: str) -> None:
         for member in members:
-            group.start(member, topics, ["copartitioned"], client=CLIENTS[member], metadata_max_age_ms=2000)
+            group.start(member, topics, [assignor], client=CLIENTS[assignor][member], metadata_max_age_ms=2000)
         stable.append(group.wait_stable())
 
     start("m1", "m2", "m3")
@@ -49,3 +56,5 @@ def test_bundles_stay_whole_through_join_leave_kill_and_growth(
     verdict = check(History.load(tmp_path))
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
     assert verdict.checked["A1"] >= 1
+    # Only members that keep partitions while they rebalance claim any.
+    assert (verdict.checked.get("R2", 0) > 0) == (assignor == "cooperative-copartitioned")

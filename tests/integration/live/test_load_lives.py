@@ -124,7 +124,7 @@ def lived(bootstrap: str, folder: Path, assignors: Sequence[str], course: Course
                 for topic in groups.topics[assignor]:
                     owned = sorted(p for topics in stable.owned.values() for p in topics.get(topic, ()))
                     assert owned == list(range(size)), where
-                if assignor == "copartitioned" and "r" not in then.values():
+                if "copartitioned" in assignor and "r" not in then.values():
                     assert all(len({*map(tuple, topics.values())}) == 1 for topics in stable.owned.values()), where
         groups.judged()
 
@@ -135,7 +135,7 @@ def test_each_assignor_through_join_roll_growth_death_and_leave(kafka_broker: Br
 
 @pytest.mark.long
 def test_each_assignor_with_more_partitions(kafka_broker: Broker, tmp_path: Path) -> None:
-    lived(kafka_broker.bootstrap, tmp_path, ASSIGNORS, LONG, 60)
+    lived(kafka_broker.bootstrap, tmp_path, (*ASSIGNORS, "cooperative-copartitioned"), LONG, 60)
 
 
 METERED = 'weighted{"meter":"work","check_every_s":1,"rest_s":5}'
