@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # a member imports this file before it joins, and only a matrix of costs needs fractions
+    from fractions import Fraction
 
 from ...errors import ConfigError
 
@@ -47,14 +49,14 @@ class Objective:
     goals: Sequence[str] = GOALS[0]
     _table: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _dearest: int = field(init=False, repr=False, compare=False)
-    unit: Fraction = field(init=False, repr=False, compare=False)
+    unit: Fraction | int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.goals, list | tuple) or tuple(self.goals) not in GOALS:
             known = " or ".join(map(str, GOALS))
             raise ConfigError(f"goals must be {known}, not {self.goals!r}")
         object.__setattr__(self, "goals", tuple(self.goals))
-        table, unit = _scaled(self.rack_costs) if isinstance(self.rack_costs, Mapping) else ({}, Fraction(1))
+        table, unit = _scaled(self.rack_costs) if isinstance(self.rack_costs, Mapping) else ({}, 1)
         if not isinstance(self.rack_costs, Mapping) and self.rack_costs not in MODES:
             raise ConfigError(
                 f"rack_costs must be one of {MODES} or {{member rack: {{replica rack: cost}}}}, not {self.rack_costs!r}"
@@ -82,6 +84,8 @@ class Objective:
 
 def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Fraction]:
     """The matrix in integer multiples of a unit, so that sums of costs compare exactly."""
+    from fractions import Fraction
+
     exact: dict[tuple[str, str], Fraction] = {}
     for member_rack, row in matrix.items():
         if not isinstance(row, Mapping):
