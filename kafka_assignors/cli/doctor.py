@@ -27,6 +27,8 @@ _PACKAGES = (
     ("kafka-python", "kafka-python", "live groups, members"),
     ("confluent-kafka", "confluent", "librdkafka's members and producers"),
     ("aiokafka", "aiokafka", "aiokafka's members"),
+    ("prometheus_client", "exporter", "exporter"),
+    ("opentelemetry-sdk", "otlp", "exporter --otlp"),
     ("psutil", "harness", "test, demo, up, judge"),
     ("pyspark", "spark", "report"),
 )

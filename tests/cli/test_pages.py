@@ -101,7 +101,11 @@ def test_explanations_have_a_schema() -> None:
 
 
 def test_the_doctor_names_what_lacks() -> None:
-    assert answered("doctor", cli("doctor", "--json"))["ok"] is True
+    well = answered("doctor", cli("doctor", "--json"))
+    assert well["ok"] is True
+    assert {"kafka-python", "prometheus_client", "opentelemetry-sdk", "pyspark", "Java"} <= {
+        check["name"] for check in well["checks"]
+    }
     sick = answered("doctor", cli("doctor", "--json", "-b", "127.0.0.1:1"), 1)
     [cluster] = [check for check in sick["checks"] if check["name"] == "cluster"]
     assert (cluster["ok"], "127.0.0.1:1" in cluster["found"]) == (False, True)
