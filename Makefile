@@ -79,9 +79,11 @@ docs: $(DOCS)  ## the documentation as a site in build/docs, which opens without
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "build/docs/index.html"
 
-pictures: $(READY)  ## draw the pictures of the docs again: docs/load.svg, and docs/img in headless Chromium
+pictures: $(READY)  ## draw the docs' pictures again (headless Chromium), record the terminal session, run the notebook
 	$(BIN)/python -m benchmarks.load_picture
 	$(BIN)/python -m benchmarks.page_pictures
+	$(BIN)/python -m benchmarks.terminal_session
+	$(BIN)/python -m benchmarks.pipeline_pictures
 
 mutate: $(READY)  ## change the checker in 400 small ways, one at a time: its tests must notice 90 % (ARGS='--sample 100 --seed 2')
 	$(BIN)/python -m tests.mutation $(ARGS)
