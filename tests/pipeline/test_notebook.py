@@ -28,10 +28,9 @@ def test_the_notebook_runs(kafka_broker, kafka_topic, kafka_group, spark) -> Non
 
     shown = "".join(said for _, said in notebook.run(notebook.read(NOTEBOOK), here, without=("parameters", "session")))
 
+    assert re.search(rf"{topic} +6 +300\b", shown), shown
     assert "hot-key: " in shown
     assert re.search(r"\b2 +range +2 +join\b", shown), shown
-    assert here["loads"].groupBy().sum().collect()[0][1] == 300
-    assert {row["partitions"] for row in here["rules"].collect()} == {6, 12}
 
 
 def test_the_notebook_has_the_outputs_of_a_run() -> None:
