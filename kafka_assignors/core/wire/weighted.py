@@ -166,9 +166,10 @@ def _codes(values: Floats, top: float) -> Any:
 
 
 def _values(codes: Any, top: float) -> Floats:
-    values = top * np.exp2((codes.astype(np.float64) - 255) / STEPS)
+    known, of = np.unique(codes, return_inverse=True)
+    values = top * np.exp2((known.astype(np.float64) - 255) / STEPS)
     # Keep two significant digits more than the code has, so that the result does not depend on the machine's exp2.
-    return np.where(codes == 0, np.nan, np.array([float(f"{each:.4g}") for each in values]))
+    return np.where(known == 0, np.nan, np.array([float(f"{each:.4g}") for each in values]))[of]
 
 
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
@@ -242,24 +243,42 @@ def unpacked(body: bytes, head: int, partitions: Mapping[str, int]) -> tuple[byt
         raise ValueError("not a list of topics")
     if len(topics) > limits.TOPICS:
         raise ValueError(f"weights of more than {limits.TOPICS:,} topics")
-    found: dict[str, tuple[Ints, Floats]] = {}
-    each: list[tuple[str, Ints]] = []
-    for topic in topics:
+    starts: list[int] = []
+    lengths: list[int] = []
+    ends: list[int] = []  # per topic, the number of weights up to its last one
+    total = 0
+    for _ in topics:
         (count,), at = _varints(content, at, 1)
         numbers, at = _varints(content, at, 2 * count)
-        gaps, lengths = np.array(numbers[::2], np.int64), np.array(numbers[1::2], np.int64) + 1
-        if int(lengths.sum()) > limits.PARTITIONS:
+        beyond = 0
+        for gap, more in zip(numbers[::2], numbers[1::2], strict=True):
+            starts.append(beyond + gap)
+            lengths.append(more + 1)
+            beyond += gap + more + 1
+            total += more + 1
+        if total > limits.PARTITIONS:
             raise ValueError(f"weights of more than {limits.PARTITIONS:,} partitions")
-        starts = np.cumsum(gaps + np.concatenate([[0], lengths[:-1]])) if count else gaps
-        each.append((topic, compact._ranges(starts, lengths, 1)))
-    if len(content) - at != sum(len(ids) for _, ids in each):
+        ends.append(total)
+    if len(content) - at != total:
         raise ValueError("not one weight for each partition")
-    for topic, ids in each:
-        codes = np.frombuffer(content, np.uint8, len(ids), at)
-        at += len(ids)
-        exists = ids < partitions.get(topic, 0)
-        found[topic] = ids[exists], _values(codes, top)[exists]
-    return content[:head], found
+    ids = compact._ranges(np.array(starts, np.int64), np.array(lengths, np.int64), 1)
+    values = _values(np.frombuffer(content, np.uint8, total, at), top)
+    return content[:head], _of_topics(topics, ends, ids, values, partitions)
+
+
+def _of_topics(
+    topics: Sequence[str], ends: Sequence[int], ids: Ints, values: Floats, partitions: Mapping[str, int]
+) -> Told:
+    """Topic -> its ids and values, of partitions that exist. `ends`: where those of each topic end."""
+    counts = [partitions.get(topic, 0) for topic in topics]
+    sizes = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+    exists = ids < np.repeat(np.array(counts, np.int64), np.array(sizes, np.int64))
+    until = np.append(0, np.cumsum(exists))[ends].tolist()
+    ids, values = ids[exists], values[exists]
+    return {
+        topic: (ids[begin:end], values[begin:end])
+        for topic, begin, end in zip(topics, [0, *until][: len(until)], until, strict=True)
+    }
 
 
 def _varints(data: bytes, at: int, count: int) -> tuple[list[int], int]:
@@ -411,7 +430,8 @@ class _Heard:
             value, rank = self._value.get(topic, np.zeros(0)), self._rank.get(topic, np.zeros(0, np.int64))
             if (more := int(ids[-1]) + 1 - len(value)) > 0:
                 value, rank = np.append(value, np.full(more, np.nan)), np.append(rank, np.full(more, -3))
-            ranks = np.where(np.isin(ids, np.array(owned.get(topic, ()), np.int64)), generation, -2)
+            mine = set(owned.get(topic, ()))  # for the few partitions of many topics, faster than NumPy
+            ranks = np.array([generation if p in mine else -2 for p in ids.tolist()], np.int64)
             better = (ranks > rank[ids]) | ((ranks == rank[ids]) & (values > value[ids]))
             value[ids[better]], rank[ids[better]] = values[better], ranks[better]
             self._value[topic], self._rank[topic] = value, rank
