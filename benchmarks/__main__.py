@@ -24,6 +24,7 @@ NAMES = (
     "pipeline",
     "distinct",
     "weighted",
+    "leader",
     "spread",
     "meter",
     "loop",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.core.group.claims import resolve
+from kafka_assignors.core.group.claims import Claims, resolve
 from kafka_assignors.core.group.indexed import UNASSIGNED
 from kafka_assignors.core.weighted import engine, hysteresis
 from kafka_assignors.core.weighted.model import Model, Wishes, model
@@ -215,8 +215,15 @@ def _planted(seeds: int) -> Result:
     return Result("planted", 100 * (1 - found / seeds), "% not found", note=note, raw={"gap": gaps})
 
 
-def _restricted(name: str, topics: int, each: int, members: int, rounds: int, *, drift: bool = False) -> Result:
-    """Each topic is read by a quarter of the members. Nobody owns anything; or all is owned, and all weights drift."""
+def restricted(topics: int, each: int, members: int, *, drift: bool) -> tuple[Group, Claims, dict[str, list[float]]]:
+    """A group in which a quarter of the members read each topic, its claims, and the weights now.
+
+    Args:
+        topics: How many.
+        each: Partitions of each topic.
+        members: How many.
+        drift: Whether all partitions are owned, by earlier weights; else nobody owns any.
+    """
     rng = np.random.default_rng(2)
     reads: list[set[str]] = [set() for _ in range(members)]
     weights = {}
@@ -231,6 +238,12 @@ def _restricted(name: str, topics: int, each: int, members: int, rounds: int, *,
         for topic, old in weights.items():
             change = DRIFT * rng.normal(0, 1, each) + 0.2 * rng.normal()  # partitions, and whole topics
             weights[topic] = (np.array(old) * np.exp(change)).tolist()
+    return group, claims, weights
+
+
+def _restricted(name: str, topics: int, each: int, members: int, rounds: int, *, drift: bool = False) -> Result:
+    """Each topic is read by a quarter of the members. Nobody owns anything; or all is owned, and all weights drift."""
+    group, claims, weights = restricted(topics, each, members, drift=drift)
     spent = []
     for _ in range(rounds):
         began = time.thread_time()
