@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import jsonschema
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_assignors.cli.app import main
 from kafka_assignors.cli.exporter import PREFIX, Readings, serving
@@ -29,18 +22,13 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.live.group import LiveGroup, LiveMember
 from kafka_assignors.live.meter import Totals
 from kafka_assignors.live.monitor import Reading
-from tests.support.cli import SCHEMAS, cli
+from tests.support.cli import cli
 from tests.support.collector import collecting
+from tests.support.live.exporting import exporting, scraped
 from tests.support.places import ROOT
 from tests.support.waiting import until
 
 MONITORING = ROOT / "examples" / "monitoring"
-
-
-def scraped(url: str) -> dict[tuple[str, Mapping[str, str]], float]:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        families = list(text_string_to_metric_families(answer.read().decode()))
-    return {(s.name, *sorted(s.labels.items())): s.value for each in families for s in each.samples}  # type: ignore[misc]
 
 
 def reading(may_miss: bool = False) -> Reading:
@@ -101,28 +89,6 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
         again = serving(Readings(), "127.0.0.1", urlsplit(url).port or 0)
         with pytest.raises(ClusterError, match="--port"):
             again.__enter__()
-
-
-@contextmanager
-def exporting(*args: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The command as a process; ended by SIGTERM, as a service is."""
-    command = [sys.executable, "-m", "kafka_assignors", "exporter", *args, "--port", "0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, process.stderr.read() if process.stderr else ""
-            said = json.loads(line)
-            jsonschema.validate(said, json.loads((SCHEMAS / "exporter.json").read_text("utf-8")))
-            yield said["url"], process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                _, errors = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-    assert (process.returncode, errors) == (130, "interrupted\n")
 
 
 @pytest.fixture
