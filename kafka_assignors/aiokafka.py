@@ -6,7 +6,7 @@ Give *instances*, one consumer each; aiokafka would use a class as it stands:
 
 aiokafka differs from kafka-python in three ways:
 
-* It is EAGER: every member revokes all partitions before a rebalance, so ``cooperative-sticky`` does not exist here.
+* It is EAGER: every member revokes all partitions before a rebalance, so there are no cooperative assignors here.
 * aiokafka passes its leader's assignor the topics and user data of each member, but no rack and no instance id. Members
   still send Java's bytes, including racks and generations, and a leader reads them from the JoinGroup response on the
   call stack. If an aiokafka version hid this response, the leader would ignore racks and treat static members as
@@ -52,6 +52,13 @@ except ImportError as error:
     ) from error
 
 
+_COOPERATIVE = {
+    "cooperative-sticky": "StickyAssignor() or CompactStickyAssignor()",
+    "cooperative-copartitioned": "CoPartitionedAssignor()",
+}
+"""Cooperative assignor -> its eager forms."""
+
+
 class Refused(ConfigError, KafkaError):  # type: ignore[misc]
     """An assignor that aiokafka cannot use; raised by ``AIOKafkaConsumer.start``.
 
@@ -92,13 +99,13 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
     A copied or unpickled instance starts without a consumer.
 
     Args:
-        name: A name in `core.strategies.STRATEGIES`, except ``cooperative-sticky``.
+        name: A name in `core.strategies.STRATEGIES`, except the cooperative ones.
         rack: This member's rack, sent with its subscription; the module's docstring says which leaders read it.
         options: The strategy's options (`core.strategies`).
 
     Raises:
         UnknownName: No strategy has the name.
-        ConfigError: `name` is ``cooperative-sticky``, which aiokafka does not support; `rack` is not a string; the
+        ConfigError: `name` is a cooperative assignor's, which aiokafka does not support; `rack` is not a string; the
             strategy has no such option; or the option's value is invalid.
     """
 
@@ -109,10 +116,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         if name in ("weighted", "lag") and not isinstance(self, _ByWork):
             instead = "WeightedAssignor(weights=…)" if name == "weighted" else "LagAssignor(lag=…)"
             raise ConfigError(f"{name!r} needs weights that the member tells: use {instead}")
-        if name == "cooperative-sticky":
+        if name in _COOPERATIVE:
             raise ConfigError(
-                "aiokafka does not support cooperative-sticky: its members revoke all partitions before they join, and "
-                "its leader can't see what others hold; use StickyAssignor() or CompactStickyAssignor()"
+                f"aiokafka does not support {name}: its members revoke all partitions before they join, and "
+                f"its leader can't see what others hold; use {_COOPERATIVE[name]}"
             )
         if rack is not None and not isinstance(rack, str):
             raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")

@@ -32,7 +32,11 @@ from kafka_assignors.kafka_python import assignors as kafka_python
 from tests.support.kafka_python.joins import cluster as kafka_python_cluster
 from tests.support.kafka_python.joins import join, plain
 
-NAMES = [name for name in STRATEGIES if name not in ("cooperative-sticky", "config", "weighted", "lag")]
+NAMES = [
+    name
+    for name in STRATEGIES
+    if name not in ("cooperative-sticky", "cooperative-copartitioned", "config", "weighted", "lag")
+]
 OWN = [name for name in NAMES if name not in userdata.JAVAS]
 
 
@@ -195,6 +199,8 @@ def test_members_by_work_send_their_weights_and_capacity():
 def test_cooperative_sticky_is_refused_with_the_reason():
     with pytest.raises(ConfigError, match=r"aiokafka does not support cooperative-sticky: .* use StickyAssignor"):
         aiokafka.Assignor("cooperative-sticky")
+    with pytest.raises(ConfigError, match=r"not support cooperative-copartitioned: .* use CoPartitionedAssignor\(\)"):
+        aiokafka.Assignor("cooperative-copartitioned")
 
 
 @pytest.mark.parametrize(

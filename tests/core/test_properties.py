@@ -25,7 +25,7 @@ from tests.support.assignors.oracle import cost, foreign
 from tests.support.examples import examples
 
 NAMES = list(strategies.STRATEGIES)
-HANDS_OVER = ("cooperative-sticky", "weighted", "lag")
+HANDS_OVER = ("cooperative-sticky", "cooperative-copartitioned", "weighted", "lag")
 """Strategies that withhold a partition for a round before another member gets it."""
 
 

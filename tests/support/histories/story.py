@@ -20,7 +20,7 @@ from kafka_assignors.integration.history import History
 MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS, POLL_MS = 1000, 100, 3000
 Tps = Iterable[tuple[str, int]]
-COOPERATIVE = ("cooperative-sticky", "weighted", "lag")
+COOPERATIVE = ("cooperative-sticky", "cooperative-copartitioned", "weighted", "lag")
 """Protocols whose members of a story rebalance incrementally."""
 
 
