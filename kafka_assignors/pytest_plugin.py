@@ -7,13 +7,15 @@ Options, each also an ini setting (``kafka_backend = docker``): ``--kafka-backen
 ``--kafka-nodes N`` for the cluster, ``--kafka-artifacts DIR`` for histories, ``--kafka-seed N`` for random draws in
 tests; a failing test prints its rerun line. If the machine can't run a broker (no Java, no jars, no Docker engine),
 tests are skipped with that reason. With ``--kafka-require`` they fail instead, as CI should: a skip must not look
-green. A failed test that used the broker or the cluster shows the end of its log, one with `kafka_group` the verdict.
+green. A failed test that used the broker or the cluster shows the warnings and errors of its log and the path of the
+whole log; one with `kafka_group` shows the verdict.
 
-A test with `kafka_group` passes only if the laws hold. When its function is over, its members are ended and its history
-is judged; a verdict that isn't true fails the test, with the witnesses. This is part of the test's call and not of its
-teardown, so it counts as a failure and ``xfail`` applies.
+A test with `kafka_group` passes only if the laws hold. When its function is over, the group consumes what was sent, its
+members are ended and its history is judged; a verdict that isn't true fails the test, with the witnesses. This is part
+of the test's call and not of its teardown, so it counts as a failure and ``xfail`` applies.
 """
 
+# ruff: noqa: E402 - kafka-python is imported first, without its warnings
 from __future__ import annotations
 
 import itertools
@@ -22,19 +24,25 @@ import random
 import re
 import shlex
 import tempfile
+import warnings
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
+
+_OF_KAFKA_PYTHON = "(read|open)_text is deprecated"
+with warnings.catch_warnings():
+    # Its schemas are read by functions that Python 3.11 and 3.12 call deprecated: 218 warnings in a user's first run.
+    warnings.filterwarnings("ignore", _OF_KAFKA_PYTHON, DeprecationWarning)
+    from kafka import KafkaAdminClient
 
 from kafka_assignors.integration.broker import BACKENDS, KAFKA_VERSION, Broker, start_broker
 from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
 from kafka_assignors.integration.broker.java import LiveJava
 from kafka_assignors.integration.checker import Verdict, check, known_laws
-from kafka_assignors.integration.errors import DockerUnavailable
+from kafka_assignors.integration.errors import DockerUnavailable, MemberDied, NotDrained
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.proxy import FaultProxy
@@ -55,6 +63,8 @@ _OPTIONS = {
 }
 _LINES = 60
 """Limit of a verdict's lines in a test's failure; the rerun line shows all."""
+_WHOLE_LOG = 1_000_000
+"""More lines than a broker's log has."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,9 +98,14 @@ def _required(config: pytest.Config) -> bool:
 
 @contextmanager
 def _offered(config: pytest.Config) -> Iterator[None]:
-    """Skip tests that need a broker if the machine can't run one; fail if it is required."""
+    """Skip tests that need a broker if the machine can't run one; fail if it is required.
+
+    Output is shown meanwhile: at the first start jars are fetched and classes prepared, which takes half a minute.
+    """
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
     try:
-        yield
+        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+            yield
     except ChecksumMismatch:  # not a missing jar, but a wrong one
         raise
     except (JavaNotFound, JarError, DockerUnavailable) as error:
@@ -105,6 +120,7 @@ def _backend(config: pytest.Config) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check that the options go together, before any test runs."""
+    config.addinivalue_line("filterwarnings", f"ignore:{_OF_KAFKA_PYTHON}:DeprecationWarning")
     backend = _backend(config)
     if backend not in BACKENDS:
         raise pytest.UsageError(f"--kafka-backend={backend}: unknown; known: {', '.join(BACKENDS)}")
@@ -156,7 +172,16 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+def kafka_logs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder for the brokers' logs of failed tests, below ``--kafka-artifacts`` or pytest's temporary folder."""
+    kept = _option(request.config, "artifacts")
+    folder = tmp_path_factory.mktemp("kafka-logs") if kept is None else Path(kept).resolve() / "logs"
+    request.config.stash[_LOGS] = folder
+    return folder
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(request: pytest.FixtureRequest, kafka_logs: Path) -> Iterator[Broker]:  # noqa: ARG001 - its folder
     """One broker for the whole session. A test that ends or restarts a broker starts its own by `start_broker`."""
     config = request.config
     version = _option(config, "version") or KAFKA_VERSION
@@ -174,6 +199,22 @@ def kafka_admin(kafka_broker: Broker) -> Iterator[KafkaAdminClient]:
     admin.close()
 
 
+@contextmanager
+def _topics(broker: Broker, admin: KafkaAdminClient) -> Iterator[Callable[..., str]]:
+    made: list[str] = []
+
+    def make(partitions: int = 1, name: str = "topic", configs: Mapping[str, str] | None = None) -> str:
+        topic = f"{name}-{_RUN}-{next(_COUNTER)}"
+        admin.create_topics({topic: {"num_partitions": partitions, "configs": dict(configs or {})}})
+        made.append(topic)
+        admin.wait_for_topics([topic])
+        return topic
+
+    yield make
+    if broker.backend == "external" and made:
+        admin.delete_topics(made)
+
+
 @pytest.fixture
 def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator[Callable[..., str]]:
     """Create topics: ``kafka_topic(partitions=3, name="orders", configs={...}) -> "orders-1a2b-7"``.
@@ -181,22 +222,19 @@ def kafka_topic(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator
     Names are unique on the broker. A topic is returned when every partition has a leader. Topics on an external broker
     are deleted after the test; other brokers end with the session.
     """
-    made: list[str] = []
-
-    def make(partitions: int = 1, name: str = "topic", configs: Mapping[str, str] | None = None) -> str:
-        topic = f"{name}-{_RUN}-{next(_COUNTER)}"
-        kafka_admin.create_topics({topic: {"num_partitions": partitions, "configs": dict(configs or {})}})
-        made.append(topic)
-        kafka_admin.wait_for_topics([topic])
-        return topic
-
-    yield make
-    if kafka_broker.backend == "external" and made:
-        kafka_admin.delete_topics(made)
+    with _topics(kafka_broker, kafka_admin) as make:
+        yield make
 
 
 @pytest.fixture(scope="session")
-def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def kafka_topic_factory(kafka_broker: Broker, kafka_admin: KafkaAdminClient) -> Iterator[Callable[..., str]]:
+    """As `kafka_topic`, for fixtures of a wider scope: its topics stay until the session ends."""
+    with _topics(kafka_broker, kafka_admin) as make:
+        yield make
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(request: pytest.FixtureRequest, kafka_logs: Path) -> Iterator[Cluster]:  # noqa: ARG001 - its folder
     """Brokers in racks a, b and c for the whole session. A test that stops, kills or pauses a node restores it."""
     with _offered(request.config):
         started = start_cluster(_number(request.config, "nodes", 3))
@@ -251,15 +289,50 @@ def kafka_seed(request: pytest.FixtureRequest) -> int:
 
 
 class _Judged:
-    """The groups of one test and the verdict over their history."""
+    """Groups with one history, and the verdict over it.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: Of the history.
+        run: Its run id: the test's name.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder, self.run = folder, run
         self.groups: list[MemberGroup] = []
         self.proxies: list[FaultProxy] = []
         self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
+        self.undrained: set[str] = set()  # groups whose test drains them itself, or not
         self.told = ""  # the verdict, if the test failed on its own
+
+    def group(  # what a group is, and how it is judged; the rest is the group's own
+        self, broker: Broker, name: str, *, unknown_ok: bool, require: Collection[str], drain: bool, **settings: Any
+    ) -> MemberGroup:
+        """Make a group."""
+        known_laws(require)
+        group = MemberGroup(broker.connection, f"{name}-{_RUN}-{next(_COUNTER)}", self.folder, self.run, **settings)
+        self.groups.append(group)
+        if unknown_ok:
+            self.loose.add(group.group)
+        if not drain:
+            self.undrained.add(group.group)
+        self.require.update(require)
+        return group
+
+    def drain(self) -> None:
+        """Let the groups consume what was sent into the history's folder. What they do not is in the history."""
+        if not any(self.folder.glob("producer-*.jsonl")):
+            return
+        for group in self.groups:
+            if group.running and group.group not in self.undrained:
+                with suppress(NotDrained, MemberDied):
+                    group.drain()
+
+    def demand(self) -> None:
+        """Drain, end and judge; the verdict fails the test unless it is true."""
+        self.drain()
+        self.end()
+        _demand(self.verdict(), self.folder, self.unknown_ok)
 
     def end(self) -> None:
         """End every member of every group, then the proxies, to complete their histories. Safe to call twice."""
@@ -283,6 +356,7 @@ class _Judged:
 
 
 _JUDGED = pytest.StashKey[_Judged]()
+_LOGS = pytest.StashKey[Path]()
 _SEED = pytest.StashKey[int]()
 _SEED_OF_WORKERS = "kafka_seed"
 
@@ -295,10 +369,17 @@ def kafka_history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         folder = tmp_path / "history"
         folder.mkdir()
         return folder
-    Path(kept).mkdir(parents=True, exist_ok=True)
-    test = re.sub(r"[^\w.-]+", "-", request.node.nodeid)[-120:].strip("-")
-    # If a test runs again, maybe in another worker, it must not meet its older history.
-    return Path(tempfile.mkdtemp(prefix=f"{test}.", dir=kept)).resolve()
+    return _kept(Path(kept), request.node.nodeid)
+
+
+def _kept(below: Path, name: str) -> Path:
+    """A new folder: if a test runs again, maybe in another worker, it must not meet its older history."""
+    below.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_file_name(name)}.", dir=below)).resolve()
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name)[-120:].strip("-")
 
 
 @pytest.fixture(scope="session")
@@ -316,30 +397,66 @@ def kafka_group(
 ) -> Iterator[Callable[..., MemberGroup]]:
     """Create groups on the broker: ``kafka_group(session_timeout_ms=6000) -> MemberGroup``, each with a new id.
 
-    When the test's function is over, every member ends and the history is judged. A verdict that is false or unknown
-    fails the test, with the witnesses and the command to judge the kept history again. With ``unknown_ok=True`` the
-    test passes if only that group's part is unknown. With ``require={"C3"}`` the verdict is unknown unless that law was
-    judged. Records sent by `integration.records` into ``group.folder`` are judged as well. An external broker's groups
-    are removed at the end of the session.
+    When the test's function is over, the group consumes what `integration.records` sent into ``group.folder``, every
+    member ends and the history is judged. A verdict that is false or unknown fails the test, with the witnesses and the
+    command to judge the kept history again. With ``unknown_ok=True`` the test passes if only that group's part is
+    unknown. With ``require={"C3"}`` the verdict is unknown unless that law was judged. With ``drain=False`` the group
+    does not consume the rest. An external broker's groups are removed at the end of the session.
     """
-    judged = request.node.stash[_JUDGED] = _Judged(kafka_history)
+    judged = request.node.stash[_JUDGED] = _Judged(kafka_history, request.node.name)
 
     def make(
-        name: str = "group", *, unknown_ok: bool = False, require: Collection[str] = (), **settings: Any
+        name: str = "group",
+        *,
+        unknown_ok: bool = False,
+        require: Collection[str] = (),
+        drain: bool = True,
+        **settings: Any,
     ) -> MemberGroup:
-        known_laws(require)
-        group = MemberGroup(
-            kafka_broker.connection, f"{name}-{_RUN}-{next(_COUNTER)}", kafka_history, request.node.name, **settings
-        )
-        judged.groups.append(group)
+        group = judged.group(kafka_broker, name, unknown_ok=unknown_ok, require=require, drain=drain, **settings)
         kafka_groups_made.add(group.group)
-        if unknown_ok:
-            judged.loose.add(group.group)
-        judged.require.update(require)
         return group
 
     yield make
     judged.end()
+
+
+@pytest.fixture(scope="session")
+def kafka_group_factory(
+    request: pytest.FixtureRequest,
+    kafka_broker: Broker,
+    kafka_groups_made: set[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., AbstractContextManager[MemberGroup]]:
+    """Make groups for fixtures of a wider scope.
+
+    Use it as ``with kafka_group_factory("shop") as group: yield group``. It takes what `kafka_group` takes. Each group
+    has a history of its own, which is judged when the block ends: a verdict that isn't true is an error of the
+    fixture's teardown.
+    """
+
+    @contextmanager
+    def make(
+        name: str = "group",
+        *,
+        unknown_ok: bool = False,
+        require: Collection[str] = (),
+        drain: bool = True,
+        **settings: Any,
+    ) -> Iterator[MemberGroup]:
+        kept = _option(request.config, "artifacts")
+        folder = tmp_path_factory.mktemp(_file_name(name)) if kept is None else _kept(Path(kept), name)
+        judged = _Judged(folder, name)
+        try:
+            group = judged.group(kafka_broker, name, unknown_ok=unknown_ok, require=require, drain=drain, **settings)
+            kafka_groups_made.add(group.group)
+            yield group
+        except BaseException:
+            judged.end()
+            raise
+        judged.demand()
+
+    return make
 
 
 @pytest.fixture
@@ -354,9 +471,9 @@ def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_his
     return proxy
 
 
-@pytest.fixture
-def judged() -> Callable[..., Verdict]:
-    """Judge a history at once: ``judged(folder) -> Verdict``. The test fails there unless the verdict is true.
+@pytest.fixture(scope="session")
+def kafka_judge() -> Callable[..., Verdict]:
+    """Judge a history at once: ``kafka_judge(folder) -> Verdict``. The test fails there unless the verdict is true.
 
     ``unknown_ok=True`` accepts an unknown one. For histories that `kafka_group` didn't make: of your own `MemberGroup`,
     a scenario that was played, a kept folder.
@@ -405,12 +522,32 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
                 judged.told = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
         raise
     if judged is not None and judged.groups:
-        judged.end()
-        _demand(judged.verdict(), judged.folder, judged.unknown_ok)
+        judged.demand()
 
 
 _RUN = os.urandom(4).hex()
 _COUNTER = itertools.count(1)
+
+
+_LEVEL = re.compile(r"\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+
+
+def _warnings(broker: Broker | Cluster, item: pytest.Item) -> str:
+    """The last warnings and errors of a broker's log with their stack traces, and where the whole log is kept."""
+    log = broker.log_tail(_WHOLE_LOG)
+    if isinstance(broker, Broker) and broker.backend == "external":
+        return log
+    path = item.config.stash[_LOGS] / f"{_file_name(item.nodeid)}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(log, "utf-8")
+    shown, keep = [], False
+    for line in log.splitlines():
+        if level := _LEVEL.search(line):
+            keep = level[1] in ("WARN", "ERROR", "FATAL")
+        if keep:
+            shown.append(line)
+    told = shown[-_LINES:] or ["no warning and no error"]
+    return "\n".join([*told, f"the whole log: {path}"])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -420,7 +557,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     for name in ("kafka_broker", "kafka_cluster"):
         broker: Any = getattr(item, "funcargs", {}).get(name)
         if report.failed and isinstance(broker, Broker | Cluster):
-            report.sections.append((f"log of {broker}", broker.log_tail()))
+            report.sections.append((f"log of {broker}", _warnings(broker, item)))
     judged = item.stash.get(_JUDGED, None)
     if report.failed and judged is not None and judged.told:
         report.sections.append(("verdict over its groups", judged.told))

@@ -79,8 +79,10 @@ def audit_command(
 @app.command("growth")
 # Options of the command line, not parameters that code passes.
 def growth_command(
-    now: Annotated[int, typer.Option("--from", help="number of partitions now")],
     then: Annotated[int, typer.Option("--to", help="number of partitions after the change")],
+    now: Annotated[
+        int | None, typer.Option("--from", help="number of partitions now (default: those of --topic)")
+    ] = None,
     topic: Annotated[
         str | None, typer.Option("--topic", help="use this topic's keys (default: 20,000 generated keys)")
     ] = None,
@@ -93,11 +95,13 @@ def growth_command(
 ) -> None:
     """Tell the share of keys that another number of partitions would move, for each preset."""
     with _ErrorsInOneLine():
-        keys = (
-            [b"user-%d" % i for i in range(20_000)]
-            if topic is None
-            else _keys(topic, _connection(bootstrap, config, profile, settings), records)
-        )
+        if topic is not None:
+            count, keys = _keys(topic, _connection(bootstrap, config, profile, settings), records)
+            now = count if now is None else now
+        elif now is None:
+            raise ConfigError("the number of partitions now is missing; give --from N, or --topic TOPIC to read it")
+        else:
+            keys = [b"user-%d" % i for i in range(20_000)]
         shares = growth(keys, now, then)
     if as_json:
         typer.echo(json.dumps({"from": now, "to": then, "topic": topic, "keys": len(keys), "moved": dict(shares)}))
@@ -226,8 +230,10 @@ class _ErrorsInOneLine:
             raise typer.Exit(2) from error
 
 
-def _keys(topic: str, connection: Connection, records: int) -> list[bytes]:
-    return list(dict.fromkeys(key for _, key in _read(topic, connection, records)[1]))
+def _keys(topic: str, connection: Connection, records: int) -> tuple[int, list[bytes]]:
+    """The topic's number of partitions, and the distinct keys of its first records."""
+    count, found = _read(topic, connection, records)
+    return count, list(dict.fromkeys(key for _, key in found))
 
 
 def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[PlacedKey]]:

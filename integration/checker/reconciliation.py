@@ -89,11 +89,15 @@ class Reconciliation:
                 left[before.instance_id] = before.member_id
             member = state.members.get(said.member or "")
             # A static member that returns replaces its row within the same target.
-            back = said.record == TARGET and member is not None and member.instance_id in left
+            back = (
+                said.record == TARGET and said.fields is not None and member is not None and member.instance_id in left
+            )
             if said.record == TARGET_EPOCH and said.fields is not None:
                 left.clear()
             elif not back or state.epoch != state.target_epoch:
                 continue
+            elif member is not None and member.instance_id is not None:
+                del left[member.instance_id]
             _, fields = committed(as_generation(state, names))
             found.targets.append(replace(event, data={**event.data, **fields}))
         return found

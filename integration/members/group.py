@@ -148,6 +148,11 @@ class MemberGroup:
         bound = {} if gap_ms is None else {"gap_ms": gap_ms}
         self._members.counted_from_ns = self._writer.write("step", name=name, **bound).mono_ns
 
+    @property
+    def broker_assigned(self) -> bool:
+        """Whether a running member speaks the consumer protocol (KIP-848)."""
+        return any(process.config.broker_assigned for process in self._members)
+
     def write(self, kind: str, **data: Any) -> Event:
         """Write an event of the harness into the group's history."""
         return self._writer.write(kind, **data)

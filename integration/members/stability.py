@@ -74,7 +74,8 @@ def due(
             found.append(f"{name} is in generation {process.generation}")
         elif process.held != assignment:
             found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
-        elif process.revoked_in == committed.generation:
+        # A target assignment (KIP-848) has no leader: there, the coordinator tells who must revoke.
+        elif committed.leader is not None and process.revoked_in == committed.generation:
             found.append(f"{name} revoked partitions in generation {committed.generation} and will rejoin")
     if found:
         return found

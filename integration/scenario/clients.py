@@ -36,6 +36,10 @@ from .actions import (
 from .catalogue import SCENARIOS, Scenario, Step
 
 REQUEST_TIMEOUT = "request_timeout_ms"
+MIGRATES = ("range",)
+"""Assignors of librdkafka with which a group can change its protocol. Its cooperative-sticky leader puts user data into
+assignments, and the coordinator then refuses the conversion (GROUP_ID_NOT_FOUND): user data have no place in the other
+records."""
 _OF_CLASSIC, _HEARTBEAT = ("JoinGroup", "SyncGroup", "Heartbeat"), "ConsumerGroupHeartbeat"
 """Requests of the classic protocol, and the one request that does their work in the consumer protocol (KIP-848)."""
 _CLASSIC = {JAVA_CONSUMER: JAVA, CONFLUENT_CONSUMER: CONFLUENT}
@@ -104,6 +108,8 @@ def of_client(what: Scenario, client: str) -> Scenario:
     made = replace(what, topics=topics, steps=tuple(step for step in steps if step.actions))
     if left_out:
         made = replace(made, about=f"{what.about} Without the steps that {client} can't play: {', '.join(left_out)}.")
+    if migrates and classic == CONFLUENT:
+        made = replace(made, assignors=MIGRATES)
     if client == AIOKAFKA:
         made = replace(made, assignors=tuple("sticky" if name == COOPERATIVE else name for name in what.assignors))
     if client in (CONFLUENT, CONFLUENT_CONSUMER) and REQUEST_TIMEOUT in what.consumer:

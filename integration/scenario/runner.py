@@ -183,11 +183,26 @@ class _Stage:
             **{**self.scenario.consumer, **action.consumer},
         )
 
+    def pause(self, action: do.Pause) -> None:
+        """Pause a member."""
+        self._wait_at_work()
+        self.members.pause(action.member)
+
     def hit(self, action: do.NetworkFault) -> None:
         """Put a network fault in force. If it ends on its own, the step waits for its end."""
         assert self.proxy is not None
+        self._wait_at_work()
         applied = self.proxy.apply(action)
         self.passing += [applied] if action.ends else []
+
+    def _wait_at_work(self) -> None:
+        """Under the consumer protocol (KIP-848), wait until all members commit.
+
+        Java's member (4.3.0) ends if its session ends between its assignment and its first OffsetFetch: `poll` throws
+        the coordinator's answer, UNKNOWN_MEMBER_ID.
+        """
+        if self.members.broker_assigned and self.scenario.rate_per_s:
+            self.members.wait_committing(self.timeout_s)
 
     def heal(self, action: do.Heal) -> None:
         """Heal the network faults of one member."""
@@ -216,7 +231,7 @@ _ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
     do.Join: _Stage.join,
     do.Leave: lambda on, a: on.members.stop(a.member),
     do.Kill: lambda on, a: on.members.kill(a.member),
-    do.Pause: lambda on, a: on.members.pause(a.member),
+    do.Pause: _Stage.pause,
     do.PauseAtWork: lambda on, a: on.members.pause_at_work(a.member, on.timeout_s),
     do.Overwork: lambda on, a: on.members.overwork(a.member, on.timeout_s),
     do.Stall: lambda on, a: on.members.stall(a.member, on.timeout_s),

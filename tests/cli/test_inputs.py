@@ -73,6 +73,7 @@ WRONG = {
     "keys": (2, "Missing command"),
     "keys adit": (2, "audit"),
     "keys growth --from 6": (2, "--to"),
+    "keys growth --to 12": (3, "--from"),
     "keys growth --from 6 --to 0": (3, "0"),
     "keys place": (2, "topic"),
     "keys place orders": (2, "KEY"),

@@ -40,7 +40,13 @@ def settings(config: MemberConfig) -> dict[str, Any]:
 def _protocol(config: MemberConfig) -> dict[str, Any]:
     """The settings of the group's protocol. Those of the other one would make librdkafka refuse the configuration."""
     if config.broker_assigned:
-        return {"group.protocol": "consumer", "group.remote.assignor": config.assignors[0]}
+        # A member that is cut off reads on until the coordinator answers again: librdkafka has no session of its own
+        # there. By default it waits up to 10 s between attempts to connect.
+        return {
+            "group.protocol": "consumer",
+            "group.remote.assignor": config.assignors[0],
+            "reconnect.backoff.max.ms": 1000,
+        }
     return {
         "session.timeout.ms": config.session_timeout_ms,
         "heartbeat.interval.ms": config.heartbeat_interval_ms,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import inspect
 import re
 
+import kafka_assignors
 from benchmarks import load_picture
 from tests.support.places import ROOT
 
@@ -25,3 +28,15 @@ def test_the_picture_is_of_the_example() -> None:
     drawn = re.findall(r'font-weight="bold">([\d.]+)<', load_picture.svg(found))
     made = found["made"].load
     assert drawn[3:] == [f"{made.work[m] / made.capacity[m]:g}" for m in ("m1", "m2", "m3")]
+
+
+def test_which_assignor_when_names_assignors_and_options_that_there_are() -> None:
+    page = (ROOT / "docs" / "load.md").read_text("utf-8")
+    table = page.partition("## Which assignor when")[2].partition("\n## ")[0]
+    named = re.findall(r"`([A-Z]\w+Assignor)(?:\(([^`]*)\))?`", table)
+    assert len(named) >= 9
+    for name, options in named:
+        call = ast.parse(f"f({options.replace('…', '0').replace('=)', '=0)')})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        known = inspect.signature(getattr(kafka_assignors, name)).parameters
+        assert {each.arg for each in call.keywords} <= known.keys(), name

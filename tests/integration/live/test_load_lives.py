@@ -5,6 +5,8 @@ The groups of a form live at the same time, step by step, so that they share the
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.loop import told
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.checker.verdict import Verdict
@@ -193,6 +196,48 @@ def fallen(bootstrap: str, folder: Path, lists: Mapping[str, Sequence[str]], par
         groups.judged()
 
 
+def test_what_moved_to_a_member_stays_there_while_it_rests(kafka_broker: Broker, tmp_path: Path) -> None:
+    """What moved becomes heavy at once. A rebalance with another cause moves it in the group without rests alone."""
+    file, rests = tmp_path / "weights.json", {"resting": 600, "restless": 0}
+    with ExitStack() as stack:
+        groups = Groups(stack, kafka_broker.bootstrap, tmp_path, list(rests), (6,))
+        topics = {name: names[0] for name, names in groups.topics.items()}
+
+        def weigh(heavy: Mapping[str, Sequence[int]]) -> None:
+            weights = {topics[name]: tuple(4.0 if p in ids else 1.0 for p in range(6)) for name, ids in heavy.items()}
+            now_ms = time.time_ns() // 1_000_000
+            (new := tmp_path / "new").write_text(
+                Weights(now_ms, "records_per_s", now_ms, now_ms + 3_600_000, weights).to_json(), "utf-8"
+            )
+            new.replace(file)
+
+        def joined(step: str, member: str, **options: object) -> dict[str, dict[str, list[int]]]:
+            """group -> member -> partitions, once a member has joined each group."""
+            for name, group in groups.by_name.items():
+                group.step(step)
+                known = {"weights_file": str(file), "hysteresis": True, "partition_rest_s": rests[name], **options}
+                groups.start(name, member, [f"weighted{json.dumps(known)}"])
+            return {
+                name: {m: list(owned.get(topics[name], ())) for m, owned in stable.owned.items()}
+                for name, stable in groups.stable().items()
+            }
+
+        weigh(dict.fromkeys(rests, ()))
+        joined("one member", "m1")
+        moved = joined("another gets half", "m2")
+        assert {len(ids) for owned in moved.values() for ids in owned.values()} == {3}
+        weigh({name: owned["m2"] for name, owned in moved.items()})
+        then = joined("a standby joins", "m3", capacity=0)
+        groups.judged()
+
+    assert then["resting"] == {**moved["resting"], "m3": []}
+    assert {m: len(ids) for m, ids in then["restless"].items()} == {"m1": 4, "m2": 2, "m3": 0}
+    for name, folder in ((name, tmp_path / name) for name in rests):
+        said = next(said for _, said in told(History.load(folder), {topics[name]: 6}) if len(said) == 3)
+        telling = {m: sorted(p for _, p in each.moving.resting) for m, each in said.items() if each.moving.resting}
+        assert list(telling.values()) == ([sorted(moved[name]["m2"])] if rests[name] else []), name
+
+
 def logs(folder: Path) -> str:
     return "".join(path.read_text("utf-8") for path in folder.glob("*.log"))
 
@@ -208,7 +253,7 @@ def test_what_fails_leaves_a_sound_group(kafka_broker: Broker, tmp_path: Path) -
 
 @pytest.mark.long
 def test_what_fails_beside_two_sound_members_leaves_a_sound_group(kafka_broker: Broker, tmp_path: Path) -> None:
-    for case, (assignor, told) in FALLBACKS.items():
+    for case, (assignor, said) in FALLBACKS.items():
         sound = "lag" if case.startswith("lag") else 'weighted{"epsilon":0.3}' if case == "differ" else METERED
         fallen(kafka_broker.bootstrap, tmp_path, {case: [sound, sound, assignor]}, 60, back=True)
-        assert told in logs(tmp_path / case), case
+        assert said in logs(tmp_path / case), case

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.history.coordinator_log import CommittedMember, GroupCommitted
 from kafka_assignors.history.events import Event
@@ -86,3 +87,21 @@ def test_a_leader_that_has_assigned_the_next_generation_is_not_at_rest() -> None
     left("assign_begin", generation=1, topics={})
     assert left("generation", generation=1, partitions=[]) == ["a assigned with outdated metadata of t"]
     assert left("assign_begin", generation=2, topics=TOPICS) == ["a has already assigned generation 2"]
+
+
+REVOKED = "a revoked partitions in generation 4 and will rejoin"
+
+
+@pytest.mark.parametrize(("leader", "left"), [(None, []), ("a-id", [REVOKED])])
+def test_who_must_revoke_for_a_target_is_the_coordinator_s_to_tell(leader: str | None, left: list[str]) -> None:
+    """A classic member of a group in migration: what it revoked may carry the epoch that it adopts after that."""
+    member = CommittedMember(
+        "a-id", None, "a", "", 0, 0,
+        encode_subscription(Subscription(("t",))), encode_assignment(AssignedPartitions({"t": [0, 1, 2, 3]})),
+    )  # fmt: skip
+    process: MemberProcess = Told(MemberConfig("h:1", "g", "a", ("t",), ("range",), "x.jsonl", "run"), Path("x.out"))
+    process.member_id, process.generation, process.revoked_in = "a-id", 4, 4
+    process.held = {TopicPartition("t", p) for p in range(4)}
+    committed = GroupCommitted("g", "consumer", 4, "uniform", leader, -1, (member,))
+
+    assert due(committed, {"a": process}, ["a"], lambda: TOPICS, True) == left

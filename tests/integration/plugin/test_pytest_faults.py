@@ -44,8 +44,8 @@ def test_survives_resets(kafka_group, kafka_faults, kafka_topic, kafka_seed):
 
 
 def drawn(kept: Path) -> list[Any]:
-    """What the faults were, by the one history that is kept."""
-    (folder,) = kept.iterdir()
+    """What the faults were, by the one history that is kept beside the broker's log."""
+    (folder,) = (path for path in kept.iterdir() if path.name != "logs")
     events = [e for e in History.load(folder).events if e.src == "proxy"]
     return [(e.kind, e.data["fault"], e.data["target"], e.data["params"], e.data.get("hits")) for e in events]
 
@@ -68,6 +68,9 @@ def test_a_failed_test_tells_its_seed_and_the_rerun_draws_the_same(tmp_path: Pat
     (again,) = re.findall(r"^pytest (.* --kafka-seed=\d+)$", report, re.MULTILINE)
     (seed,) = re.findall(r"^kafka: .*, seed (\d+)$", shown, re.MULTILINE)
     assert again == f"test_theirs.py::test_survives_resets --kafka-seed={seed}"
+    log = tmp_path / "first" / "logs" / "test_theirs.py-test_survives_resets.log"
+    assert f"the whole log: {log}" in report
+    assert "INFO" in log.read_text("utf-8")
     faults = drawn(tmp_path / "first")
     draw = random.Random(int(seed))
     assert [f[3] | {"hits": f[4]} for f in faults if f[0] == "fault_end"] == [

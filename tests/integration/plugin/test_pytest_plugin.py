@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from kafka_assignors import pytest_plugin as plugin
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.history import History
 from tests.support.footprint import footprint
@@ -36,6 +38,7 @@ import json
 import pytest
 
 from kafka_assignors.integration.errors import NotStable
+from kafka_assignors.integration.records import Record, send
 
 
 def dropped(kafka_group, topic):
@@ -121,12 +124,51 @@ def test_has_no_setup(broken):
     pass
 
 
-def test_judges_what_is_there(kafka_group, kafka_topic, kafka_history, tmp_path, judged):
+def some(kafka_broker, group, topic):
+    group.start("m1", [topic], ["range"])
+    group.wait_stable()
+    records = [Record(topic, b"k%d" % n) for n in range(300)]
+    send(kafka_broker.bootstrap, group.folder, group.run, "default", records)
+
+
+def test_sends(kafka_group, kafka_topic, kafka_broker):
+    # the group is drained when the test is over: C3 can be judged
+    some(kafka_broker, kafka_group(require={"C3"}), kafka_topic(partitions=2))
+
+
+def test_sends_and_does_not_drain(kafka_group, kafka_topic, kafka_broker):
+    some(kafka_broker, kafka_group(require={"C3"}, drain=False), kafka_topic(partitions=2))
+
+
+@pytest.fixture(scope="module")
+def shared(kafka_group_factory, kafka_topic_factory):
+    with kafka_group_factory("shared") as group:
+        group.start("m1", [kafka_topic_factory(partitions=2)], ["range"])
+        yield group
+
+
+def test_shares_a_group(shared):
+    assert list(shared.wait_stable().owned) == ["m1"]
+
+
+@pytest.fixture(scope="module")
+def dropping(kafka_group_factory, kafka_topic_factory):
+    with kafka_group_factory("dropping") as group:
+        for name in ("m1", "m2"):
+            group.start(name, [kafka_topic_factory(partitions=4)], ["theirs:Dropping"])
+        yield group
+
+
+def test_shares_a_broken_group(dropping):
+    dropping.wait_stable(complete=False)
+
+
+def test_judges_what_is_there(kafka_group, kafka_topic, kafka_history, tmp_path, kafka_judge):
     topic, group = kafka_topic(partitions=2), kafka_group()
     group.start("m1", [topic], ["range"])
     group.wait_stable()
     group.close()
-    assert judged(group.folder).value is True
+    assert kafka_judge(group.folder).value is True
     assert group.folder == kafka_history
     damaged = tmp_path / "damaged"
     damaged.mkdir()
@@ -136,11 +178,11 @@ def test_judges_what_is_there(kafka_group, kafka_topic, kafka_history, tmp_path,
             text = text.replace('"partition":1', '"partition":7')
         (damaged / path.name).write_text(text)
     with pytest.raises(pytest.fail.Exception, match="verdict UNKNOWN(.|\\n)*the file was changed"):
-        judged(damaged)
+        kafka_judge(damaged)
     (damaged / path.name).write_text(text.partition("\\n")[2])
     with pytest.raises(pytest.fail.Exception, match="verdict UNKNOWN"):
-        judged(damaged)
-    assert judged(damaged, unknown_ok=True).value is None
+        kafka_judge(damaged)
+    assert kafka_judge(damaged, unknown_ok=True).value is None
 """
 
 
@@ -166,7 +208,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert done.returncode == 1, shown
     assert f"kafka: external backend, {kafka_broker.bootstrap}, histories below {kept}" in shown
     told = re.findall(r"^(PASSED|FAILED|ERROR|XFAIL) test_theirs.py::(\w+)", shown, re.MULTILINE)
-    outcomes = {test: outcome for outcome, test in told}
+    outcomes = {test: outcome for outcome, test in told if outcome != "ERROR"}
     assert outcomes == {
         "test_sound": "PASSED",
         "test_drops": "FAILED",
@@ -178,11 +220,21 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         "test_says_nothing": "FAILED",
         "test_may_say_nothing": "PASSED",
         "test_fails_by_itself": "FAILED",
-        "test_has_no_setup": "ERROR",
         "test_judges_what_is_there": "PASSED",
+        "test_sends": "PASSED",
+        "test_sends_and_does_not_drain": "FAILED",
+        "test_shares_a_group": "PASSED",
+        "test_shares_a_broken_group": "PASSED",
     }, shown
-    histories = {path.name.partition("-test_")[2].partition(".")[0]: path for path in kept.iterdir()}
-    assert len(histories) == len(outcomes), "each test has a folder of its own"
+    errors = re.findall(r"^ERROR test_theirs.py::\w+ - (.*)$", shown, re.MULTILINE)
+    assert sorted(error[:10] for error in errors) == ["Failed: O3", "RuntimeErr"], "no setup, and the shared group"
+    assert "warning" not in shown.splitlines()[-1], "kafka-python's own are not the user's"
+    assert "C3 is required but was not judged" in report_of("test_sends_and_does_not_drain", shown)
+    folders = set(kept.iterdir())
+    shared = {path for path in folders if path.name.startswith(("shared.", "dropping."))}
+    histories = {path.name.partition("-test_")[2].partition(".")[0]: path for path in folders - shared}
+    assert len(shared) == 2, "each shared group has a folder of its own, as each other test"
+    assert len(histories) == len(outcomes) + 1 - len(shared)
 
     report = report_of("test_drops", shown)
     assert "verdict FALSE" in report
@@ -221,9 +273,31 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert "verdict true" in report
 
     started = [pid for folder in histories.values() if any(folder.glob("*.m1.*")) for pid in members_of(folder)]
-    assert len(started) == 13
+    assert len(started) == 15
     assert [pid for pid in started if not gone(pid)] == []
     assert [e.kind for e in History.load(histories["has_no_setup"]).events if e.kind == "stop"] == ["stop"]
+
+
+LOG = """2026-11-23T03:23:48.944Z [main] INFO kafka.Kafka - starting
+2026-11-23T03:23:48.945Z [main] WARN kafka.Log - slow
+[2026-11-23 03:23:49,000] INFO fine (kafka.Log)
+[2026-11-23 03:23:49,001] ERROR broken (kafka.Log)
+java.io.IOException: No space left on device"""
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_a_failure_shows_warnings_and_errors_of_the_broker(sound: bool, tmp_path: Path) -> None:
+    """With their stack traces; the whole log is in a file that the report names."""
+    config = SimpleNamespace(stash={plugin._LOGS: tmp_path})
+    item = SimpleNamespace(config=config, nodeid="test_shop.py::test_a[1]")
+    broker = SimpleNamespace(backend="jvm", log_tail=lambda _: LOG.splitlines()[0] if sound else LOG)
+
+    *told, where = plugin._warnings(broker, item).splitlines()  # type: ignore[arg-type]
+
+    assert told == (["no warning and no error"] if sound else [LOG.splitlines()[n] for n in (1, 3, 4)])
+    path = Path(where.partition("the whole log: ")[2])
+    assert path.name == "test_shop.py-test_a-1.log"
+    assert path.read_text() == broker.log_tail(1)
 
 
 @pytest.mark.parametrize(

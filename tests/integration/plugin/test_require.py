@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.integration.suites import pytest_in
+
 SUITE = """
 def test_needs_a_broker(kafka_topic):
     raise AssertionError("there is none")
@@ -48,3 +50,32 @@ def test_without_java_and_docker(backend: str, by_ini: bool, tmp_path: Path) -> 
     assert failed.returncode == 1, failed.stdout + failed.stderr
     assert "1 passed, 1 error" in failed.stdout.splitlines()[-1]
     assert f"--kafka-require, but {said}" in failed.stdout
+
+
+COLD = """
+import sys
+
+import kafka_assignors.pytest_plugin as plugin
+
+pytest_plugins = ["kafka_assignors.pytest_plugin"]
+
+
+def start_broker(*_, **__):
+    print("fetching 47 jars", file=sys.stderr, flush=True)
+    raise plugin.JarError("no network")
+
+
+plugin.start_broker = start_broker
+"""
+
+
+@pytest.mark.slow
+def test_the_first_start_shows_what_it_does(tmp_path: Path) -> None:
+    """It fetches jars for half a minute, and pytest captures what fixtures print."""
+    (tmp_path / "conftest.py").write_text(COLD)
+    (tmp_path / "test_two.py").write_text(SUITE)
+
+    done = pytest_in(tmp_path)
+
+    assert "fetching 47 jars" in done.stderr
+    assert "1 passed, 1 skipped" in done.stdout.splitlines()[-1], done.stdout

@@ -32,7 +32,7 @@ def test_a_migration_has_members_of_both_protocols(client: str, classic: str, co
     played = of_client(scenario("migration"), client)
 
     assert clients(played) == [classic] * 3 + [consumer] * 3 + [classic] * 3
-    assert played.assignors == (("sticky",) if client == "aiokafka" else ("cooperative-sticky",))
+    assert played.assignors == ({"aiokafka": "sticky", "confluent": "range"}.get(classic, "cooperative-sticky"),)
 
 
 @pytest.mark.parametrize("client", BROKER_ASSIGNED)

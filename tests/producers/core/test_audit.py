@@ -108,6 +108,9 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     answer = answered("keys-audit", told, 1)
     assert (answer["preset"], answer["misplaced_count"]) == ("sarama", 1)
     assert answer["misplaced"] == [{"partition": stray, "key_base64": base64.b64encode(b"by hand").decode()}]
+    growing = command("growth", "--to", "14", "--topic", topic, "--json", "--bootstrap", kafka_broker.bootstrap)
+    answer = answered("keys-growth", growing)
+    assert (answer["from"], answer["to"], answer["keys"]) == (7, 14, 501)
     missing = command("audit", "no-such-topic", "--bootstrap", kafka_broker.bootstrap)
     assert missing.returncode == 2
     assert "no-such-topic" in missing.stderr

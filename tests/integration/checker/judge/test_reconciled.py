@@ -9,6 +9,7 @@ import pytest
 
 from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, STABLE, TARGET, TARGET_EPOCH, UNREVOKED
 from kafka_assignors.integration.checker import LAWS, check
+from kafka_assignors.integration.checker.ledger import RunRecord
 from tests.support.histories.reconciled import SESSION_MS, Reconciled, churn, places, rows, subscribed
 
 Damage = Callable[[Reconciled], object]
@@ -281,6 +282,25 @@ def twins(*, refused: bool) -> Reconciled:
         replace(e, instance_id="x") if e.src == "member" and e.member in ("a", "twin") else e for e in story.events
     ]
     return story
+
+
+def test_a_static_member_that_returned_may_be_removed_later() -> None:
+    """Its return is written into the same target; its removal, with the same instance id, is not."""
+    story = pair()
+    static = {**subscribed("a"), "instanceId": "x"}
+    story.record(MEMBER, "a", static)
+    story.current("a", -2, {0, 1, 2})
+    for record in (CURRENT, TARGET, MEMBER):
+        story.record(record, "a")
+    story.record(MEMBER, "back", static)
+    story.record(TARGET, "back", {"topicPartitions": rows({0, 1, 2})})
+    story.current("back", 1, {0, 1, 2})
+    for record in (CURRENT, TARGET, MEMBER):
+        story.record(record, "back")
+
+    generations = RunRecord.of(story.history).groups["g"].generations
+
+    assert [sorted(g.assigned) for g in generations] == [["id-a", "id-b"], ["id-b", "id-back"]]
 
 
 def test_a_running_member_keeps_its_instance_id() -> None:
