@@ -112,6 +112,7 @@ def _machine() -> Iterator[Check]:
             yield Check(name, None, f"not installed; needed for: {needed}", f"pip install 'kafka-assignors[{extra}]'")
     yield _tried("Java", _java)
     yield _tried("jars of Kafka", _jars)
+    yield _containers()
 
 
 def _java() -> Check:
@@ -131,6 +132,21 @@ def _jars() -> Check:
         found = f"Kafka {KAFKA_VERSION}: {lacking} of {many(len(pinned), 'jar')} not fetched yet"
         return Check("jars of Kafka", None, found, "python -m kafka_assignors.jvm fetch")
     return Check("jars of Kafka", True, f"Kafka {KAFKA_VERSION}: {many(len(pinned), 'jar')}")
+
+
+def _containers() -> Check:
+    """Docker: without it, nothing that is needed lacks."""
+    remedy = "not needed unless --backend docker"
+    try:
+        from ..integration.broker.nodes.docker import docker_problem
+    except ModuleNotFoundError as error:
+        return Check("container engine", None, f"not asked: {error.name} is not installed", remedy)
+    problem = docker_problem()
+    if problem is None:
+        return Check("container engine", True, "Docker is reachable")
+    # What the Docker client says goes on for six lines; only this part of it helps.
+    denied = ": Permission denied" if "Permission denied" in problem else ""
+    return Check("container engine", None, problem.partition(" (")[0] + denied, remedy)
 
 
 def _tried(name: str, check: Callable[[], Check]) -> Check:

@@ -112,6 +112,14 @@ def test_the_doctor_names_what_lacks() -> None:
     assert answered("doctor", cli("doctor", "--json", KAFKA_BOOTSTRAP="127.0.0.1:1"), 1)["ok"] is False
 
 
+def test_the_doctor_asks_for_a_container_engine_that_may_be_absent() -> None:
+    """Only one backend needs it: without it the answer is unknown, and the doctor still says yes."""
+    told = answered("doctor", cli("doctor", "--json", DOCKER_HOST="tcp://127.0.0.1:1"))
+    [engine] = [check for check in told["checks"] if check["name"] == "container engine"]
+    assert (engine["ok"], engine["remedy"]) == (None, "not needed unless --backend docker")
+    assert "127.0.0.1" in engine["found"]
+
+
 def test_judge_keys_and_watch_have_schemas(tmp_path: Any) -> None:
     (tmp_path / "a.jsonl").write_text("")
     assert answered("judge", cli("judge", str(tmp_path), "--json"), 4)["value"] is None
