@@ -26,6 +26,7 @@ NAMES = (
     "weighted",
     "leader",
     "spread",
+    "optima",
     "meter",
     "loop",
     "residence",

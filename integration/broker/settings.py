@@ -92,6 +92,8 @@ def broker_settings(  # each becomes a property
         # the default of 128 MB is half of this heap; nodes froze with it
         "log.cleaner.dedupe.buffer.size": "2097152",
         "controlled.shutdown.max.retries": "1",
+        # records with times of long ago stay; the first look, 30 s after the start, would delete them
+        "log.retention.ms": "-1",
         # leaders move when a scenario moves them, not every 5 minutes
         "auto.leader.rebalance.enable": "false",
         # a killed member's transaction ends at its timeout, not up to 10 s later

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kafka_assignors.core.group import Group, Member, TopicPartition
+from kafka_assignors.core.group.invariants import violations
+from kafka_assignors.plans import work_proof
+from kafka_assignors.plans.plan import Plan
 
 NEAR = 1e-6
 
@@ -172,6 +176,39 @@ class Program:
         )
         assert third.status == 0
         return Best(greatest, limit, moves, float(third.fun))
+
+
+def differences(case: Case, made: Plan) -> list[str]:
+    """Where a plan is wrong, isn't proven, or isn't what the program finds best; empty if it is nowhere."""
+    best, load = Program(case).best(), made.load
+    assert load is not None
+    found = [
+        *violations(case.group, made.target),
+        *violations(case.group, made.assignment, cooperative=True),
+        *work_proof.check(
+            case.group, case.weights, case.capacity, made,
+            *(case.options.get(name) for name in ("priority", "max_work", "state")),
+        ),
+    ]  # fmt: skip
+    if best is None:
+        return [*found, *(["the caps hold, where the program finds no way"] if load.caps == 1 else [])]
+    pairs: list[tuple[str, float | None, float | None, float]] = [
+        ("caps", load.caps, 1, 0),
+        ("bound", load.bound, best.greatest, NEAR),
+        ("greatest work above the limit", max(load.greatest, best.limit), best.limit, NEAR),
+    ]
+    if load.state is None:
+        pairs += [("moves", load.moves, best.moves, 0), ("least moves", load.least_moves, best.moves, 0)]
+    else:
+        pairs += [("state", load.state[0], best.moves, 1e-3), ("least state", load.state[1], best.moves, 1e-3)]
+    if load.remote is not None:
+        pairs += [
+            ("remote work below its bound", min(load.remote), load.remote[1], NEAR),
+            ("remote work", load.remote[0], best.remote, 1e-4),
+        ]
+    far = [f"{name}: {ours}, the program's {theirs}" for name, ours, theirs, within in pairs
+           if ours != pytest.approx(theirs, rel=within)]  # fmt: skip
+    return found + far
 
 
 def _far(group: Group, member: Member, tp: TopicPartition) -> bool:

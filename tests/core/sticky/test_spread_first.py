@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from math import prod
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,10 +25,9 @@ from kafka_assignors.core.strategies import strategy
 from kafka_assignors.plans.certificate import Certificate, bound, check, positions, score
 from kafka_assignors.plans.prices import certify
 from tests.support.assignors import fuzz, uniform2
-from tests.support.assignors.golden import previous_owners
 from tests.support.assignors.groups import groups, reordered
 from tests.support.assignors.objectives import worth
-from tests.support.assignors.oracle import MOST, foreign
+from tests.support.assignors.oracle import best_of_all
 
 MANY = int(os.environ.get("FUZZ_GROUPS", "10000"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
@@ -51,42 +48,13 @@ def rejoined(group, assignment, generation, *, members=None):
     )
 
 
-def tried(group: Group, goals) -> tuple[int, ...] | None:
-    """The best of every way of giving the partitions out, uneven ways included; None if there are more than `MOST`."""
-    before, table = previous_owners(group), []
-    for topic, count in group.partitions.items():
-        readers = [(i, m) for i, m in enumerate(group.members) if topic in m.topics]
-        for tp in (TopicPartition(topic, p) for p in range(count) if readers):
-            had = before.get(tp)
-            each = [(i, foreign(group, tp, m.rack), had not in (None, m.member_id)) for i, m in readers]
-            table.append((list(group.partitions).index(topic), np.array(each, np.int64)))
-    if prod(len(each) for _, each in table) > MOST:
-        return None
-    members, topics = len(group.members), len(group.partitions)
-    counts, rest = np.zeros((1, topics * members), np.int64), np.zeros((1, 2), np.int64)
-    for topic, readers in table:
-        turn = np.tile(readers, (len(rest), 1))
-        counts, rest = np.repeat(counts, len(readers), axis=0), np.repeat(rest, len(readers), axis=0)
-        counts[np.arange(len(counts)), topic * members + turn[:, 0]] += 1
-        rest += turn[:, 1:]
-    loads = counts.reshape(len(counts), topics, members).sum(axis=1)
-    values = {
-        "spread": (counts**2).sum(axis=1),
-        "balance": (loads**2).sum(axis=1),
-        "racks": rest[:, 0],
-        "moves": rest[:, 1],
-    }
-    ways = np.column_stack([values[name] for name in goals])
-    return tuple(ways[np.lexsort(ways.T[::-1])[0]].tolist())
-
-
 @pytest.mark.timeout(120 + MANY // 4)
 @pytest.mark.parametrize("many", [300, pytest.param(MANY, marks=pytest.mark.long)])
 def test_random_groups_get_the_best_there_is_and_it_is_proven(many):
     judged = 0
     for seed in range(FIRST, FIRST + 10 * many):
         group, goals = fuzz.draw(seed, "tiny").reading("sticky").group, SPREAD[seed % 2]
-        best = tried(group, goals)
+        best = best_of_all(group, goals)
         if best is None:
             continue
         objective = Objective(goals=goals)

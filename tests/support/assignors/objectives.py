@@ -7,7 +7,8 @@ from fractions import Fraction
 from random import Random
 
 from kafka_assignors.core.group import Group
-from kafka_assignors.core.group.assignment import owners
+from kafka_assignors.core.group.assignment import Assignment, owners
+from kafka_assignors.core.sticky.objective import Objective
 from tests.support.assignors import fuzz, golden
 
 
@@ -50,7 +51,8 @@ def price(group, racks, tp, member):
     return min(costs, default=Fraction(0))
 
 
-def worth(group, objective, assignment):
+def worth(group: Group, objective: Objective, assignment: Assignment) -> tuple[int, ...]:
+    """The value of each goal, counted anew."""
     now, before = owners(assignment), golden.previous_owners(group)
     member = {m.member_id: m for m in group.members}
     counts = Counter((tp.topic, m) for tp, m in now.items())

@@ -7,6 +7,7 @@ member or of a partition, are foreign to nobody; who held a partition before is 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -94,3 +95,32 @@ def tried(group: Group) -> Score | None:
     ways = np.column_stack([(load**2).sum(axis=1), rest])
     best = ways[np.lexsort((ways[:, 2], ways[:, 1], ways[:, 0]))[0]]
     return Score(*best.tolist())
+
+
+def best_of_all(group: Group, goals: Sequence[str]) -> tuple[int, ...] | None:
+    """The best of every way of giving the partitions out, uneven ways included; None if there are more than `MOST`."""
+    before, table = previous_owners(group), []
+    for topic, count in group.partitions.items():
+        readers = [(i, m) for i, m in enumerate(group.members) if topic in m.topics]
+        for tp in (TopicPartition(topic, p) for p in range(count) if readers):
+            had = before.get(tp)
+            each = [(i, foreign(group, tp, m.rack), had not in (None, m.member_id)) for i, m in readers]
+            table.append((list(group.partitions).index(topic), np.array(each, np.int64)))
+    if prod(len(each) for _, each in table) > MOST:
+        return None
+    members, topics = len(group.members), len(group.partitions)
+    counts, rest = np.zeros((1, topics * members), np.int64), np.zeros((1, 2), np.int64)
+    for topic, readers in table:
+        turn = np.tile(readers, (len(rest), 1))
+        counts, rest = np.repeat(counts, len(readers), axis=0), np.repeat(rest, len(readers), axis=0)
+        counts[np.arange(len(counts)), topic * members + turn[:, 0]] += 1
+        rest += turn[:, 1:]
+    loads = counts.reshape(len(counts), topics, members).sum(axis=1)
+    values = {
+        "spread": (counts**2).sum(axis=1),
+        "balance": (loads**2).sum(axis=1),
+        "racks": rest[:, 0],
+        "moves": rest[:, 1],
+    }
+    ways = np.column_stack([values[name] for name in goals])
+    return tuple(ways[np.lexsort(ways.T[::-1])[0]].tolist())
