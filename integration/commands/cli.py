@@ -22,9 +22,8 @@ from typing import Annotated, Any, NoReturn
 import psutil
 import typer
 from kafka.errors import KafkaError
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 
 from kafka_assignors import drawing
 from kafka_assignors.connection import Connection, read_connection
@@ -52,7 +51,7 @@ from ..topics.sandbox import Sandbox, make_new, new_prefix
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judged import judged, step_row
 from .seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
-from .watch import GroupView, GroupWatcher
+from .watch import GroupWatcher, news, table
 
 COULD_NOT_RUN, INTERRUPTED = 3, 130
 _SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
@@ -429,35 +428,45 @@ def _histories(path: Path) -> list[Path]:
 
 @app.command()
 def watch(  # a parameter per option of the command line
-    group: Annotated[str, typer.Argument(help="Group id.")],
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")],
     bootstrap: Bootstrap = None,
     config: Config = None,
     profile: Profile = None,
     settings: Settings = None,
-    once: Annotated[bool, typer.Option(help="Show the group once and exit.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per poll.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show the groups once and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per poll and group.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
-    """Show owners, elected assignor and lag of a live group until Ctrl-C."""
+    """Show owners, lag, silent members and rebalances of live groups until Ctrl-C. Changes nothing."""
+
+    def note(text: str) -> None:
+        print(f"note: {text}", file=sys.stderr)
+
     with (
         _clear_errors(),
         _broker("external", _reached(bootstrap, config, profile, settings, needed=True)) as broker,
-        GroupWatcher(broker.connection, group) as watcher,
+        GroupWatcher(broker.connection, groups, note, follow=not once) as watcher,
     ):
-        if once or as_json or not sys.stdout.isatty():
+        views = watcher.views()
+        if as_json or once or not sys.stdout.isatty():
             while True:
-                view = watcher.view()
-                if as_json:
-                    print(json.dumps(view.as_json()), flush=True)
-                else:
-                    _console().print(_view_table(view))
+                for view in views:
+                    if as_json:
+                        print(json.dumps(view.as_json()), flush=True)
+                    else:
+                        console = _console()
+                        for line in news(view):
+                            console.print(line, markup=False, highlight=False)
+                        console.print(table(view))
                 if once:
                     return
-                time.sleep(every_s)
-        with Live(_view_table(watcher.view()), refresh_per_second=4) as live:
+                views = watcher.views(every_s)
+        with Live(Group(*map(table, views)), refresh_per_second=4) as live:
             while True:
-                time.sleep(every_s)
-                live.update(_view_table(watcher.view()))
+                views = watcher.views(every_s)
+                for line in (line for view in views for line in news(view)):
+                    live.console.print(line, markup=False, highlight=False)
+                live.update(Group(*map(table, views)))
 
 
 @app.command()
@@ -605,16 +614,6 @@ def _show(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any]
         if told is not None:
             print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
         print(f"kept in {folder}")
-
-
-def _view_table(view: GroupView) -> Table:
-    table = Table("member", "partitions", "lag", "owns", title=f"{view.group}: {view.state}, {view.protocol or '-'}")
-    for member in view.members:
-        mine = [o for o in view.owned if o.member == member]
-        lags = [o.lag for o in mine if o.lag is not None]
-        owns = "  ".join(f"{o.topic}-{o.partition}" for o in mine)
-        table.add_row(member, str(len(mine)), str(sum(lags)) if lags else "-", owns or "-")
-    return table
 
 
 def main() -> None:

@@ -1,17 +1,21 @@
-"""A live group as its coordinator describes it: state, elected assignor, owners, lag."""
+"""Live groups: owners and lag as the coordinator tells them, silent members, and each rebalance as it comes."""
 
 from __future__ import annotations
 
-import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.markup import escape
+from rich.table import Table
+
 from kafka_assignors.connection import Connection
-from kafka_assignors.history.broker_group import BROKER_S, BrokerGroup
-from kafka_assignors.history.coordinator_log import BrokerAssigned
+from kafka_assignors.history.broker_group import BROKER_S
 from kafka_assignors.live.cluster import LiveCluster
-from kafka_assignors.live.group import LiveGroup, from_broker_group
-from kafka_assignors.live.tail import LogTail
+from kafka_assignors.live.monitor import Monitor
+from kafka_assignors.live.rebalances import Rebalance
+from kafka_assignors.live.silence import Silence, Silent
 
 
 @dataclass(frozen=True)
@@ -26,71 +30,159 @@ class Ownership:
 
 @dataclass(frozen=True)
 class GroupView:
-    """A group at one moment. `members` has client ids (member ids if members share one) and includes idle members."""
+    """A group at one moment.
+
+    Args:
+        members: Their client ids (member ids if members share one), idle members included.
+        silent: Members that commit nothing while their lag grows.
+        rebalances: Those since the view before, as `why` tells them.
+        log_read: Whether the coordinator's log is read; without it `rebalances` is empty.
+        polled: Causes of the changes between two descriptions of a group whose log may not be read.
+    """
 
     group: str
     state: str
     protocol: str
     members: tuple[str, ...]
     owned: tuple[Ownership, ...]
+    silent: tuple[Silent, ...] = ()
+    rebalances: tuple[Rebalance, ...] = ()
+    log_read: bool = False
+    polled: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The view as plain values."""
+        """The view as plain values; `kafka_assignors/cli/schemas/watch.json` describes it."""
         return {
             "group": self.group, "state": self.state, "protocol": self.protocol, "members": list(self.members),
-            "owned": [vars(o) for o in self.owned],
+            "owned": [vars(o) for o in self.owned], "silent": [vars(each) for each in self.silent],
+            "rebalances": [each.as_json() for each in self.rebalances], "log_read": self.log_read,
+            "polled": list(self.polled),
         }  # fmt: skip
 
 
 class GroupWatcher:
     """Asks the coordinator on each call; a context manager. kafka-python's errors pass through.
 
+    Args:
+        bootstrap: The cluster.
+        groups: The groups.
+        note: Called with a sentence that the user should read.
+        follow: Whether rebalances are told. A single view of a classic group needs no right to read the log.
+
     Raises:
-        ClusterError: No broker answers.
+        ClusterError: No broker answers; or there is no such group.
         AccessRefused: The cluster refuses the user.
     """
 
-    def __init__(self, bootstrap: str | Connection, group: str) -> None:
-        self.group = group
+    def __init__(
+        self, bootstrap: str | Connection, groups: Sequence[str], note: Callable[[str], None], *, follow: bool
+    ) -> None:
+        self.groups, self._note = tuple(dict.fromkeys(groups)), note
         self._cluster = LiveCluster(bootstrap)
-        self._tail: LogTail | None = None
-        self._state = BrokerGroup(group)
+        self._monitor: Monitor | None = None
+        self._silence = {group: Silence() for group in self.groups}
+        self._causes: dict[str, dict[str, int]] = {}
+        try:
+            if follow:
+                self._follow()
+        except BaseException:
+            self._cluster.__exit__()
+            raise
 
-    def view(self) -> GroupView:
-        """The group now.
+    def views(self, wait_s: float = 0.0) -> list[GroupView]:
+        """All groups, `wait_s` seconds from now.
 
         Raises:
-            ClusterError: No group has this name.
-            AccessRefused: The user may not see the group, or one of its topics; or may not read the coordinator's log,
+            ClusterError: No group has one of the names.
+            AccessRefused: The user may not see a group, or one of its topics; or may not read the coordinator's log,
                 which alone has the members of a KIP-848 group.
         """
-        live = self._cluster.group(self.group)
+        if self._monitor is None:
+            return [self._view(group) for group in self.groups]
+        until = time.monotonic() + wait_s
+        readings = self._monitor.read(wait_s)
+        time.sleep(max(0.0, until - time.monotonic()))  # new records end a reading early
+        found = []
+        for each in readings:
+            counted = each.totals.rebalances
+            before = self._causes.get(each.group, counted)
+            self._causes[each.group] = counted
+            new = tuple(cause for cause, count in counted.items() for _ in range(count - before[cause]))
+            found.append(self._view(each.group, each.told, not each.may_miss, new if each.may_miss else ()))
+        return found
+
+    def _view(
+        self, group: str, told: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()
+    ) -> GroupView:
+        live = self._cluster.group(group)
+        protocol = live.protocol
         if live.kind != "classic":
-            live = self._by_broker()
+            live = self._follow().by_broker(group)
+            protocol = live.protocol or BROKER_S
         names = live.names
-        owner = {tp: names[member.member_id] for member in live.members for tp in member.assigned}
-        lag = self._cluster.lag(self.group, owner)
-        protocol = live.protocol or (BROKER_S if live.kind != "classic" else "")
+        owner = {tp: member.member_id for member in live.members for tp in member.assigned}
+        positions = self._cluster.positions(group, owner)
+        mine = {
+            member.member_id: {tp: positions[tp] for tp in member.assigned if owner[tp] == member.member_id}
+            for member in live.members
+        }
+        silent = self._silence[group].look(mine, time.monotonic())
         return GroupView(
-            self.group, live.state, protocol, tuple(sorted(names.values())),
-            tuple(Ownership(owner[tp], tp.topic, tp.partition, lag.get(tp)) for tp in sorted(owner)),
+            group, live.state, protocol, tuple(sorted(names.values())),
+            tuple(Ownership(names[owner[tp]], tp.topic, tp.partition, positions[tp].lag) for tp in sorted(owner)),
+            tuple(Silent(names[each.member], each.for_s, each.lag_growth) for each in silent.values()),
+            told, log_read, polled,
         )  # fmt: skip
 
-    def _by_broker(self) -> LiveGroup:
-        if self._tail is None:
-            self._tail = LogTail(self._cluster, [self.group], most=sys.maxsize)
-            records = self._tail.history[self.group].records
-        else:
-            records = tuple(self._tail.read(0.0)[self.group])
-        for record in records:
-            if isinstance(record.value, BrokerAssigned):
-                self._state.take(record.value)
-        return from_broker_group(self._state, self._cluster.topic_names())
+    def _follow(self) -> Monitor:
+        if self._monitor is None:
+            self._monitor = Monitor(self._cluster, self.groups, self._note, planning=False)
+        return self._monitor
 
     def __enter__(self) -> GroupWatcher:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._tail is not None:
-            self._tail.close()
+        if self._monitor is not None:
+            self._monitor.__exit__(*error)
         self._cluster.__exit__(*error)
+
+
+def table(view: GroupView) -> Table:
+    """A group: a row per member, with the lag of each of its partitions."""
+    title = f"{view.group}: {view.state}, {view.protocol or '-'}"
+    told = Table("member", "partitions", "lag", "lag per partition", "seen", title=_safe(title))
+    silent = {each.member: each for each in view.silent}
+    for member in view.members:
+        mine = [o for o in view.owned if o.member == member]
+        lags = [o.lag for o in mine if o.lag is not None]
+        owns = "  ".join(f"{o.topic}-{o.partition}: {'-' if o.lag is None else o.lag}" for o in mine)
+        seen = f"[yellow]{_silence(silent[member])}[/]" if member in silent else ""
+        told.add_row(_safe(member), str(len(mine)), str(sum(lags)) if lags else "-", _safe(owns) or "-", seen)
+    return told
+
+
+def news(view: GroupView) -> Iterator[str]:
+    """The rebalances of a view, a line each."""
+    for each in view.rebalances:
+        at = time.strftime("%H:%M:%S", time.localtime(each.ts_ms / 1000))
+        unit = "epoch" if each.by_broker else "generation"
+        numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
+        causes = ", ".join(f"{cause.kind} {cause.who or cause.detail}".rstrip() for cause in each.causes)
+        cost = f"moved {each.moved}" + (f", needless {each.needless}" if each.needless else "")
+        stop = ", every member stopped" if each.eager else ""
+        yield _printable(f"{at} {view.group} {unit} {numbers}: {causes}; {cost}{stop}")
+    for cause in view.polled:
+        yield _printable(f"{view.group}: changed between two looks: {cause}")
+
+
+def _silence(silent: Silent) -> str:
+    return f"committed nothing for {silent.for_s:.0f} s, lag grew by {silent.lag_growth}"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _safe(text: str) -> str:
+    return escape(_printable(text))

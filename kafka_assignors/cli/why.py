@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ClusterError
@@ -12,7 +12,7 @@ from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
 from ..live.rebalances import Cause, Rebalance, advice, rebalances
 from .common import YES, Common
-from .words import clock, duration, iso, many, safe
+from .words import clock, duration, many, safe
 
 _GONE = "[red]-[/]"
 _SIGNS = {"joined": "[green]+[/]", "left": _GONE, "left or expired": _GONE, "restarted": "[yellow]~[/]"}
@@ -43,16 +43,7 @@ def as_json(group: str, whole: bool, found: Sequence[Rebalance]) -> dict[str, An
     return {
         "group": group,
         "log_whole": whole,
-        "rebalances": [
-            {
-                **asdict(each),
-                "eager": each.eager,
-                "needless": each.needless,
-                "by_broker": each.by_broker,
-                "at": iso(each.ts_ms),
-            }
-            for each in found
-        ],
+        "rebalances": [each.as_json() for each in found],
         "totals": _totals(found),
         "advice": advice(found),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from datetime import datetime, timezone
 
 
 def safe(text: str) -> str:
@@ -12,11 +11,6 @@ def safe(text: str) -> str:
     from rich.markup import escape
 
     return escape("".join(c if c.isprintable() else "?" for c in text))
-
-
-def iso(ms: int) -> str:
-    """A wall clock in ms as ISO 8601, UTC."""
-    return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
 
 
 def clock(ms: int) -> str:

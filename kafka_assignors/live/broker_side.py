@@ -20,7 +20,7 @@ from ..history.broker_group import TARGET_EPOCH, BrokerGroup, as_generation
 from ..history.coordinator_log import BrokerAssigned
 from ..plans import Plan, plan
 from .cluster import Logged
-from .group import Change, LiveGroup, LiveTopics, as_group
+from .group import Change, LiveGroup, LiveTopics, as_group, from_broker_group
 
 DRAWS = 64
 """How often the ids of joining members are drawn."""
@@ -106,6 +106,11 @@ class Targets:
             if said.record == TARGET_EPOCH and said.fields is not None:
                 found.append(Logged(record.ts_ms, as_generation(group, self._names_of(group))))
         return found
+
+    def group(self, name: str) -> LiveGroup:
+        """A KIP-848 group as the records so far left it."""
+        group = self._groups.get(name) or BrokerGroup(name)
+        return from_broker_group(group, self._names_of(group))
 
     def _names_of(self, group: BrokerGroup) -> Mapping[str, str]:
         ids = {tp.topic for m in group.members.values() for tp in (*(m.target or ()), *m.assigned, *m.revoking)}

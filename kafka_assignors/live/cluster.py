@@ -25,6 +25,7 @@ from ..core.group import TopicPartition
 from ..errors import AccessRefused, ClusterError
 from ..history.coordinator_log import COORDINATOR_TOPIC, Decoded, GroupCommitted, decode, partition_of
 from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log
+from .silence import Position
 
 _SILENT_S = 15
 """Seconds without a record after which reading gives up."""
@@ -159,8 +160,8 @@ class LiveCluster:
             ids,
         )
 
-    def lag(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Records still to consume (end offset - committed offset), of topic-partitions with a committed offset.
+    def positions(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+        """What a group has committed of topic-partitions, and where they end.
 
         Raises:
             AccessRefused: The user may not see one of the topics.
@@ -171,9 +172,9 @@ class LiveCluster:
         rights = [Right("Describe", "Group", group), *(Right("Describe", "Topic", tp.topic) for tp in owned)]
         with needing(self.connection, *rights):
             committed = self._admin.list_group_offsets({group: wanted})[group]
-            known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
-            ends = self._admin.list_partition_offsets(dict.fromkeys(known, OffsetSpec.LATEST)) if known else {}
-        return {TopicPartition(*tp): max(0, ends[tp].offset - offset) for tp, offset in known.items()}
+            ends = self._admin.list_partition_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
+        known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
+        return {TopicPartition(*tp): Position(known.get(tp), ends[tp].offset) for tp in wanted}
 
     def log(self, group: str, most: int = 1_000_000, progress: Callable[[float], None] | None = None) -> Log:
         """A group's records in the coordinator's log.

@@ -49,10 +49,15 @@ class LogMeter:
 
     Args:
         history: The group's records before the start. Their rebalances are not counted: they tell who was there.
+
+    Attributes:
+        told: The counted rebalances, until the caller takes them out. One is told again if later generations hand over
+            what it withheld.
     """
 
     def __init__(self, history: Log) -> None:
         self.totals = Totals()
+        self.told: list[Rebalance] = []
         self._found: list[Generation] = []  # those that a later cause may need
         self._live: tuple[Generation, LiveGroup] | None = None
         self._fresh = 0  # generations since the last count
@@ -113,6 +118,8 @@ class LogMeter:
             each = self._restarts.told(each)
             totals.rebalances[each.causes[0].kind] += 1
             seen = replace(each, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
+        else:
+            each = replace(each, causes=seen.causes)
         # Later generations may hand over what the first ones withheld: what they add is counted then.
         self.totals = replace(
             totals,
@@ -121,6 +128,7 @@ class LogMeter:
             ownerless_ms=totals.ownerless_ms + max(0.0, each.at_least_ms - seen.at_least_ms),
         )
         self._seen[_key(each)] = each
+        self.told.append(each)
 
     def _forget(self) -> None:
         """Drop the generations that no later cause needs, so that memory stays bounded."""

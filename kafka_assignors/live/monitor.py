@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ from .broker_side import Targets
 from .cluster import LiveCluster
 from .group import LiveGroup, LiveTopics
 from .meter import LogMeter, PolledMeter, Totals, plan_gap
-from .tail import LogTail
+from .rebalances import Rebalance
+from .tail import MOST_READ, LogTail
 
 POLL_S = 5.0
 """Seconds between two descriptions of a group whose log may not be read."""
@@ -36,6 +38,7 @@ class Reading:
         live: None until the group had its first generation.
         gap: See `plan_gap`; up to `GAP_S` old while the group has rebalance after rebalance.
         may_miss: Whether rebalances may be missed: the group is polled, its log may not be read.
+        told: Rebalances since the reading before; see `LogMeter.told`. Empty if the group is polled.
     """
 
     group: str
@@ -43,6 +46,7 @@ class Reading:
     live: LiveGroup | None
     gap: int | None
     may_miss: bool
+    told: tuple[Rebalance, ...] = ()
 
 
 class Monitor:
@@ -52,13 +56,16 @@ class Monitor:
         cluster: The cluster, which stays open.
         groups: Groups that exist.
         note: Called with a sentence that the user should read, once per event.
+        planning: Whether to plan each reading's `gap`; it is None otherwise.
 
     Raises:
         ClusterError: There is no such group.
         AccessRefused: The user may not see a group, or may not read the log, which a KIP-848 group needs.
     """
 
-    def __init__(self, cluster: LiveCluster, groups: Sequence[str], note: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: LiveCluster, groups: Sequence[str], note: Callable[[str], None], *, planning: bool = True
+    ) -> None:
         self._cluster, self._groups, self._note = cluster, tuple(dict.fromkeys(groups)), note
         self._by_broker = any(cluster.group(group).kind != "classic" for group in self._groups)
         self._targets = Targets(cluster.topic_names)
@@ -68,11 +75,12 @@ class Monitor:
         self._polled: dict[str, PolledMeter] = {}
         self._gaps: dict[str, _Gap] = {}
         self._topics: LiveTopics | None = None
-        self._planning = True
+        self._plans, self._planning = planning, True
         self._looked: float | None = None
         self._wanted: frozenset[str] = frozenset()
         try:
-            self._tail = LogTail(cluster, self._groups)
+            # A member of a KIP-848 group is written once: a record of it that is left out would be a lost member.
+            self._tail = LogTail(cluster, self._groups, sys.maxsize if self._by_broker else MOST_READ)
         except AccessRefused as refused:
             self._poll_from_now_on(refused)
         else:
@@ -98,11 +106,17 @@ class Monitor:
                 time.sleep(timeout_s)
                 for group, meter in self._polled.items():
                     meter.add(self._cluster.group(group))
-            self._look_at_topics()
+            if self._plans:
+                self._look_at_topics()
+            self._found()
         except (KafkaError, ClusterError, OSError) as error:
             self._lost(error)
             time.sleep(min(timeout_s, 1.0))
         return [self._reading(group) for group in self._groups]
+
+    def by_broker(self, group: str) -> LiveGroup:
+        """A KIP-848 group as its last record left it, between two targets too."""
+        return self._targets.group(group)
 
     @property
     def wait_s(self) -> float:
@@ -148,7 +162,6 @@ class Monitor:
             self._planning, self._topics = False, None
         else:
             self._planning = True
-        self._found()
 
     def _found(self) -> None:
         if not self.reachable:
@@ -168,7 +181,11 @@ class Monitor:
 
     def _reading(self, group: str) -> Reading:
         meter = self._meter(group)
-        return Reading(group, meter.totals.copy(), meter.live, self._gap(group, meter.live), group in self._polled)
+        told: tuple[Rebalance, ...] = ()
+        if isinstance(meter, LogMeter):
+            told, meter.told = tuple(meter.told), []
+        gap = self._gap(group, meter.live)
+        return Reading(group, meter.totals.copy(), meter.live, gap, group in self._polled, told)
 
     def _gap(self, group: str, live: LiveGroup | None) -> int | None:
         if live is None or self._topics is None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 from ..core.group import Group, Member, TopicPartition
 from ..core.wire.protocol import Subscription, decode_subscription
@@ -109,6 +111,13 @@ class Rebalance:
     def needless(self) -> int | None:
         """Moves beyond the least, plus partitions taken and given back; None if the least was not computed."""
         return None if self.least is None else max(0, self.living - self.least) + self.returned
+
+    def as_json(self) -> dict[str, Any]:
+        """The rebalance as plain values; `at` is its time as ISO 8601, UTC."""
+        at = datetime.fromtimestamp(self.ts_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
+        return {
+            **asdict(self), "needless": self.needless, "by_broker": self.by_broker, "at": at,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

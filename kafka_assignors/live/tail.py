@@ -15,6 +15,9 @@ from .cluster import LiveCluster, Log, Logged, group_of
 _SILENT_S = 15
 """Seconds without a record after which the first reading gives up."""
 
+MOST_READ = 1_000_000
+"""Offsets of each partition of the log that are read at first, the last ones."""
+
 _WAIT_MS = 1000
 _MIN_BYTES = 1 << 20
 """How long a broker waits for so many new bytes: an answer to each commit of the groups would cost both sides more."""
@@ -36,7 +39,7 @@ class LogTail:
         ClusterError: The log does not exist yet, or the cluster stops responding.
     """
 
-    def __init__(self, cluster: LiveCluster, groups: Sequence[str], most: int = 1_000_000) -> None:
+    def __init__(self, cluster: LiveCluster, groups: Sequence[str], most: int = MOST_READ) -> None:
         self._groups = frozenset(groups)
         self._connection = cluster.connection
         self._consumer = cluster.reader(

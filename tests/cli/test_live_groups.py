@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaConsumer, KafkaProducer
 
 from kafka_assignors.cli.app import main
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics
-from tests.support.cli import answered, cli
+from tests.support.cli import answered, cli, valid
+from tests.support.places import ROOT
+
+WATCHED_S = 60
 
 
 @pytest.fixture
@@ -65,6 +74,60 @@ def test_a_life_is_told_and_the_next_change_is_planned(
     kept["plans"][0]["plan"]["assignment"] = {}
     (tmp_path / "p").write_text(json.dumps(kept))
     assert main(["plan", "--replay", str(tmp_path / "p")]) == 1
+
+
+def test_watch_tells_rebalances_as_they_come_and_silent_members(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup, tmp_path: Path
+) -> None:
+    """Two groups: in one a member joins; in the other a member owns partitions that grow, and commits nothing."""
+    topic, silent = kafka_topic(partitions=4), f"silent-{uuid.uuid4().hex[:8]}"
+    live_group.start("m1", [topic], ["cooperative-sticky"])
+    before = live_group.wait_stable().generation
+    settings = {"group_id": silent, "client_id": "mute", "enable_auto_commit": False}
+    arguments = ["watch", live_group.group, silent, "-b", kafka_broker.bootstrap, "--json", "--every-s", "0.5"]
+    with (
+        closing(KafkaConsumer(topic, bootstrap_servers=kafka_broker.bootstrap, **settings)) as consumer,
+        closing(KafkaProducer(bootstrap_servers=kafka_broker.bootstrap)) as producer,
+    ):
+        deadline = time.monotonic() + WATCHED_S
+        while not consumer.assignment():
+            assert time.monotonic() < deadline, "no assignment"
+            consumer.poll(timeout_ms=100)
+        with subprocess.Popen(
+            [sys.executable, "-m", "kafka_assignors", *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        ) as watch:
+            assert watch.stdout is not None
+            try:
+                lines = (valid("watch", json.loads(line)) for line in watch.stdout)
+                assert {next(lines)["group"], next(lines)["group"]} == {live_group.group, silent}
+                live_group.start("m2", [topic], ["cooperative-sticky"])
+                live_group.wait_stable()
+                told: list[dict[str, Any]] = []
+                quiet: list[dict[str, Any]] = []
+                deadline = time.monotonic() + WATCHED_S
+                while not (told and quiet):
+                    assert time.monotonic() < deadline, (told, quiet)
+                    producer.send(topic, b"x", partition=0)
+                    consumer.poll(timeout_ms=100)
+                    view = next(lines)
+                    assert view["log_read"] is True
+                    if view["group"] == silent:
+                        quiet += view["silent"]
+                    else:
+                        told += view["rebalances"]
+            finally:
+                watch.terminate()
+        assert watch.returncode == 130
+    assert kinds(told[0]) == [("joined", "m2")]
+    assert told[0]["generations"][0] > before
+    [same] = [
+        each
+        for each in answered("why", cli("why", live_group.group, "-b", kafka_broker.bootstrap, "--json"))["rebalances"]
+        if each["generations"] == told[0]["generations"]
+    ]
+    assert same == told[0], "as why tells it"
+    assert [each["member"] for each in quiet] == ["mute"]
+    assert quiet[0]["lag_growth"] > 0
 
 
 def test_who_may_join_and_how_to_change(

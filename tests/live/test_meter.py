@@ -50,6 +50,9 @@ def test_the_totals_are_those_of_the_whole_log(step: int) -> None:
     told = rebalances(Log(tuple(records), True))[1:]
 
     assert counted(meter.totals) == Counter(each.causes[0].kind for each in told)
+    assert [(each.generations, each.causes, each.moved) for each in meter.told] == [
+        (each.generations, each.causes, each.moved) for each in told
+    ]
     assert meter.totals.moved == sum(each.moved for each in told)
     assert meter.totals.needless == sum(each.needless or 0 for each in told) > 0
     assert meter.totals.ownerless_ms == pytest.approx(sum(each.at_least_ms for each in told))
