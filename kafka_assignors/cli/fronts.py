@@ -42,7 +42,7 @@ _JUDGED = ((2, UNKNOWN),)
 
 HARNESS = {
     "watch": Front(_HARNESS, "watch", "Show owners, lag, silent members and rebalances of live groups.",
-                   "watch billing shipping -b localhost:9092", live=True),
+                   "watch billing shipping --bootstrap localhost:9092", live=True),
     "up": Front(_HARNESS, "up", "Run a broker, or a cluster, to play with.", "up --topic orders:6"),
     "demo": Front(_HARNESS, "demo", "Disturb groups on a real broker and write a page.", "demo",
                   codes=_JUDGED),
