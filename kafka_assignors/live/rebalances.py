@@ -359,8 +359,8 @@ def _causes(
 
 def _of_topics(before: Generation, end: Generation) -> Iterator[Cause]:
     """Topics that grew or went, as far as assignments show it: the log has no partition counts."""
-    if not before.held:
-        return
+    if not before.held and before.value.leader is not None:
+        return  # a leader that knew no topic yet
     was, held, has = (Counter(tp.topic for tp in each) for each in (before.owners, before.held, end.owners))
     still = frozenset[str]().union(*before.topics.values()) & frozenset[str]().union(*end.topics.values())
     for topic in sorted(still):
