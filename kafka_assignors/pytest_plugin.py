@@ -358,6 +358,8 @@ class _Judged:
 _JUDGED = pytest.StashKey[_Judged]()
 _LOGS = pytest.StashKey[Path]()
 _SEED = pytest.StashKey[int]()
+_SHARED_FAILED = pytest.StashKey[bool]()
+"""Of the run: whether a group of a wider scope failed in the teardown that is not reported yet."""
 _SEED_OF_WORKERS = "kafka_seed"
 
 
@@ -454,7 +456,11 @@ def kafka_group_factory(
         except BaseException:
             judged.end()
             raise
-        judged.demand()
+        try:
+            judged.demand()
+        except pytest.fail.Exception:
+            request.config.stash[_SHARED_FAILED] = True
+            raise
 
     return make
 
@@ -550,10 +556,18 @@ def _warnings(broker: Broker | Cluster, item: pytest.Item) -> str:
     return "\n".join([*told, f"the whole log: {path}"])
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the broker's log and the verdict over its groups to a failure."""
+    """Attach the broker's log and the verdict over its groups to a failure.
+
+    A fixture of a wider scope ends with the last test that may use it. If that test is expected to fail (``xfail``),
+    pytest takes the fixture's error for the expected failure; the verdict over its groups is reported all the same.
+    """
     report = yield
+    if item.config.stash.get(_SHARED_FAILED, False):
+        item.config.stash[_SHARED_FAILED] = False
+        report.outcome = "failed"
+        vars(report).pop("wasxfail", None)
     for name in ("kafka_broker", "kafka_cluster"):
         broker: Any = getattr(item, "funcargs", {}).get(name)
         if report.failed and isinstance(broker, Broker | Cluster):

@@ -12,7 +12,6 @@ import pytest
 
 from kafka_assignors import pytest_plugin as plugin
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from tests.support.footprint import footprint
 from tests.support.integration.members import gone, members_of
@@ -65,11 +64,6 @@ def test_never_rests(kafka_group, kafka_topic):
     topic, group = kafka_topic(partitions=4), kafka_group()
     group.start("m1", [topic], ["theirs:Dropping"])
     group.wait_stable(timeout_s=8)
-
-
-@pytest.mark.xfail(strict=True, reason="ticket 7: drops partition 0")
-def test_known_to_drop(kafka_group, kafka_topic):
-    dropped(kafka_group, kafka_topic(partitions=4))
 
 
 def test_one_may_be_unknown(kafka_group, kafka_topic):
@@ -155,8 +149,9 @@ def test_shares_a_group(shared):
 @pytest.fixture(scope="module")
 def dropping(kafka_group_factory, kafka_topic_factory):
     with kafka_group_factory("dropping") as group:
+        topic = kafka_topic_factory(partitions=4)
         for name in ("m1", "m2"):
-            group.start(name, [kafka_topic_factory(partitions=4)], ["theirs:Dropping"])
+            group.start(name, [topic], ["theirs:Dropping"])
         yield group
 
 
@@ -184,6 +179,12 @@ def test_judges_what_is_there(kafka_group, kafka_topic, kafka_history, tmp_path,
     with pytest.raises(pytest.fail.Exception, match="verdict UNKNOWN"):
         kafka_judge(damaged)
     assert kafka_judge(damaged, unknown_ok=True).value is None
+
+
+# The last one: what this test is expected to do must not excuse the shared groups, which end with it.
+@pytest.mark.xfail(strict=True, reason="ticket 7: drops partition 0")
+def test_known_to_drop(kafka_group, kafka_topic):
+    dropped(kafka_group, kafka_topic(partitions=4))
 """
 
 
@@ -228,17 +229,13 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
         "test_shares_a_broken_group": "PASSED",
     }, shown
     errors = re.findall(r"^ERROR test_theirs.py::\w+ - (.*)$", shown, re.MULTILINE)
-    # On a busy machine the summary lacked the shared group's line in 2 of 12 runs, for an unknown reason, though its
-    # history was false: it is judged below.
-    assert {"RuntimeErr"} <= {error[:10] for error in errors} <= {"Failed: O3", "RuntimeErr"}, shown
+    assert sorted(error[:10] for error in errors) == ["Failed: O3", "RuntimeErr"], "no setup, and the shared group"
     assert "warning" not in shown.splitlines()[-1], "kafka-python's own are not the user's"
     assert "C3 is required but was not judged" in report_of("test_sends_and_does_not_drain", shown)
     folders = set(kept.iterdir())
     shared = {path for path in folders if path.name.startswith(("shared.", "dropping."))}
     histories = {path.name.partition("-test_")[2].partition(".")[0]: path for path in folders - shared}
     assert len(shared) == 2, "each shared group has a folder of its own, as each other test"
-    (broken,) = (path for path in shared if path.name.startswith("dropping."))
-    assert {each.law for each in check(History.load(broken)).violations} == {"O3"}
     assert len(histories) == len(outcomes) + 1 - len(shared)
 
     report = report_of("test_drops", shown)

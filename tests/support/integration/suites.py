@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """A pytest run of its own, with the folder's tests."""
+    """A pytest run of its own, with the folder's tests in the order of their files."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", *options],
         cwd=folder,
         capture_output=True,
         text=True,
