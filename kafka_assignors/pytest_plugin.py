@@ -566,8 +566,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if item.config.stash.get(_SHARED_FAILED, False):
         item.config.stash[_SHARED_FAILED] = False
-        report.outcome = "failed"
-        vars(report).pop("wasxfail", None)
+        if report.when == "teardown":
+            report.outcome = "failed"
+            vars(report).pop("wasxfail", None)
     for name in ("kafka_broker", "kafka_cluster"):
         broker: Any = getattr(item, "funcargs", {}).get(name)
         if report.failed and isinstance(broker, Broker | Cluster):
