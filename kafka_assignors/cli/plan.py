@@ -28,6 +28,8 @@ _USUAL = ("range", "sticky", "cooperative-sticky")
 _REST_S = 10
 _RECENT = 50_000
 """Offsets of the coordinator's log that are read for the last generation's number and leader."""
+DEFAULT = "uniform"
+"""The broker's assignor in Kafka's default configuration."""
 _SHOWN = 20
 _NAME = 24
 """Characters of an assignor's name in the table, so that it fits 80 columns."""
@@ -103,7 +105,8 @@ def _of_broker(common: Common, wanted: Wanted, live: LiveGroup, topics: LiveTopi
     """A KIP-848 group: what its broker will assign, beside what assignors of classic groups would."""
     if wanted.sizes is not None:
         raise ConfigError(f"--members: group {live.group!r} uses the consumer protocol (KIP-848); plan it with --add N")
-    names = wanted.assignors or tuple(dict.fromkeys([live.protocol or "uniform", "cooperative-sticky"]))
+    asked = live.protocol or DEFAULT
+    names = wanted.assignors or (*([asked] if asked in BROKER_SIDE else []), "cooperative-sticky")
     group = as_group(live, topics, wanted.change)
     with common.busy("planning"):
         told = {n: forecast(live, topics, wanted.change, made(n)[0]) for n in names if _by_broker(n)}
@@ -291,6 +294,8 @@ def lines(answer: Answer) -> Iterator[str]:
         f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, "
         f"{many(len(answer.owners), 'partition')}, {safe(_under(live))}"
     )
+    if live.kind != "classic":
+        yield from _by_whom(live)
     if answer.change:
         yield f"Planned with: {safe(changed(answer.change))}"
     else:
@@ -310,6 +315,17 @@ def _under(live: LiveGroup) -> str:
     at = "" if live.generation is None else f", generation {live.generation}"
     leader = live.names.get(live.leader or "")
     return live.protocol + at + ("" if leader is None else f", led by {leader}")
+
+
+def _by_whom(live: LiveGroup) -> Iterator[str]:
+    """What isn't known of the broker's assignor."""
+    if not live.protocol:
+        yield (
+            "[dim]No member asks for an assignor: the broker takes the first of its group.consumer.assignors, "
+            f"{DEFAULT} unless that was changed.[/]"
+        )
+    elif live.protocol not in BROKER_SIDE:
+        yield f"[yellow]Unknown:[/] what the broker's assignor {safe(live.protocol)} will do; it is not one of Kafka's."
 
 
 def _how_certain(told: Forecast, change: Change) -> Iterator[str]:

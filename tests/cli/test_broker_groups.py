@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -145,6 +146,17 @@ def test_who_gets_the_extra_partition_is_not() -> None:
     assert all(sorted(sum(map(len, t.values())) for t in each.values()) == [2, 2, 3] for each in told.others)
     answer = work.Answer(live, Change(add=1), {"range": told.plan}, topics, {"range": told})
     assert "Not certain" in "\n".join(work.lines(answer))
+
+
+def test_an_assignor_that_nobody_asks_for_or_that_is_not_kafkas_is_told() -> None:
+    live, topics = group_of({"t": 6}, {"t": [0, 1, 2]}, {"t": [3, 4, 5]})
+
+    def told(protocol: str) -> str:
+        return "\n".join(work.lines(work.Answer(replace(live, protocol=protocol), Change(), {}, topics)))
+
+    assert "uniform unless that was changed" in told("")
+    assert "unless" not in told("range")
+    assert "Unknown:[/] what the broker's assignor their-own will do" in told("their-own")
 
 
 def test_who_leaves_makes_nothing_uncertain() -> None:
