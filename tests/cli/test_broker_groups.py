@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, TypeVar
 
 import pytest
@@ -16,6 +17,7 @@ from confluent_kafka import Consumer
 from kafka import KafkaAdminClient
 
 from kafka_assignors.cli import plan as work
+from kafka_assignors.core.broker_side import map_order
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.broker_group import (
@@ -148,6 +150,21 @@ def test_who_gets_the_extra_partition_is_not() -> None:
     assert "Not certain" in "\n".join(work.lines(answer))
 
 
+def test_members_are_taken_in_the_order_of_their_real_ids() -> None:
+    """Eleven partitions for three: who comes first in the broker's map has a fourth one."""
+    owned = [{"t": [0, 1, 2, 3, 4]}, {"t": [5, 6, 7, 8, 9]}, {"t": [10]}]
+    live, topics = group_of({"t": 11}, *owned)
+    first = set()
+    for ids in permutations(("zebra", "amber", "night")):
+        members = [replace(member, member_id=name) for member, name in zip(live.members, ids, strict=True)]
+        told = forecast(replace(live, members=tuple(members)), topics, Change(), "uniform")
+        order = told.plan.options["order"]
+        by_map = {name: f"m{i}" for i, name in enumerate(ids)}
+        assert order == [by_map[name] for name in map_order(ids)]
+        first.add(tuple(order))
+    assert len(first) == 6
+
+
 def test_an_assignor_that_nobody_asks_for_or_that_is_not_kafkas_is_told() -> None:
     live, topics = group_of({"t": 6}, {"t": [0, 1, 2]}, {"t": [3, 4, 5]})
 
@@ -205,6 +222,21 @@ def test_a_topic_that_the_broker_learns_of_after_its_first_target_is_a_cause() -
     assert [[(cause.kind, cause.detail) for cause in each.causes] for each in found] == [
         [("first", "")], [("partitions", "t: 0 -> 2 assigned")],
     ]  # fmt: skip
+
+
+def test_a_topic_without_a_name_is_asked_for_once() -> None:
+    asked: list[int] = []
+    records = [joins("a"), *settled(2, {"a": [0]}), *settled(3, {"a": [0, 1]}), *settled(4, {"a": [1]})]
+    Targets(lambda: asked.append(1) or {}).take(Logged(i, each) for i, each in enumerate(records))  # type: ignore[func-returns-value]
+
+    assert asked == [1]
+
+
+def test_a_group_that_is_deleted_has_no_further_generation() -> None:
+    records = [joins("a"), *settled(2, {"a": [0]}), said(MEMBER, "a"), *aims(3, {}), said(TARGET_EPOCH), said(GROUP)]
+    log = Targets(lambda: NAMES).take(Logged(i, each) for i, each in enumerate(records))
+
+    assert [generation.value.generation for generation in log] == [2, 3]  # type: ignore[union-attr]
 
 
 class Members:

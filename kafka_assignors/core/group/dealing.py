@@ -17,6 +17,9 @@ def dealt(count: int, having: Sequence[int], room: list[int], turn: int) -> list
 
     Returns:
         The number of each partition's receiver.
+
+    >>> dealt(4, [0, 0, 1], [2, 2, 2], turn=1)
+    [1, 0, 1, 2]
     """
     queue = [(having[i], (i - turn) % len(room), i) for i, left in enumerate(room) if left]
     heapify(queue)
