@@ -74,7 +74,7 @@ def differ(held: Mapping[bytes, Sequence[str]], winner: Mapping[str, Any], *, vo
         for told, options in each.items()
     ]
     rule = (
-        f"{text(winner)} applies under any leader, because most members send it"
+        f"{text(winner)} applies under any leader, because most members that send options send these"
         if voted
         else f"the leader's own options apply, because members send only a digest of options above {MOST} bytes"
     )

@@ -256,7 +256,8 @@ def test_what_differs_is_told_once_with_who_has_it(caplog: pytest.LogCaptureFixt
 
     assert [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"] == [
         "cooperative-sticky: members have different options: rack_costs='leader' ('c'), rack_costs='none' ('a', 'b'); "
-        "rack_costs='none' applies under any leader, because most members send it. Give all members the same options"
+        "rack_costs='none' applies under any leader, because most members that send options send these. Give all "
+        "members the same options"
     ]
 
 

@@ -151,7 +151,7 @@ FALLBACKS: Mapping[str, tuple[str, str]] = {
     "half": ("weighted", ""),  # has no meter
     "newer": ("tests.support.integration.load_assignors:Newer", "newer than"),
     "stops": ("tests.support.integration.load_assignors:Stopping", "the load meter stops"),
-    "differ": ('weighted{"move_budget":1}', "members have different options"),
+    "differ": ('weighted{"epsilon":0.2}', "members have different options"),
     "lag-newer": ("tests.support.integration.load_assignors:NewerLag", "newer than"),
     "lag-differ": ('lag{"parity":"grantneale"}', "members have different options"),
 }
@@ -183,7 +183,7 @@ def fallen(bootstrap: str, folder: Path, lists: Mapping[str, Sequence[str]], par
         for name, began in groups.stable().items():
             counts = [sum(map(len, topics.values())) for topics in began.owned.values()]
             assert (sum(counts), len(counts)) == (partitions, len(members[name])), name
-            assert max(counts) <= 1.3 * partitions / len(counts), name  # a budget of moves leaves a joined member less
+            assert max(counts) <= 1.3 * partitions / len(counts), name  # epsilon, and a whole partition
             groups.by_name[name].step("the leader leaves")
             groups.by_name[name].stop(began.leader)
         for name, left in groups.stable().items():
