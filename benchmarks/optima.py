@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from kafka_assignors.core.sticky import sticky
-from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.core.sticky import GOALS, sticky
+from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.plans import plan
 from tests.assignors.weighted.oracle import differences, drawn, wished
 from tests.support.assignors import fuzz

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kafka_assignors.core.sticky.objective import GOALS
+from kafka_assignors.core.sticky import GOALS
 
 from .assign_call import Call
 from .assignors import PEERS, Said, measured, milliseconds

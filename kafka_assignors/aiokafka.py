@@ -31,7 +31,7 @@ from .core.group import options as options_
 from .core.group.facts import Fact, hidden
 from .core.group.order import utf16
 from .core.reading import decode
-from .core.sticky.objective import GOALS, Matrix
+from .core.sticky import GOALS, Matrix
 from .core.strategies import strategy
 from .core.weighted.model import EPSILON, Weights, one_capacity, one_limit
 from .core.wire import compact

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from .core.group.facts import Fact
+if TYPE_CHECKING:  # a member imports this file before it joins
+    from .core.group.facts import Fact
 
 log = logging.getLogger("kafka_assignors")
 

@@ -27,8 +27,8 @@ from .group.claims import Claims, resolve
 from .group.facts import Fact, some
 from .group.indexed import UNASSIGNED, Indexed, Ints
 from .group.order import utf16
-from .sticky import sticky
-from .sticky.objective import GOALS, Objective
+from .sticky import GOALS, sticky
+from .sticky.objective import Objective
 from .sticky.racks import Priced, RackCosts, position_costs
 
 Sets = tuple[tuple[str, ...], ...]

@@ -24,8 +24,8 @@ from .group.order import utf16
 from .java import sticky as java_sticky
 from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
 from .stateless import range as range_
-from .sticky import cooperative, sticky
-from .sticky.objective import GOALS, Matrix, Objective
+from .sticky import GOALS, Matrix, cooperative, sticky
+from .sticky.objective import Objective
 from .strategy import Decoded, Joined, Self, Strategy, plain
 from .weighted import placing
 from .weighted.engine import Solution

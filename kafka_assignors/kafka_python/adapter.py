@@ -11,9 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..constructor import KeywordOptions
-from ..core import small
 from ..core.group import NO_GENERATION, TopicPartition
-from ..core.group.facts import hidden
 from ..core.group.order import utf16
 from ..core.wire import userdata
 from ..core.wire.protocol import VERSION, by_topic
@@ -257,11 +255,15 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         partitions = partition_counts(cluster, subscribed)
         sent = [(each.member_id, each.group_instance_id, own) for each, own in zip(joined, decoded, strict=True)]
         if self._java_defaults == self._options:
+            from ..core import small  # a member that restarts leads nothing: its start need not wait for this
+
             simple = small.assigned(self._strategy_name, sent, partitions)
             if simple is not None:
                 self._fact_log.warn(self.name, ())
                 return {member_id: Assigned(data) for member_id, data in simple.items()}
-        from ..core.reading import decode  # loaded by `preload`, unless the group has just been created
+        # Loaded by `preload`, unless the group has just been created.
+        from ..core.group.facts import hidden
+        from ..core.reading import decode
 
         strategy, differing = self._strategy.agreed(sent)
         needs = strategy.needs() if any(subscription.rack for subscription in decoded) else ()

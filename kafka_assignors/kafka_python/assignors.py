@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from .adapter import Assignor  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
-from ..core.sticky.objective import GOALS, Matrix
+from ..core.sticky import GOALS, Matrix
 from ..errors import UnknownName
 from .cooperative import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
 from .cooperative import Cooperative

@@ -13,10 +13,9 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import kafka
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
@@ -29,8 +28,7 @@ from ..errors import ConfigError
 from ..fact_log import log
 
 
-@dataclass(frozen=True)
-class PrivateName:
+class PrivateName(NamedTuple):
     """One use of a private name.
 
     Args:

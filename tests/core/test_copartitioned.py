@@ -16,7 +16,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import owners
 from kafka_assignors.core.group.indexed import Indexed
 from kafka_assignors.core.group.invariants import violations
-from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.core.sticky import GOALS
+from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.plans.certificate import check
 from tests.support.assignors.groups import groups

@@ -12,8 +12,8 @@ from benchmarks import workloads
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import owners
 from kafka_assignors.core.group.claims import resolve
-from kafka_assignors.core.sticky import sticky
-from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.core.sticky import GOALS, sticky
+from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.plans import prices
 from kafka_assignors.plans.certificate import LARGEST, Certificate, bound, check, positions, score

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .order import utf16
 from .values import Group
@@ -17,8 +16,7 @@ if TYPE_CHECKING:  # a member imports this file before it joins, and NumPy takes
 MISSING = "topic-missing"
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """An irregularity of a group that is not an error but is reported once.
 
     Args:
@@ -76,7 +74,7 @@ def hidden(fact: Fact, topics: Collection[str]) -> Fact:
     """
     if fact.kind != MISSING or fact.subject not in topics:
         return fact
-    return replace(fact, text=fact.text.replace(_ABSENT, _HIDDEN.format(fact.subject)))
+    return fact._replace(text=fact.text.replace(_ABSENT, _HIDDEN.format(fact.subject)))
 
 
 def of_topics(group: Group) -> Iterable[Fact]:

@@ -160,7 +160,7 @@ class DictionaryEncoded(Sequence[T]):
         return repr(tuple(self))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Member:
     """One member as its JoinGroup request describes it.
 
@@ -227,7 +227,7 @@ def identity_of(member_id: str, instance_id: str | None) -> str:
     return member_id if instance_id is None else instance_id
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Group:
     """The whole input of an assignment.
 

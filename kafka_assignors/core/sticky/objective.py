@@ -11,18 +11,11 @@ if TYPE_CHECKING:  # a member imports this file before it joins, and only a matr
     from fractions import Fraction
 
 from ...errors import ConfigError
+from . import GOALS, Matrix
 
-GOALS = (
-    ("balance", "racks", "moves"),
-    ("balance", "moves", "racks"),
-    ("spread", "balance", "racks", "moves"),
-    ("spread", "balance", "moves", "racks"),
-)
 MODES = ("replica", "leader", "none")
 FINEST = 1_000_000
 """The largest scaled cost of a matrix, so that sums along any path of the flow stay exact."""
-
-Matrix = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ import struct
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import WireError
@@ -55,8 +54,7 @@ class Subscription(NamedTuple):
     version: int = VERSION
 
 
-@dataclass(frozen=True)
-class AssignedPartitions:
+class AssignedPartitions(NamedTuple):
     """The assignment that the leader sends to one member.
 
     Args:
@@ -64,7 +62,7 @@ class AssignedPartitions:
         user_data: The assignor's own bytes for the member, or None.
     """
 
-    partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    partitions: Mapping[str, Sequence[int]]
     user_data: bytes | None = None
 
 

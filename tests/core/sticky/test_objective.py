@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.reading import replay
-from kafka_assignors.core.sticky import sticky
-from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.core.sticky import GOALS, sticky
+from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.errors import ConfigError
 from tests.support.assignors import golden

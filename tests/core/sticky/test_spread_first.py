@@ -19,8 +19,8 @@ from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import owners
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.invariants import violations
-from kafka_assignors.core.sticky import cooperative, sticky
-from kafka_assignors.core.sticky.objective import GOALS, Objective
+from kafka_assignors.core.sticky import GOALS, cooperative, sticky
+from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.plans.certificate import Certificate, bound, check, positions, score
 from kafka_assignors.plans.prices import certify
