@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-OUTSIDE = broker or docker or jvm or spark
+PYTEST := $(BIN)/python -m pytest
+SLOW := slow or broker or docker or jvm or spark
+FAST := -m "not long and not ($(SLOW))" --numprocesses $(or $(WORKERS),auto) --dist worksteal
+FIRST := $(VENV)/fast-tests.xml
 
 .DEFAULT_GOAL := help
 .PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms release-check format bench docs pictures clean help
@@ -50,16 +53,20 @@ lint: $(READY)  ## formatting, linting, strict types, names in the tests, import
 	$(BIN)/python -m tests.structure
 
 test-fast: $(READY)  ## the tests that need no broker, Java, Spark or Docker, on all cores, with few examples
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/python -m pytest -m "not long and not slow and not ($(OUTSIDE))" --numprocesses auto --dist worksteal $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(FAST) $(ARGS)
 
-test: $(READY)  ## all tests; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
-	$(BIN)/python -m pytest $(if $(WORKERS),--numprocesses $(WORKERS) --dist worksteal) $(ARGS)
+# pytest ends with 5 if no test is of a part, as with ARGS=FILE.
+test: $(READY)  ## all tests, the fast ones first; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=2 runs two at a time
+	@first=0; $(PYTEST) $(FAST) --junitxml=$(FIRST) $(ARGS) || first=$$?; \
+	case $$first in 0|5) ;; *) exit $$first;; esac; \
+	rest=0; FAST_TESTS=$(FIRST) $(PYTEST) -m "not long and ($(SLOW))" $(if $(WORKERS),--numprocesses $(WORKERS) --dist worksteal) $(ARGS) || rest=$$?; \
+	if [ $$rest -eq 5 ]; then exit $$first; fi; exit $$rest
 
 test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and its development version if available
 	.ci/newest
 
 test-long: $(READY)  ## the tests that take minutes: big fuzzes and matrices, soaks, defects of other clients
-	$(BIN)/python -m pytest -m long --timeout=1800 $(ARGS)
+	$(PYTEST) -m long --timeout=1800 $(ARGS)
 
 rooms: $(READY)  ## structure of the source tree: modules per folder, floors, circles of imports, long functions
 	$(BIN)/python -m tests.structure

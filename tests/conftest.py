@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import signal
+from xml.etree import ElementTree
 
 import pytest
+from _pytest.mark.expression import Expression
 from hypothesis import settings
 
 from tests.support.examples import PROFILE
@@ -29,6 +31,9 @@ NEEDS = {
 """Marker -> the fixtures that make a test need it."""
 LONGEST_FIRST = ("spark", "broker", "docker", "jvm")
 """What tests of several processes begin with, so that none is left alone with a long one at the end."""
+
+FAST_TESTS = os.environ.pop("FAST_TESTS", None)
+"""File with the result of the fast tests, if `make test` has run them before. A test's own run of pytest has none."""
 
 REPLAYED = pytest.StashKey[Replayed]()
 NOT_RUN = "docker: "
@@ -96,9 +101,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 def _whole(config: pytest.Config) -> bool:
-    """Nothing was left out but the long tests."""
+    """Nothing with a broker was left out but the long tests."""
     asked = config.option
-    some = asked.keyword or asked.markexpr != "not long" or getattr(asked, "lf", False)
+    brokers = Expression.compile(asked.markexpr).evaluate(lambda name, **_: name == "broker")
+    some = asked.keyword or not brokers or getattr(asked, "lf", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
 
 
@@ -124,6 +130,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("law A1 over all histories", bold=True, red=bool(found.wrong))
         for line in found.lines():
             terminalreporter.line(line)
+    if FAST_TESTS:
+        suite = ElementTree.parse(FAST_TESTS).getroot()[0].attrib
+        terminalreporter.section("the fast tests, which ran first")
+        counts = ", ".join(f"{suite[name]} {name}" for name in ("tests", "failures", "errors", "skipped"))
+        terminalreporter.line(f"{counts}; {float(suite['time']):.0f} s")
     skipped = {report.nodeid: str(report.longrepr) for report in terminalreporter.getreports("skipped")}
     if not_run := {nodeid: why.partition(NOT_RUN)[2] for nodeid, why in skipped.items() if NOT_RUN in why}:
         terminalreporter.section("NOT RUN: docker", sep="!", red=True, bold=True)
