@@ -39,7 +39,7 @@ def play(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) 
 
 
 def test_nothing_is_committed_that_is_not_finished(play: Callable[[Iterable[int]], list[str]]) -> None:
-    assert play(range(6)) == []
+    assert play(range(3)) == []
 
 
 @pytest.mark.long

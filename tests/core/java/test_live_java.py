@@ -1,6 +1,6 @@
 """Random groups, as their bytes, to Java's live assignors and to ours.
 
-200 groups for each strategy and 10 crowds, and 1,000 and 50 in the long form; ``FUZZ_GROUPS=10000`` in the environment
+100 groups for each strategy and 5 crowds, and 1,000 and 50 in the long form; ``FUZZ_GROUPS=10000`` in the environment
 makes that longer, and ``FUZZ_FIRST=20000`` draws others. A difference is shown with its seed and the smallest group
 that still has it.
 
@@ -112,7 +112,7 @@ def settled(leader: JavaLeader, name: str, case: fuzz.Case, assignment: Assignme
 
 
 @pytest.mark.timeout(LIMIT_S)
-@pytest.mark.parametrize("groups", [200, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [100, pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ASSIGNORS)
 @pytest.mark.source("apache/kafka 4.3.0, live")
 def test_random_groups_are_assigned_as_java_assigns_them(name, groups, leader):
