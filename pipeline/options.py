@@ -6,7 +6,6 @@ All of this runs before Spark starts and, except for `only_run`, before anything
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
@@ -17,6 +16,7 @@ from urllib.request import url2pathname
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.output import note
 from kafka_assignors.producers import PRESETS
 
 from .load import weights
@@ -30,7 +30,7 @@ def connection(
     """Combine ``--bootstrap``, ``--config``, ``--profile`` and ``--set``."""
     found = read_connection(bootstrap, config, tuple(settings or ()), profile=profile)
     if found.ignored:
-        print(f"note: {', '.join(found.ignored)}: not a connection setting; ignored", file=sys.stderr)
+        note(f"{', '.join(found.ignored)}: not a connection setting; ignored")
     return found
 
 

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from kafka_assignors.output import is_quiet
+
 
 class Progress:
     """Measures seconds per step, and shows them: as a live line on a terminal, as a line per step in a pipe.
@@ -30,11 +32,11 @@ class Progress:
             yield
         now = time.monotonic()
         self.seconds.update({name: round(now - begin, 2), "total": round(now - self._begin, 2)})
-        if not sys.stderr.isatty():
+        if not sys.stderr.isatty() and not is_quiet():
             print(f"pipeline: {name} {self.seconds[name]:.1f} s", file=sys.stderr, flush=True)
 
     def _live(self, name: str) -> contextlib.AbstractContextManager[object]:
-        if not sys.stderr.isatty():
+        if not sys.stderr.isatty() or is_quiet():
             return contextlib.nullcontext()
         from rich.console import Console
 

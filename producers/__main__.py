@@ -20,6 +20,7 @@ from kafka_assignors.connection import (
     require_access,
 )
 from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.output import note
 
 from .core.audit import Audit, PlacedKey, audit, growth
 from .core.keys.defaults import DEFAULTS, placed_by_default
@@ -260,7 +261,7 @@ def _connection(
         bootstrap = "localhost:9092"
     connection = read_connection(bootstrap, config, settings or (), profile=profile)
     if connection.ignored:
-        typer.echo(f"note: {', '.join(connection.ignored)}: not a connection setting; ignored", err=True)
+        note(f"{', '.join(connection.ignored)}: not a connection setting; ignored")
     return connection
 
 

@@ -28,6 +28,7 @@ from rich.live import Live
 from kafka_assignors import drawing
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+from kafka_assignors.output import is_quiet, note
 
 from ..broker import KAFKA_VERSION, Broker, start_broker
 from ..broker.cluster import Cluster, start_cluster
@@ -101,7 +102,12 @@ Port = Annotated[int | None, typer.Option(help="Port of the broker that is start
 
 def _console() -> Console:
     # In a pipe, rich would fold tables at 80 columns.
-    return Console() if sys.stdout.isatty() else Console(width=160, force_terminal=False)
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _progress(*, unseen: bool = False) -> Console:
+    """A console for what comes before the answer."""
+    return Console(stderr=True, quiet=True) if unseen or is_quiet() else _console()
 
 
 @contextmanager
@@ -155,7 +161,7 @@ def _reached(
     connection = read_connection(bootstrap, config, settings or (), profile=profile)
     if connection.ignored:
         ignored = ", ".join(connection.ignored)
-        print(f"note: {ignored}: not a connection setting; the command sets it itself", file=sys.stderr)
+        note(f"{ignored}: not a connection setting; the command sets it itself")
     return connection
 
 
@@ -205,12 +211,13 @@ def demo(  # a parameter per option of the command line
     seed: Annotated[int, typer.Option(help="Seed of the records' keys.")] = 7,
     events_topic: EventsTopic = None,
     confirm: Confirm = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Boot a real broker, place records, disturb groups, judge every run, write an HTML page: a minute, or --full."""
     with _clear_errors():
         reached = _reached(bootstrap, config, profile, settings)
         _require_lasting(events_topic, reached)
-        console, folder = _console(), _folder(out)
+        console, folder = _progress(unseen=as_json), _folder(out)
         began = time.monotonic()
         console.rule("Broker", align="left")
         with _broker(backend, reached, port, kafka_version) as broker:
@@ -230,9 +237,16 @@ def demo(  # a parameter per option of the command line
                 played = Demo(broker, sandbox, folder, run_id, console, full=full, spark=with_spark, seed=seed)
                 report = played.run()
             _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
-        word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
-        console.print(f"All verdicts: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
-        console.print(f"Page: {(folder / 'report.html').resolve()}", soft_wrap=True, highlight=False)
+        page = (folder / "report.html").resolve()
+        if as_json:
+            runs = [{"title": g.title, "assignor": g.assignor, "value": g.verdict.value} for g in report.groups]
+            seconds = round(time.monotonic() - began, 1)
+            print(json.dumps({"value": report.value, "seconds": seconds, "page": str(page), "groups": runs}))
+        else:
+            word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
+            console = _console()
+            console.print(f"All verdicts: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+            console.print(f"Page: {page}", soft_wrap=True, highlight=False)
         raise typer.Exit(_exit_code(report.value))
 
 
@@ -291,7 +305,7 @@ def run(  # a parameter per option of the command line, and the steps of one run
     with _clear_errors(), _rerun(name, seed, assignor or (), minutes, client):
         reached = _reached(bootstrap, config, profile, settings)
         _require_lasting(events_topic, reached)
-        console = Console(stderr=True, quiet=True) if as_json else _console()
+        console = _progress(unseen=as_json)
         what = read_scenario(Path(name)) if name.endswith(".json") else named(name, seed)
         if minutes is None and name == "soak":
             minutes = _SOAK_MINUTES
@@ -354,7 +368,7 @@ def _run_seeds(  # options of the command line
     confirm: bool,
     as_json: bool,
 ) -> NoReturn:
-    console, prefix = Console(stderr=True, quiet=True) if as_json else _console(), new_prefix()
+    console, prefix = _progress(unseen=as_json), new_prefix()
     folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     first, scenario = next(iter(what.items()))
     require_fit(scenario, broker)
@@ -438,10 +452,6 @@ def watch(  # a parameter per option of the command line
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
     """Show owners, lag, silent members and rebalances of live groups until Ctrl-C. Changes nothing."""
-
-    def note(text: str) -> None:
-        print(f"note: {text}", file=sys.stderr)
-
     with (
         _clear_errors(),
         _broker("external", _reached(bootstrap, config, profile, settings, needed=True)) as broker,
@@ -486,6 +496,7 @@ def up(
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="NAME:COUNT", help="Create a topic; repeat for more.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text, once it runs.")] = False,
 ) -> None:
     """Run a broker, or a cluster, to play with until Ctrl-C; prints what to type next."""
     with _clear_errors(), ExitStack() as kept:
@@ -505,17 +516,25 @@ def up(
                 start_broker(backend, port=port, version=kafka_version, certificates=certificates)
             )
             what = f"{started.backend} broker"
-        if started.secured is not None:
-            file = kept.enter_context(started.secured.admin.file())
-            print(f"secured listener: {started.secured.bootstrap}; until it ends, clients connect with --config {file}")
+        file = None if started.secured is None else kept.enter_context(started.secured.admin.file())
         if made:
             with closing(Topics(started.connection)) as topics:
                 topics.create(made)
-        print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it")
-        print("in another terminal:")
-        print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
-        print("  kafka-assignors doctor --groups")
-        print("  kafka-assignors plan GROUP --add 1", flush=True)
+        if as_json:
+            secured = None if started.secured is None else started.secured.bootstrap
+            answer = {"bootstrap": started.bootstrap, "version": started.version, "nodes": nodes, "topics": made}
+            print(json.dumps({**answer, "secured": secured, "config": None if file is None else str(file)}), flush=True)
+        else:
+            if started.secured is not None:
+                listener = started.secured.bootstrap
+                print(f"secured listener: {listener}; until it ends, clients connect with --config {file}")
+            print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it")
+            if not is_quiet():
+                print("in another terminal:")
+                print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
+                print("  kafka-assignors doctor --groups")
+                print("  kafka-assignors plan GROUP --add 1")
+            sys.stdout.flush()
         signal.pause()
 
 

@@ -197,8 +197,7 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         common = Common(**{f.name: given.pop(f.name) for f in fields(Common)})
-        if common.color not in ("auto", "always", "never"):
-            raise typer.BadParameter(f"{common.color!r} is none of auto, always, never", param_hint="--color")
+        require_color(common.color)
         logging.basicConfig(level=logging.INFO if common.verbose else logging.CRITICAL, stream=sys.stderr)
         try:
             code = function(common, **given)
@@ -215,6 +214,16 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def require_color(color: str) -> None:
+    """Check the value of ``--color``.
+
+    Raises:
+        typer.BadParameter: It is none of the three.
+    """
+    if color not in ("auto", "always", "never"):
+        raise typer.BadParameter(f"{color!r} is none of auto, always, never", param_hint="--color")
 
 
 def guarded(run: Callable[[], int]) -> int:

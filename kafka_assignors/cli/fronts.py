@@ -10,7 +10,9 @@ from typing import Any
 
 import typer
 
-from .common import COULD_NOT_RUN, INTERRUPTED, NAME, UNKNOWN, USAGE, interrupted
+from ..output import configured
+from .common import COULD_NOT_RUN, INTERRUPTED, NAME, UNKNOWN, USAGE, interrupted, require_color
+from .common import command as with_common
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,33 @@ def add(app: typer.Typer, name: str, front: Front, panel: str | None, path: str)
     )(run)  # fmt: skip
 
 
+def there(front: Front) -> Any:
+    """A command of another package, as click has it, with -q, -v and --color."""
+    commands: Any = typer.main.get_command(import_module(front.module).app)
+    command = commands.commands[front.command]
+    work = command.callback
+
+    def run(**given: Any) -> Any:
+        quiet, verbose, color = (given.pop(name) for name in _OUTPUT)
+        require_color(color)
+        with configured(quiet=quiet, verbose=verbose, color=color):
+            return work(**given)
+
+    command.callback = run
+    command.params += [param for param in _common_options() if param.name in _OUTPUT]
+    return command
+
+
+def _common_options() -> Sequence[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(with_common(lambda common: 0))  # noqa: ARG005 (only its options are wanted)
+    options: Sequence[Any] = typer.main.get_command(app).params
+    return options
+
+
 def call(front: Front, path: str, arguments: Sequence[str]) -> int:
     """Run a command of another package under our name; the exit code as ours."""
-    module = import_module(front.module)
-    commands: Any = typer.main.get_command(module.app)
-    command = commands.commands[front.command]
+    command = there(front)
     words = [_OURS.get(word, word) for word in arguments]
     bootstrap = os.environ.get("KAFKA_BOOTSTRAP") if front.live else None
     if bootstrap and not _NAMES_A_CLUSTER & {word.partition("=")[0] for word in words}:
@@ -97,6 +121,7 @@ def call(front: Front, path: str, arguments: Sequence[str]) -> int:
     return code if code in (0, 1, USAGE, COULD_NOT_RUN, UNKNOWN, INTERRUPTED) else COULD_NOT_RUN
 
 
+_OUTPUT = ("quiet", "verbose", "color")
 _NAMES_A_CLUSTER = {"--bootstrap", "--config", "--profile", "--set", "-X", "--help"}
 _OURS = {"-h": "--help", "-b": "--bootstrap"}
 """Our short options -> theirs."""

@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -25,6 +26,8 @@ from tests.support.pages import anchors
 from tests.support.places import ROOT
 
 COMMANDS: Any = typer.main.get_command(app)
+FRONTS = {**fronts.HARNESS, **{f"report {name}": front for name, front in fronts.REPORT.items()},
+          **{f"keys {name}": front for name, front in fronts.KEYS.items()}}  # fmt: skip
 PATHS = [*(name for name in COMMANDS.commands if name not in ("report", "keys")),
          *(f"report {name}" for name in fronts.REPORT), *(f"keys {name}" for name in fronts.KEYS)]  # fmt: skip
 
@@ -38,15 +41,12 @@ def test_every_command_has_help_with_an_example_of_itself(path: str, capsys: pyt
     """Its words and options are known to the command: the example is parsed, and not run."""
     assert main([*path.split(), "--help"]) == 0
     assert f"kafka-assignors {path}" in capsys.readouterr().out
-    front = {**fronts.HARNESS, **{f"report {n}": f for n, f in fronts.REPORT.items()},
-             **{f"keys {n}": f for n, f in fronts.KEYS.items()}}.get(path)  # fmt: skip
+    front = FRONTS.get(path)
     if front is None:
         command = COMMANDS.commands[path]
         words = shlex.split(command.epilog.partition(f"kafka-assignors {path}")[2])
     else:
-        __import__(front.module)
-        there: Any = typer.main.get_command(sys.modules[front.module].app)
-        command, words = there.commands[front.command], shlex.split(front.epilog)[len(path.split()) :]
+        command, words = fronts.there(front), shlex.split(front.epilog)[len(path.split()) :]
     command.make_context(path, words)
 
 
@@ -126,6 +126,29 @@ def test_judge_keys_and_watch_have_schemas(tmp_path: Any) -> None:
     growth = answered("keys-growth", cli("keys", "growth", "--from", "6", "--to", "12", "--json"))
     assert (growth["topic"], growth["keys"]) == (None, 20_000)
     assert 0.4 < growth["moved"]["java"] < 0.6, "twice the partitions move half the keys"
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path in FRONTS])
+def test_every_command_has_the_options_of_output(path: str) -> None:
+    """-q, -v and --color, once each, beside --json."""
+    options = [opt for param in fronts.there(FRONTS[path]).params for opt in param.opts]
+    for option in ("-q", "--quiet", "-v", "--verbose", "--color", "--json"):
+        assert options.count(option) == 1, (path, option)
+
+
+def test_quiet_leaves_out_notes_and_progress_and_color_is_as_asked(tmp_path: Path) -> None:
+    """Of a demo whose broker doesn't answer: its first heading, a note on a setting, and the error."""
+
+    def demo(name: str, *options: str) -> subprocess.CompletedProcess[str]:
+        out = ("--out", str(tmp_path / name))
+        return cli("demo", "-b", "127.0.0.1:1", "-X", "acks=all", *out, *options, TERM="xterm-256color")
+
+    loud, quiet, colored = demo("loud"), demo("quiet", "-q"), demo("colored", "--color", "always")
+    assert {done.returncode for done in (loud, quiet, colored)} == {3}
+    assert ("Broker" in loud.stdout, "note: acks" in loud.stderr, "\x1b[" in loud.stdout) == (True, True, False)
+    assert (quiet.stdout, quiet.stderr.count("\n")) == ("", 1)
+    assert "\x1b[" in colored.stdout
+    assert cli("judge", "x", "--color", "sometimes").returncode == 2
 
 
 def test_the_schemas_of_report_are_made_from_the_tables() -> None:

@@ -6,6 +6,7 @@ Each command is shown by its exit code and one fact that the harness knows of th
 from __future__ import annotations
 
 import base64
+import json
 import signal
 import subprocess
 import sys
@@ -25,10 +26,9 @@ from kafka_assignors.cli.exporter import PREFIX
 from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.stability import Stable
-from tests.support.cli import answered, cli
+from tests.support.cli import answered, cli, valid
 from tests.support.live.exporting import exporting, scraped
 from tests.support.places import ROOT
-from tests.support.waiting import until
 
 MakeTopic = Callable[..., str]
 PARTITIONS = 6
@@ -153,19 +153,19 @@ def _keys_are_seen(topic: str, where: tuple[str, ...], placed: dict[str, int]) -
 @pytest.mark.long
 def test_a_cluster_to_play_with_and_its_demo(tmp_path: Path) -> None:
     """`up` prints how to reach its brokers; the demo plays there when it may; Ctrl-C ends it."""
-    command = [sys.executable, "-u", "-m", "kafka_assignors", "up", "--nodes", "3", "--topic", "orders:6"]
+    command = [sys.executable, "-u", "-m", "kafka_assignors", "up", "--nodes", "3", "--topic", "orders:6", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
-            said: list[str] = []
-            until(lambda: said.append(process.stdout.readline()) or "export" in said[-1], "the address", 120)  # type: ignore[union-attr, func-returns-value]
-            bootstrap = said[-1].strip().partition("=")[2]
-            assert "cluster of 3 brokers in racks a, b, c" in said[0]
+            told = valid("up", json.loads(process.stdout.readline()))
+            bootstrap = told["bootstrap"]
+            assert (told["nodes"], told["topics"], told["secured"]) == (3, {"orders": 6}, None)
             known = answered("doctor", cli("doctor", "-b", bootstrap, "--topic", "orders", "--json"))["checks"]
             assert "orders: 6 partitions" in [check["found"] for check in known]
-            demo = cli("demo", "--bootstrap", bootstrap, "--confirm", "--out", str(tmp_path / "demo"))
-            assert demo.returncode == 0, demo.stdout + demo.stderr
-            assert "</svg>" in (tmp_path / "demo" / "report.html").read_text("utf-8")
+            arguments = ("--bootstrap", bootstrap, "--confirm", "--out", str(tmp_path / "demo"), "--json")
+            demo = answered("demo", cli("demo", *arguments))
+            assert (demo["value"], {run["value"] for run in demo["groups"]}) == (True, {True})
+            assert "</svg>" in Path(demo["page"]).read_text("utf-8")
         finally:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)

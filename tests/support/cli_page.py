@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import typer
@@ -52,17 +51,12 @@ def page() -> str:
 def _all(commands: Any, shared: set[str]) -> Iterator[str]:
     for name, command in commands.commands.items():
         if name in fronts.HARNESS:
-            yield from _one(name, _there(fronts.HARNESS[name]), set(), fronts.HARNESS[name].epilog)
+            yield from _one(name, fronts.there(fronts.HARNESS[name]), set(), fronts.HARNESS[name].epilog)
         elif name in ("report", "keys"):
             for below, front in {"report": fronts.REPORT, "keys": fronts.KEYS}[name].items():
-                yield from _one(f"{name} {below}", _there(front), set(), front.epilog)
+                yield from _one(f"{name} {below}", fronts.there(front), set(), front.epilog)
         else:
             yield from _one(name, command, shared, command.epilog.partition("kafka-assignors ")[2])
-
-
-def _there(front: fronts.Front) -> Any:
-    commands: Any = typer.main.get_command(import_module(front.module).app)
-    return commands.commands[front.command]
 
 
 def _one(name: str, command: Any, shared: set[str], example: str) -> Iterator[str]:
