@@ -47,6 +47,8 @@ class BrokerMember:
         rebalance_timeout_ms: How long it may take to revoke partitions.
         classic: Whether it speaks the classic protocol, as a group in migration has such members.
         target: Its partitions in the target assignment; None before its first.
+        listed: The same in the order of their record. The broker's maps keep this order within a bucket, and it can
+            decide which partitions ``uniform`` takes from the member.
         epoch: Its epoch; -1 before its first, `AWAY_EPOCH` for a static member that is away.
         previous_epoch: The epoch before.
         state: `STABLE`, `UNREVOKED` or `UNRELEASED`; another number if a newer broker wrote it.
@@ -65,6 +67,7 @@ class BrokerMember:
     rebalance_timeout_ms: int = -1
     classic: bool = False
     target: Ids | None = None
+    listed: tuple[TopicPartition, ...] = ()
     epoch: int = -1
     previous_epoch: int = -1
     state: int = STABLE
@@ -132,7 +135,7 @@ class BrokerGroup:
             if record == MEMBER:
                 self.members.pop(member_id, None)
             elif known is not None and record == TARGET:
-                self.members[member_id] = replace(known, target=None)
+                self.members[member_id] = replace(known, target=None, listed=())
             elif known is not None and record == CURRENT:
                 self.members[member_id] = replace(
                     known, epoch=-1, previous_epoch=-1, state=STABLE, assigned=frozenset(), revoking=frozenset()
@@ -153,7 +156,8 @@ class BrokerGroup:
                 classic=fields.get("classicMemberMetadata") is not None,
             )
         elif record == TARGET:
-            known = replace(known, target=ids(fields.get("topicPartitions", ())))
+            listed = _listed(fields.get("topicPartitions", ()))
+            known = replace(known, target=frozenset(listed), listed=listed)
         elif record == CURRENT:
             known = replace(
                 known,
@@ -208,7 +212,11 @@ def named(places: Iterable[TopicPartition], names: Mapping[str, str]) -> frozens
 
 def ids(rows: Iterable[Mapping[str, Any]]) -> Ids:
     """The topic-partitions of a record's field, by topic id."""
-    return frozenset(TopicPartition(row["topicId"], p) for row in rows for p in row["partitions"])
+    return frozenset(_listed(rows))
+
+
+def _listed(rows: Iterable[Mapping[str, Any]]) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(row["topicId"], p) for row in rows for p in row["partitions"])
 
 
 def topic_ids(fields: Mapping[str, Any] | None) -> frozenset[str]:

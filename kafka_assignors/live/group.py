@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from ..core.group import NO_GENERATION, Group, Member, TopicPartition
 from ..core.wire.protocol import decode_subscription
 from ..errors import ClusterError, ConfigError, WireError
-from ..history.broker_group import AWAY_EPOCH, BrokerGroup, named
+from ..history.broker_group import AWAY_EPOCH, BrokerGroup
 from ..history.coordinator_log import BrokerAssigned, Decoded, GroupCommitted, assigned
 
 
@@ -19,7 +19,7 @@ class LiveMember:
     """A member as its coordinator describes it.
 
     Args:
-        assigned: Its last assignment.
+        assigned: Its last assignment; of a KIP-848 group in the order of its target's record.
         rack: ``client.rack``, if its subscription has it (version 3).
     """
 
@@ -273,10 +273,13 @@ def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> Liv
     found = []
     for member_id, member in group.members.items():
         holds = member.target if member.epoch == AWAY_EPOCH else member.assigned
+        place = {tp: i for i, tp in enumerate(member.listed)}
+        listed = sorted(holds or (), key=lambda tp: (place.get(tp, len(place)), tp))
         found.append(
             LiveMember(
                 member_id, member.client_id, member.host, group.subscribed(member_id),
-                tuple(sorted(named(holds or (), names))), member.instance_id, member.rack,
+                tuple(TopicPartition(names[topic], p) for topic, p in listed if topic in names),
+                member.instance_id, member.rack,
             )
         )  # fmt: skip
     asked = Counter(member.assignor for member in group.members.values() if member.assignor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import time
@@ -163,6 +164,26 @@ def test_members_are_taken_in_the_order_of_their_real_ids() -> None:
         assert order == [by_map[name] for name in map_order(ids)]
         first.add(tuple(order))
     assert len(first) == 6
+
+
+@pytest.mark.parametrize("first", ["b", "t"])
+def test_a_targets_record_decides_between_topics_of_one_bucket(first: str) -> None:
+    """Ids of swapped halves have one hash: the broker's map lists them as the record of the target does."""
+    ids = {"t": base64.urlsafe_b64encode(bytes([*range(16)])).decode()[:22]}
+    ids["b"] = base64.urlsafe_b64encode(bytes([*range(8, 16), *range(8)])).decode()[:22]
+    last = "t" if first == "b" else "b"
+    target = [{"topicId": ids[topic], "partitions": [0, 1, 2]} for topic in (first, last)]
+    current = [{"topicId": ids[topic], "partitions": [0, 1, 2]} for topic in ("b", "t")]
+    records = [
+        joins("a", subscribedTopicNames=["b", "t"]), said(GROUP, epoch=1), said(TARGET, "a", topicPartitions=target),
+        said(TARGET_EPOCH, assignmentEpoch=1),
+        said(CURRENT, "a", memberEpoch=1, previousMemberEpoch=0, state=STABLE, assignedPartitions=current,
+             partitionsPendingRevocation=[]),
+    ]  # fmt: skip
+    live = from_broker_log("g", records, {id_: topic for topic, id_ in ids.items()})
+    told = forecast(live, LiveTopics({"b": 3, "t": 3}, ids=ids), Change(add=1), "uniform")
+    assert told.others == ()
+    assert {name: list(topics) for name, topics in told.plan.target.items()} == {"a": [first], "new-1": [last]}
 
 
 def test_an_assignor_that_nobody_asks_for_or_that_is_not_kafkas_is_told() -> None:
