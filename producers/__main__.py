@@ -81,11 +81,11 @@ def audit_command(
 # Options of the command line, not parameters that code passes.
 def growth_command(
     then: Annotated[int, typer.Option("--to", help="number of partitions after the change")],
-    now: Annotated[
-        int | None, typer.Option("--from", help="number of partitions now (default: those of --topic)")
-    ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", help="use this topic's keys (default: 20,000 generated keys)")
+        str | None, typer.Argument(help="the topic whose keys are read (default: 20,000 generated keys)")
+    ] = None,
+    now: Annotated[
+        int | None, typer.Option("--from", help="number of partitions now (default: the topic's)")
     ] = None,
     bootstrap: Bootstrap = None,
     config: Config = None,
@@ -100,7 +100,7 @@ def growth_command(
             count, keys = _keys(topic, _connection(bootstrap, config, profile, settings), records)
             now = count if now is None else now
         elif now is None:
-            raise ConfigError("the number of partitions now is missing; give --from N, or --topic TOPIC to read it")
+            raise ConfigError("the number of partitions now is missing; name a TOPIC to read it, or give --from N")
         else:
             keys = [b"user-%d" % i for i in range(20_000)]
         shares = growth(keys, now, then)

@@ -38,20 +38,20 @@ class Front:
 
 
 _HARNESS, _PRODUCERS, _PIPELINE = (
-    "kafka_assignors.integration.commands.cli", "kafka_assignors.producers.__main__", "kafka_assignors.pipeline.cli",
+    "kafka_assignors.integration.commands.", "kafka_assignors.producers.__main__", "kafka_assignors.pipeline.cli",
 )  # fmt: skip
 _JUDGED = ((2, UNKNOWN),)
 
 HARNESS = {
-    "watch": Front(_HARNESS, "watch", "Show owners, lag, silent members and rebalances of live groups.",
+    "watch": Front(_HARNESS + "watch", "watch", "Show owners, lag, silent members and rebalances of live groups.",
                    "watch billing shipping --bootstrap localhost:9092", live=True),
-    "up": Front(_HARNESS, "up", "Run a broker, or a cluster, to play with.", "up --topic orders:6"),
-    "demo": Front(_HARNESS, "demo", "Disturb groups on a real broker and write a page.", "demo",
+    "up": Front(_HARNESS + "up", "up", "Run a broker, or a cluster, to play with.", "up --topic orders:6"),
+    "demo": Front(_HARNESS + "play", "demo", "Disturb groups on a real broker and write a page.", "demo",
                   codes=_JUDGED),
-    "test": Front(_HARNESS, "run", "Play a scenario on a real broker and judge it.",
+    "test": Front(_HARNESS + "play", "run", "Play a scenario on a real broker and judge it.",
                   "test churn --assignor cooperative-sticky", codes=_JUDGED),
-    "judge": Front(_HARNESS, "judge", "Judge a kept history again, without a broker.", "judge runs/20260131-080000",
-                   codes=_JUDGED),
+    "judge": Front(_HARNESS + "judge", "judge", "Judge a kept history again, without a broker.",
+                   "judge runs/20260131-080000", codes=_JUDGED),
 }  # fmt: skip
 REPORT = {
     "run": Front(_PIPELINE, "run", "Read topics and groups, write tables, findings and owners.",
@@ -66,7 +66,7 @@ KEYS = {
     "audit": Front(_PRODUCERS, "audit", "Name the hash that placed a topic's keys, and the strays.",
                    "keys audit orders", live=True, codes=((2, COULD_NOT_RUN),)),
     "growth": Front(_PRODUCERS, "growth", "Tell the share of keys that another partition count moves.",
-                    "keys growth --from 6 --to 12", codes=((2, COULD_NOT_RUN),)),
+                    "keys growth --from 6 --to 12", live=True, codes=((2, COULD_NOT_RUN),)),
 }  # fmt: skip
 
 
@@ -85,8 +85,8 @@ def add(app: typer.Typer, name: str, front: Front, panel: str | None, path: str)
 
 def there(front: Front) -> Any:
     """A command of another package, as click has it, with -q, -v and --color."""
-    commands: Any = typer.main.get_command(import_module(front.module).app)
-    command = commands.commands[front.command]
+    known: Any = typer.main.get_command(import_module(front.module).app)
+    command = getattr(known, "commands", {front.command: known})[front.command]
     work = command.callback
 
     def run(**given: Any) -> Any:
@@ -116,7 +116,7 @@ def call(front: Front, path: str, arguments: Sequence[str]) -> int:
         words = ["--bootstrap", bootstrap, *words]
     code = command.main(words, prog_name=f"{NAME} {path}", standalone_mode=False) or 0
     if code == INTERRUPTED:
-        interrupted("the harness says what it has closed" if front.module == _HARNESS else "")
+        interrupted("the harness says what it has closed" if front.module.startswith(_HARNESS) else "")
     code = dict(front.codes).get(code, code)
     return code if code in (0, 1, USAGE, COULD_NOT_RUN, UNKNOWN, INTERRUPTED) else COULD_NOT_RUN
 

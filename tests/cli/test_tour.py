@@ -145,7 +145,7 @@ def _keys_are_seen(topic: str, where: tuple[str, ...], placed: dict[str, int]) -
     assert (audit["preset"], audit["keys"], audit["misplaced_count"]) == ("java", len(placed), 0)
 
     sizes = ("--from", str(PARTITIONS), "--to", str(2 * PARTITIONS))
-    growth = answered("keys-growth", cli("keys", "growth", *sizes, "--topic", topic, *where, "--json"))
+    growth = answered("keys-growth", cli("keys", "growth", *sizes, topic, *where, "--json"))
     assert growth["keys"] == len(placed)
     assert 0 < growth["moved"]["java"] < 1
 

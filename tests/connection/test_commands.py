@@ -195,7 +195,7 @@ def watched(secured_broker: Broker, orders: str) -> Iterator[str]:
 def test_commands_that_read(options: Options, secured: Secured, orders: str, watched: str, tmp_path: Path):
     see = [Right("Describe", "Topic", orders), Right("Describe", "Group", watched)]
     read = [Right("Read", "Topic", orders)]
-    growth = ["growth", "--from", "4", "--to", "8", "--topic", orders]
+    growth = ["growth", "--from", "4", "--to", "8", orders]
     expected = [
         (harness, ["watch", watched, "--once", "--json"], see, '"owner"'),
         (producers, ["audit", orders], read, f"{orders}: 50 keys on 4 partitions"),

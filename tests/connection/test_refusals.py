@@ -137,7 +137,7 @@ COMMANDS = {
     "demo": (harness, "demo", "--confirm"),
     "place": (producers, "place", "orders", "k"),
     "audit": (producers, "audit", "orders"),
-    "growth": (producers, "growth", "--from", "4", "--to", "8", "--topic", "orders"),
+    "growth": (producers, "growth", "--from", "4", "--to", "8", "orders"),
     "pipeline run": (pipeline, "run", "--topics", "orders"),
     "pipeline stream": (pipeline, "stream", "--topics", "orders"),
 }

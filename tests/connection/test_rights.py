@@ -218,9 +218,7 @@ COMMANDS: dict[str, Callable[[Connection, Path], object]] = {
     "watch": lambda c, _: command(harness, c, "watch", "owned", "--once", "--json"),
     "keys place": lambda c, _: command(producers, c, "place", "orders", "k"),
     "keys audit": lambda c, _: command(producers, c, "audit", "orders", "--strays", "0"),
-    "keys growth --topic": lambda c, _: command(
-        producers, c, "growth", "--from", "4", "--to", "8", "--topic", "orders"
-    ),
+    "keys growth TOPIC": lambda c, _: command(producers, c, "growth", "--from", "4", "--to", "8", "orders"),
     "test": external_run,
 }
 

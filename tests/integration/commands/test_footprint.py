@@ -223,8 +223,8 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
         (("kafka_assignors.producers", "audit", "nowhere", *where), 2),
         (("kafka_assignors.producers", "place", "orders", "k", *where), 0),
         (("kafka_assignors.producers", "place", "nowhere", "k", *where), 2),
-        (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "--topic", "orders", *where), 0),
-        (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "--topic", "nowhere", *where), 2),
+        (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "orders", *where), 0),
+        (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "nowhere", *where), 2),
     ]
     for command, code in commands:
         done = subprocess.run(

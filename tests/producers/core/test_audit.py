@@ -108,14 +108,14 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     answer = answered("keys-audit", told, 1)
     assert (answer["preset"], answer["misplaced_count"]) == ("sarama", 1)
     assert answer["misplaced"] == [{"partition": stray, "key_base64": base64.b64encode(b"by hand").decode()}]
-    growing = command("growth", "--to", "14", "--topic", topic, "--json", "--bootstrap", kafka_broker.bootstrap)
+    growing = command("growth", "--to", "14", topic, "--json", "--bootstrap", kafka_broker.bootstrap)
     answer = answered("keys-growth", growing)
     assert (answer["from"], answer["to"], answer["keys"]) == (7, 14, 501)
     missing = command("audit", "no-such-topic", "--bootstrap", kafka_broker.bootstrap)
     assert missing.returncode == 2
     assert "no-such-topic" in missing.stderr
     assert "Traceback" not in missing.stderr
-    empty = command("growth", "--topic", kafka_topic(partitions=2), "--from", "2", "--to", "3", "--bootstrap",
+    empty = command("growth", kafka_topic(partitions=2), "--from", "2", "--to", "3", "--bootstrap",
                     kafka_broker.bootstrap)  # fmt: skip
     assert (empty.returncode, empty.stdout) == (2, "")
     assert empty.stderr.startswith("error: growth needs at least one key"), empty.stderr

@@ -35,7 +35,7 @@ NEEDED: dict[str, tuple[Right, ...]] = {
     "watch": (SEE_GROUP, SEE_TOPIC),
     "keys place": (SEE_TOPIC,),
     "keys audit": (READ_TOPIC,),
-    "keys growth --topic": (READ_TOPIC,),
+    "keys growth TOPIC": (READ_TOPIC,),
     "test": PLAYED,
     "test --events-topic": (*PLAYED, MAKE_EVENTS, WRITE_EVENTS),
     "test of a scenario that adds partitions": (*PLAYED, GROW),

@@ -1,0 +1,112 @@
+"""The command that judges kept histories, and how a verdict is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafka_assignors.errors import ConfigError
+
+from .common import Png, Require, clear_errors, exit_code
+
+if TYPE_CHECKING:
+    from ..checker import Verdict
+    from ..report.report import GroupResult
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def judge(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Folders with kept histories (*.jsonl), at any depth.")
+    ],
+    page: Annotated[Path | None, typer.Option(help="Write the page again to this file.")] = None,
+    png: Png = None,
+    require: Require = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of text; one line per history.")
+    ] = False,
+) -> None:
+    """Judge kept histories again; needs no broker."""
+    # NumPy and the laws take longer to import than the options.
+    from ..checker import check, known_laws
+    from ..history import History
+    from ..report.report import Report, render_html, told_groups
+
+    with clear_errors():
+        folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
+        if len(folders) > 1 and (page or png):
+            raise ConfigError(
+                f"{'--page' if page else '--png'} is for one history, and {len(folders)} were found; name one of them"
+            )
+        known_laws(require or ())
+        values = []
+        for folder in folders:
+            history = History.load(folder)
+            verdict = check(history, require or ())
+            groups = told_groups(history, verdict)
+            if page is not None:
+                report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups)
+                page.write_text(render_html(report), "utf-8")
+            draw(png, groups)
+            show(verdict, folder, as_json)
+            values.append(verdict.value)
+        if len(values) > 1 and not as_json:
+            words = {True: "true", False: "false", None: "unknown"}
+            counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
+            print(f"{len(values)} histories: {counts}")
+        raise typer.Exit(exit_code(False if False in values else None if None in values else True))
+
+
+def _histories(path: Path) -> list[Path]:
+    """The folders with a history, below a folder or the folder itself."""
+    if not path.is_dir():
+        raise ConfigError(f"{path} is not a folder; name the history folder of a run, or one above it")
+    found = sorted({file.parent for file in path.rglob("*.jsonl")})
+    if not found:
+        raise ConfigError(f"{path} has no *.jsonl history, at any depth")
+    return found
+
+
+def draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
+    """Draw the timeline of the first group that has one."""
+    if file is None:
+        return
+    from kafka_assignors import drawing
+
+    scenario_of_seed = next((group for group in groups if group.timeline is not None), None)
+    if scenario_of_seed is None or scenario_of_seed.timeline is None:
+        raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
+    word = {0: "true", 1: "FALSE", 2: "unknown"}[exit_code(scenario_of_seed.verdict.value)]
+    below = [("", scenario_of_seed.work_svg)] if scenario_of_seed.work_svg else []
+    drawing.png([(f"{scenario_of_seed.title}: verdict {word}", scenario_of_seed.svg), *below], file)
+
+
+def show(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> None:
+    """Print a verdict, with figures of the run if there are any, and where its history is kept."""
+    if as_json:
+        answer = {
+            "value": verdict.value,
+            "laws": dict(verdict.checked),
+            "skipped": {law: dict(reasons) for law, reasons in verdict.skipped.items()},
+            "violations": [
+                {"law": v.law, "message": v.message, "witnesses": [json.loads(w.to_json()) for w in v.witnesses]}
+                for v in verdict.violations
+            ],
+            "unknown": list(verdict.unknown),
+            "folder": str(folder),
+            **(told or {}),
+        }
+        print(json.dumps(answer))
+    else:
+        from ..report.report import verdict_lines
+
+        print("\n".join(verdict_lines(verdict)))
+        if told is not None:
+            print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
+        print(f"kept in {folder}")

@@ -1,0 +1,93 @@
+"""The command that runs a broker to play with."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from typing import Annotated
+
+import typer
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.output import is_quiet
+
+from ..broker import KAFKA_VERSION, Broker, start_broker
+from ..broker.cluster import Cluster, start_cluster
+from ..broker.secured import Certificates
+from ..topics import Topics
+from .common import Backend, KafkaVersion, Port, clear_errors
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def up(
+    backend: Backend = "jvm",
+    kafka_version: KafkaVersion = KAFKA_VERSION,
+    port: Port = None,
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Number of brokers; several form a cluster over the racks a, b, c.")
+    ] = 1,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure", help="Add a listener with TLS, SCRAM-SHA-512 and ACLs; prints the path of a client.properties."
+        ),
+    ] = False,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME:COUNT", help="Create a topic; repeat for more.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text, once it runs.")] = False,
+) -> None:
+    """Run a broker, or a cluster, to play with until Ctrl-C; prints what to type next."""
+    with clear_errors(), ExitStack() as kept:
+        made = _partition_counts(topic or ())
+        certificates = Certificates() if secure else None
+        started: Broker | Cluster
+        if nodes > 1:
+            if backend == "external" or port is not None:
+                raise ConfigError(f"--nodes {nodes} starts brokers on free ports; remove --port")
+            started = kept.enter_context(
+                start_cluster(nodes, backend=backend, version=kafka_version, certificates=certificates)
+            )
+            racks = ", ".join(node.rack for node in started.nodes)
+            what = f"cluster of {nodes} brokers in racks {racks}"
+        else:
+            started = kept.enter_context(
+                start_broker(backend, port=port, version=kafka_version, certificates=certificates)
+            )
+            what = f"{started.backend} broker"
+        file = None if started.secured is None else kept.enter_context(started.secured.admin.file())
+        if made:
+            with closing(Topics(started.connection)) as topics:
+                topics.create(made)
+        if as_json:
+            secured = None if started.secured is None else started.secured.bootstrap
+            answer = {"bootstrap": started.bootstrap, "version": started.version, "nodes": nodes, "topics": made}
+            print(json.dumps({**answer, "secured": secured, "config": None if file is None else str(file)}), flush=True)
+        else:
+            if started.secured is not None:
+                listener = started.secured.bootstrap
+                print(f"secured listener: {listener}; until it ends, clients connect with --config {file}")
+            print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it")
+            if not is_quiet():
+                print("in another terminal:")
+                print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
+                print("  kafka-assignors doctor --groups")
+                print("  kafka-assignors plan GROUP --add 1")
+            sys.stdout.flush()
+        signal.pause()
+
+
+def _partition_counts(given: Sequence[str]) -> dict[str, int]:
+    """Topics as the user names them, ``NAME:COUNT`` -> topic -> partition count."""
+    made = {}
+    for each in given:
+        name, _, count = each.rpartition(":")
+        if not name or not count.isdecimal() or int(count) < 1:
+            raise ConfigError(f"--topic {each} is not NAME:COUNT, e.g. orders:6")
+        made[name] = int(count)
+    return made
