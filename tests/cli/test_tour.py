@@ -1,4 +1,4 @@
-"""The commands on a live cluster of three brokers, with groups of Java, kafka-python and librdkafka.
+"""Every command on a live cluster of three brokers, with groups of Java, kafka-python and librdkafka.
 
 Each command is shown by its exit code and one fact that the harness knows of the group; other files test it in full.
 """
@@ -35,8 +35,7 @@ PARTITIONS = 6
 ON_A_GROUP = (
     "plan", "why", "vote", "watch", "exporter", "keys place", "keys audit", "keys growth", "doctor", "explain", "judge",
 )  # fmt: skip
-ELSEWHERE = ("test", "report run", "report stream", "report page")
-"""`tests/packaging/test_harness_page.py` and `tests/pipeline` run these, on one broker."""
+WITH_A_RUN = ("test", "report run", "report stream", "report page")
 OF_ITS_OWN = ("up", "demo")
 GROUPS = [
     pytest.param({"j": "java", "p": "kafka-python", "r": "confluent"}, id="mixed"),
@@ -72,7 +71,7 @@ def test_the_tour_has_every_command() -> None:
     commands: Any = typer.main.get_command(app)
     known = {name for name in commands.commands if name not in ("keys", "report")}
     known |= {f"keys {name}" for name in fronts.KEYS} | {f"report {name}" for name in fronts.REPORT}
-    assert {*ON_A_GROUP, *ELSEWHERE, *OF_ITS_OWN} == known
+    assert {*ON_A_GROUP, *WITH_A_RUN, *OF_ITS_OWN} == known
 
 
 @pytest.mark.slow
@@ -148,6 +147,38 @@ def _keys_are_seen(topic: str, where: tuple[str, ...], placed: dict[str, int]) -
     growth = answered("keys-growth", cli("keys", "growth", *sizes, topic, *where, "--json"))
     assert growth["keys"] == len(placed)
     assert 0 < growth["moved"]["java"] < 1
+
+
+CLIENTS = ("kafka-python", *(pytest.param(each, marks=pytest.mark.long) for each in ("java", "confluent")))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_run_is_played_and_judged(client: str, kafka_cluster: Cluster, tmp_path: Path) -> None:
+    where, out = ("--bootstrap", kafka_cluster.bootstrap), tmp_path / "run"
+    play = ("test", "churn", "--client", client, "--assignor", "range", "--out", str(out), "--json")
+    refused = cli(*play, *where)
+    assert (refused.returncode, refused.stderr.splitlines()[-1].endswith("add --confirm to agree")) == (3, True)
+    played = answered("test", cli(*play, *where, "--confirm"))
+    assert played["value"] is True
+    judged = answered("judge", cli("judge", str(out), "--json"))
+    assert judged["laws"] == played["laws"]
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["java", "kafka-python", "confluent"])
+def test_a_run_is_reported(
+    client: str, kafka_cluster: Cluster, topic: str, placed: dict[str, int], tmp_path: Path
+) -> None:
+    where, out, tables = ("--bootstrap", kafka_cluster.bootstrap), tmp_path / "run", str(tmp_path / "tables")
+    cli("test", "churn", "--client", client, "--assignor", "range", "--out", str(out), *where, "--confirm")
+    read = ("--topics", topic, *where, "--json")
+    run = answered("report-run", cli("report", "run", *read, "--out", tables, "--history", str(out / "history")))
+    assert run["rows"]["records"] == len(placed)
+    streamed = answered("report-stream", cli("report", "stream", *read, "--out", f"{tables}-by-batch"))
+    assert [(each["topic"], each["records"]) for each in streamed["topics"]] == [(topic, len(placed))]
+    page = answered("report-page", cli("report", "page", tables, "--json"))
+    assert Path(page["out"]["page"]).read_text("utf-8").count("</svg>") >= 1
 
 
 @pytest.mark.long
