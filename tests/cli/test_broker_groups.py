@@ -392,7 +392,7 @@ def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("groups", [2, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [2, pytest.param(20, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_what_a_joining_member_changes_is_what_was_planned(
     groups: int, kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]
 ) -> None:
