@@ -17,7 +17,7 @@ from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.weights import Weights
 
 from . import findings, options, schema
-from .groups import rebalances, timeline
+from .groups import lag, rebalances, timeline
 from .groups.rebalances import Decided
 from .load import balance, keys, weights, what_if
 from .sources import coordinator, read
@@ -280,6 +280,13 @@ class Tables:
         triggers = self.spark.createDataFrame(rebalances.triggers(self._decided.rebalances), timeline.TRIGGERS)
         committed = self._rows("group_timeline", self._decided.intervals)
         return self._keep("group_timeline", timeline.group_timeline(self.events, triggers, committed))
+
+    @cached_property
+    def group_lag(self) -> DataFrame:
+        """`schema.GROUP_LAG`: how far each group is behind the ends of its topics."""
+        topics = self._topics
+        ends = {tp: end + topics.open.get(tp, 0) for tp, end in topics.end.items()}
+        return self._keep("group_lag", lag.group_lag(self.events, self.group_timeline, ends))
 
     @cached_property
     def rebalances(self) -> DataFrame:

@@ -23,7 +23,7 @@ STEPS = {
     "placement": ("placement", "topic_load", "partition_keys", "hot_keys"),
     "partitioner_what_if": ("partitioner_what_if",),
     "partition_weights": ("partition_weights",),
-    "group_timeline": ("group_timeline",),
+    "group_timeline": ("group_timeline", "group_lag"),
     "rebalances": ("rebalances", "assignor_what_if"),
     "findings": ("findings", "rejected"),
 }

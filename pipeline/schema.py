@@ -267,6 +267,22 @@ REBALANCES = _table(
 
 A group that lost all its members has no rebalance for that: group_timeline shows how their intervals ended."""
 
+GROUP_LAG = _table(
+    ("run", STRING, NEVER),
+    ("group", STRING, NEVER),
+    ("topic", STRING, NEVER),
+    ("partition", INT, NEVER),
+    ("member", STRING, OR_NULL),  # who owned it last and still does; null: nobody
+    ("committed", LONG, OR_NULL),  # the group's last committed offset; null: no commit was read
+    ("committed_at", TIMESTAMP, OR_NULL),  # when; null: likewise
+    ("end", LONG, OR_NULL),  # offset of the topic-partition's next record, open transactions included; null: not read
+    ("lag", LONG, OR_NULL),  # end - committed, at least 0; null: one of them is unknown
+)
+"""One row per topic-partition that a group committed or owned: the records after its last commit that was read.
+
+Ends are those of the moment when the analysis asked the brokers. A commit that expired or was deleted still counts. If
+the group ended long before, its lag is what it would have to read if it started again."""
+
 ASSIGNOR_WHAT_IF = _table(
     ("run", STRING, NEVER),
     ("group", STRING, NEVER),
@@ -377,6 +393,7 @@ TABLES = {
     "partitioner_what_if": PARTITIONER_WHAT_IF,
     "partition_weights": PARTITION_WEIGHTS,
     "group_timeline": GROUP_TIMELINE,
+    "group_lag": GROUP_LAG,
     "rebalances": REBALANCES,
     "assignor_what_if": ASSIGNOR_WHAT_IF,
     "findings": FINDINGS,

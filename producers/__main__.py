@@ -84,9 +84,7 @@ def growth_command(
     topic: Annotated[
         str | None, typer.Argument(help="the topic whose keys are read (default: 20,000 generated keys)")
     ] = None,
-    now: Annotated[
-        int | None, typer.Option("--from", help="number of partitions now (default: the topic's)")
-    ] = None,
+    now: Annotated[int | None, typer.Option("--from", help="number of partitions now (default: the topic's)")] = None,
     bootstrap: Bootstrap = None,
     config: Config = None,
     profile: Profile = None,

@@ -30,6 +30,9 @@ MOST_GROUPS = 20
 MOST_WINDOWS = 480
 """Maximum steps of a load over time; more windows are summed."""
 
+MOST_LAGS = 24
+"""Maximum topic-partitions of a group whose lag is listed: the largest lags."""
+
 KINDS = {
     "hot-key": "Hot keys",
     "misplaced": "Records on another partition than the reference rule's",
@@ -221,8 +224,15 @@ def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details)
         for row in rebalances
     ]
     assignors = [row for row in said["assignors"] if row["group"] == name]
+    lags = [row for row in said["lags"] if row["group"] == name]
+    known = [row["lag"] for row in lags if row["lag"] is not None]
     return {
         **group,
+        "lags": [{**row, "member": named.get(row["member"], row["member"])} for row in lags[:MOST_LAGS]],
+        "lags_left_out": lags[MOST_LAGS:],
+        "lag": sum(known) if known else None,
+        "lag_unknown": len(lags) - len(known),
+        "most_lag": max(known, default=0),
         "timeline": svg.timeline(intervals, colour, marks) if intervals else Markup(),
         "left_out": more.left_out.get(name, 0),
         "rebalances": rebalances,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -22,18 +23,20 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         share of each partition that has any), ``judged_records`` (compared with the reference rule) and
         ``numbered_records`` (compared with their sender's order). ``groups``: per group its intervals, members, moves,
         ``source`` (callback or coordlog), longest gap (null without callbacks), its bounds, and overlap (ms).
-        ``rebalances``: the rows of `schema.REBALANCES`. ``assignors``: per group and assignor its moves over all
+        ``lags``: the rows of `schema.GROUP_LAG`, per group the largest lag first. ``rebalances``: the rows of
+        `schema.REBALANCES`. ``assignors``: per group and assignor its moves over all
         rebalances, and its worst load. ``partitioners``: per topic, rule and partition count its
         `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic, as
         `schema.HOT_KEYS`. ``findings``: one sentence per fault. ``rejected``: reason -> lines or offsets. All sorted,
         all plain JSON values.
 
-    Cost: twelve small jobs; driver memory of O(partitions + rebalances).
+    Cost: thirteen small jobs; driver memory of O(partitions + rebalances).
     """
     topics, windows = _topics(tables)
     groups = _groups(tables["group_timeline"])
     assignors = _assignors(tables["assignor_what_if"])
     rebalances = [row.asDict() for row in tables["rebalances"].orderBy("run", "group", "rebalance").collect()]
+    behind = lags(tables["group_lag"])
     tried = tables["partitioner_what_if"].drop("records_per_partition")
     partitioners = [row.asDict() for row in tried.orderBy("run", "topic", "partitions", "rule").collect()]
     reasons = tables["rejected"].groupBy("reason").agg(sf.sum("rows").alias("rows")).collect()
@@ -44,6 +47,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "topic_load": len(topics),
         "partition_keys": sum(len(topic["loads"]) for topic in topics),
         "group_timeline": sum(group["intervals"] for group in groups),
+        "group_lag": len(behind),
         "rebalances": len(rebalances),
         "assignor_what_if": sum(row["rebalances"] for row in assignors),
         "partitioner_what_if": len(partitioners),
@@ -56,6 +60,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "rows": rows,
         "topics": topics,
         "groups": groups,
+        "lags": behind,
         "rebalances": rebalances,
         "assignors": assignors,
         "partitioners": partitioners,
@@ -93,6 +98,17 @@ def _topics(tables: dict[str, DataFrame]) -> tuple[list[dict[str, Any]], int]:
         for load in topic["loads"]:
             load["share"] = load["records"] / topic["records"]
     return topics, windows
+
+
+def lags(table: DataFrame) -> list[dict[str, Any]]:
+    """The rows of `schema.GROUP_LAG` as JSON values, per group the largest lag first; times in UTC."""
+    in_utc = table.withColumn("committed_at", sf.unix_seconds("committed_at"))
+    rows = in_utc.orderBy("run", "group", sf.desc("lag"), "topic", "partition").collect()
+    return [{**row.asDict(), "committed_at": _utc(row["committed_at"])} for row in rows]
+
+
+def _utc(seconds: int | None) -> str | None:
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}"
 
 
 def _groups(timeline: DataFrame) -> list[dict[str, Any]]:

@@ -48,6 +48,18 @@ def _show_load(said: dict[str, Any]) -> None:
     table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
 
 
+def _lag(group: dict[str, Any], said: dict[str, Any]) -> tuple[object, ...]:
+    lags = [row for row in said["lags"] if (row["run"], row["group"]) == (group["run"], group["group"])]
+    known = [row for row in lags if row["lag"] is not None]
+    largest = f"{known[0]['topic']}-{known[0]['partition']}" if known and known[0]["lag"] else "-"
+    return (
+        group["group"],
+        sum(row["lag"] for row in known) if known else "unknown",
+        f"{len(known)}/{len(lags)}",
+        largest,
+    )
+
+
 def _show_groups(said: dict[str, Any]) -> None:
     table(
         "Ownership per group",
@@ -61,6 +73,7 @@ def _show_groups(said: dict[str, Any]) -> None:
             for group in said["groups"]
         ],
     )
+    table("Lag", ("group", "records", "known of", "largest at"), [_lag(group, said) for group in said["groups"]])
     table(
         "Rebalances",
         (

@@ -26,6 +26,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "rows": {**COUNTS, "description": "Table -> number of rows."},
         "topics": {"type": "array", "items": _topic()},
         "groups": {"type": "array", "items": _group()},
+        "lags": {"type": "array", "items": _row(schema.GROUP_LAG, committed_at=_or_null(TEXT))},
         "rebalances": {"type": "array", "items": _row(schema.REBALANCES)},
         "assignors": {"type": "array", "items": _assignor()},
         "partitioners": {

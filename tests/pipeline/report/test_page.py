@@ -16,7 +16,10 @@ from kafka_assignors.pipeline.report import charts, page, svg
 from tests.support.wellformed import Wellformed
 
 EMPTY: dict[str, Any] = {
-    **{name: [] for name in ("topics", "groups", "rebalances", "assignors", "partitioners", "hot_keys", "findings")},
+    **{
+        name: []
+        for name in ("topics", "groups", "lags", "rebalances", "assignors", "partitioners", "hot_keys", "findings")
+    },
     "rejected": {},
 }
 NASTY = 'a<script>alert("1")</script>&$x_1$-' + "very.long." * 20
@@ -55,11 +58,19 @@ def much() -> tuple[dict[str, Any], page.Details]:
     }  # fmt: skip
     assignor = {"run": "r", "group": NASTY, "assignor": "range", "elected": True, "moves": 0,
                 "max_partitions": 25, "max_over_mean": 1.0, "rebalances": 1}  # fmt: skip
+    lags = [
+        {"run": "r", "group": NASTY, "topic": NASTY, "partition": p, "member": f"{NASTY}-m1", "committed": p,
+         "committed_at": "2026-01-02 00:00:00", "end": 2 * p, "lag": p}
+        for p in range(999, 9, -1)
+    ]  # fmt: skip
+    nothing = {"member": None, "committed": None, "committed_at": None, "end": None, "lag": None}
+    lags.append({"run": "r", "group": NASTY, "topic": NASTY, "partition": 0, **nothing})
     hot = {"run": "r", "topic": "orders", "rank": 1, "key_hash": 1, "key_sample": NASTY, "records": 90,
            "bytes": 9, "share": 0.3, "partition": 1, "partitions": 2}  # fmt: skip
     findings = [{"kind": kind, "text": f"{kind} of {NASTY}"} for kind in (*page.KINDS, "new")]
     said = {
         "topics": [topic("orders", [9, 300, 0]), topic(NASTY, wide)], "groups": [group], "rebalances": [rebalance],
+        "lags": lags,
         "assignors": [assignor], "partitioners": tried, "hot_keys": [hot], "findings": findings, "rejected": {NASTY: 2},
     }  # fmt: skip
     begin = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -77,6 +88,8 @@ def test_the_page_needs_nothing_from_elsewhere_and_shows_all() -> None:
     assert NASTY in found.text  # as text, not as tags
     for kind in (*page.KINDS, "new"):
         assert f"{kind} of {NASTY}" in found.text
+    assert f"{991 - page.MOST_LAGS} topic-partitions with smaller or unknown lags" in found.text
+    assert f"{sum(range(10, 1000)):,} records in sum" in found.text
     assert {"and 16 more", "and 1 more"} <= set(re.findall(r"and \d+ more", found.text))
     assert "17 are not" in found.text
     assert "2026-01-02 00:00:00 to 2026-01-05 11:19:00 UTC" in found.text

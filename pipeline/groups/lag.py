@@ -1,0 +1,51 @@
+"""How far each group is behind the ends of its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from kafka_assignors.core.group import TopicPartition
+
+from .. import schema
+
+_KEY = ("run", "group", "topic", "partition")
+
+
+def group_lag(events: DataFrame, timeline: DataFrame, ends: Mapping[TopicPartition, int]) -> DataFrame:
+    """The last committed offset of each topic-partition of a group, and the records after it.
+
+    Args:
+        events: `schema.EVENTS`.
+        timeline: `schema.GROUP_TIMELINE` of the same events.
+        ends: Topic-partition -> the offset of its next record; topics that were not read are missing.
+
+    Returns:
+        `schema.GROUP_LAG`: every topic-partition that a group committed or owned.
+
+    Cost: lazy; one shuffle of the commits.
+    """
+    detail = sf.col("detail")
+    last = sf.struct("mono_ns", "seq")
+    committed = (
+        events.where((sf.col("kind") == "offset_committed") & sf.col("group").isNotNull())
+        .groupBy("run", "group", detail["topic"].alias("topic"), detail["partition"].cast("int").alias("partition"))
+        .agg(
+            sf.max_by(detail["offset"].cast("long"), last).alias("committed"),
+            sf.max_by("ts", last).alias("committed_at"),
+        )
+    )
+    still = sf.when(sf.col("end_kind") == "open", sf.struct("start_ns", "member"))
+    owned = timeline.groupBy(*_KEY).agg(sf.max(still)["member"].alias("member"))
+    rows = [(topic, partition, end) for (topic, partition), end in ends.items()]
+    known = events.sparkSession.createDataFrame(rows, "topic string, partition int, end long")
+    found = (
+        committed.join(owned, list(_KEY), "full")
+        .join(known, ["topic", "partition"], "left")
+        .withColumn("lag", sf.greatest(sf.col("end") - sf.col("committed"), sf.lit(0)))
+    )
+    # `greatest` skips nulls: without a commit or an end nothing is known.
+    lag = sf.when(sf.col("end").isNotNull() & sf.col("committed").isNotNull(), sf.col("lag"))
+    return schema.conform(found.withColumn("lag", lag), schema.GROUP_LAG)
