@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from typing import Any
 
 import click
 import typer
 
 from kafka_assignors.cli.app import app
-from kafka_assignors.cli.fronts import HARNESS, KEYS, REPORT
+from kafka_assignors.cli.fronts import HARNESS, KEYS, REPORT, there
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "what-we-write.md").read_text("utf-8")
@@ -21,8 +19,7 @@ def commands() -> dict[str, click.Command]:
     own: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     fronts = {**HARNESS, **{f"report {n}": f for n, f in REPORT.items()}, **{f"keys {n}": f for n, f in KEYS.items()}}
     for name, front in fronts.items():
-        there: Any = typer.main.get_command(import_module(front.module).app)
-        own[name] = there.commands[front.command]
+        own[name] = there(front)
     return {name: each for name, each in own.items() if any("--bootstrap" in p.opts for p in each.params)}
 
 
