@@ -18,6 +18,7 @@ NAMES = (
     "assignors",
     "family",
     "partitioners",
+    "send",
     "checker",
     "broker",
     "rebalances",

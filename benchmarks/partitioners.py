@@ -1,20 +1,16 @@
-"""One choice of a partition, and a whole `send`, against kafka-python's own DefaultPartitioner."""
+"""One choice of a partition, against kafka-python's own DefaultPartitioner."""
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from kafka import KafkaAdminClient, KafkaProducer
 from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
-from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.producers import DefaultPartitioner, RoundRobinPartitioner, UniformPartitioner, murmur2_batch
 from kafka_assignors.producers.core.keys.keyed import preset_named
 from kafka_assignors.producers.core.keys.murmur2 import unsigned
@@ -56,7 +52,6 @@ def run(quick: bool) -> Iterator[Result]:
     for name, rule in (("uniform", UniformPartitioner), ("roundrobin", RoundRobinPartitioner)):
         flat = choosing(rule, many, none), choosing(rule, few, none)
         yield _result(f"flat-{name}", *flat, rounds, "6 partitions")
-    yield _send_rate(quick)
 
 
 def _keys(count: int) -> list[bytes | None]:
@@ -135,32 +130,3 @@ def choosing(make: Callable[[], Any], metadata: Any, keys: list[bytes | None]) -
 def _result(name: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int, peer: str = PEER) -> Result:
     value, peer_value, raw = in_turns(ours, theirs, rounds)
     return Result(name, value, "ns/key", peer, peer_value, raw=raw)
-
-
-def _send_rate(quick: bool) -> Result:
-    """Wall time of a record: 100 bytes, one of 5,000 keys, 12 partitions, acks=1, until all are acknowledged."""
-    records, rounds = (4000, 2) if quick else (20_000, 5)
-    keys = [b"user-%015d" % (i * 7919 % 5000) for i in range(5000)]
-    with start_broker() as broker:
-        with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
-            admin.create_topics({"send-rate": {"num_partitions": 12, "replication_factor": 1}})
-            admin.wait_for_topics(["send-rate"])
-
-        def sending(partitioner: Any) -> float:
-            producer = KafkaProducer(
-                bootstrap_servers=broker.bootstrap, acks=1, linger_ms=20, partitioner=partitioner, metrics_enabled=False
-            )
-            with closing(producer):
-                for key in keys:  # connections, metadata, and keys seen once
-                    producer.send("send-rate", b"v" * 100, key=key)
-                producer.flush()
-                began = time.perf_counter()
-                for i in range(records):
-                    producer.send("send-rate", b"v" * 100, key=keys[i % 5000])
-                producer.flush()
-                return (time.perf_counter() - began) / records * 1e6
-
-        value, peer, raw = in_turns(
-            lambda: sending(DefaultPartitioner()), lambda: sending(KafkaPythonDefault()), rounds
-        )
-    return Result("send-rate", value, "us/record", PEER, peer, raw=raw)
