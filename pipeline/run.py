@@ -16,8 +16,13 @@ from .load import weights
 from .progress import Progress
 from .report.summary import summary
 from .schema import TABLES
+from .session import interpreted
 from .sources.snapshot import Snapshot
 from .storage import tables as storage
+from .storage.files import Files
+
+FEW_RECORDS, FEW_BYTES = 10_000, 5_000_000
+"""Up to this many offsets, and bytes of history, Spark interprets queries: to compile Java for each takes longer."""
 
 STEPS = {
     "placement": ("placement", "topic_load", "partition_keys", "hot_keys"),
@@ -78,10 +83,21 @@ def write_run(
             kind of file; a group is not in the coordinator's log; records or brokers disappeared during the read.
         MachineError: The weights file cannot be written.
     """
-    with failures.explained(
-        bootstrap, snapshot.topics.partitions, "Run it again: it starts from the records that exist now"
+    with (
+        failures.explained(
+            bootstrap, snapshot.topics.partitions, "Run it again: it starts from the records that exist now"
+        ),
+        interpreted(spark, few(spark, snapshot, options)),
     ):
         return _write_run(_WrittenTables(spark, bootstrap, snapshot, options), snapshot, options, progress)
+
+
+def few(spark: SparkSession, snapshot: Snapshot, options: AnalysisOptions) -> bool:
+    """Whether a run reads at most `FEW_RECORDS` offsets and `FEW_BYTES` of history. Cost: lists the history's files."""
+    topics = [topics for topics in (snapshot.topics, snapshot.log, snapshot.events) if topics is not None]
+    offsets = sum(end - first for found in topics for ranges in found.ranges.values() for first, end in ranges)
+    history = 0 if options.history is None else Files(spark).size(options.history)
+    return offsets <= FEW_RECORDS and history <= FEW_BYTES
 
 
 def _write_run(tables: _WrittenTables, snapshot: Snapshot, options: RunOptions, progress: Progress) -> dict[str, Any]:

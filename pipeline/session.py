@@ -48,6 +48,9 @@ SQL_SETTINGS = {
 # code by default; a session of many queries fills that, and tasks then fail with a VirtualMachineError.
 _FIRST_COMPILER = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
+# The default compiles Java for the expressions of each query, which takes longer than to interpret them for few rows.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @contextlib.contextmanager
 def session(progress: Progress | None = None, *, long: bool = False) -> Iterator[SparkSession]:
@@ -83,6 +86,26 @@ def session(progress: Progress | None = None, *, long: bool = False) -> Iterator
                 with contextlib.suppress(Exception):  # it may have failed itself
                     spark.stop()
                 _end(gateway)
+
+
+@contextlib.contextmanager
+def interpreted(spark: SparkSession, yes: bool = True) -> Iterator[None]:
+    """Context manager in which Spark interprets expressions instead of compiling them: for jobs over few rows.
+
+    Args:
+        spark: A session; its settings are restored at the end.
+        yes: False: no effect.
+    """
+    before = {name: spark.conf.get(name, None) for name in _INTERPRETED} if yes else {}
+    for name in before:
+        spark.conf.set(name, _INTERPRETED[name])
+    try:
+        yield
+    finally:
+        # An ended JVM has no settings; its own error matters.
+        with contextlib.suppress(Py4JError, OSError):
+            for name, value in before.items():
+                spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, SparkSession]:

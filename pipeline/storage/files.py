@@ -34,6 +34,11 @@ class Files:
             return []
         return sorted(status.getPath().getName() for status in system.listStatus(path))
 
+    def size(self, where: str) -> int:
+        """Bytes in a file, or in all files below a folder; 0 if it does not exist."""
+        system, path = self._at(where)
+        return int(system.getContentSummary(path).getLength()) if system.exists(path) else 0
+
     def make(self, folder: str) -> None:
         """Create a folder and its parents."""
         system, path = self._at(folder)

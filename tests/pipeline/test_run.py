@@ -33,6 +33,9 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
 from kafka_assignors.pipeline import cli as run
 from kafka_assignors.pipeline import options, schema, session
+from kafka_assignors.pipeline import run as write
+from kafka_assignors.pipeline.sources.brokers import Topics
+from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from tests.support.cli import valid
 from tests.support.footprint import footprint
 from tests.support.places import ROOT
@@ -342,3 +345,35 @@ def test_a_group_that_nobody_knows_is_told() -> None:
     with pytest.raises(ConfigError, match=r"--group: __consumer_offsets has no records of 'absent', 'gone'"):
         options.check_groups(["absent", "here", "gone"], {"here"})
     options.check_groups(["here"], {"here"})
+
+
+@pytest.mark.parametrize(
+    ("end", "logged", "torn", "expected"),
+    [(3000, 0, 0, True), (3001, 0, 0, False), (2000, 1001, 0, False), (3000, 0, 1, False)],
+)
+def test_few_rows_are_those_of_topics_log_and_history(
+    spark, tmp_path, monkeypatch, end, logged, torn, expected
+) -> None:
+    monkeypatch.setattr(write, "FEW_RECORDS", 3000)
+    monkeypatch.setattr(write, "FEW_BYTES", 100)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "h.jsonl").write_text("x" * (100 + torn))
+    snapshot = Snapshot(
+        Topics("c", {"t": 1}, {("t", 0): 5}, {("t", 0): 5 + end}),
+        Topics("c", {"o": 1}, {("o", 0): 0}, {("o", 0): logged}),
+    )
+
+    assert write.few(spark, snapshot, write.RunOptions(out="unused", history=str(tmp_path))) is expected
+
+
+def test_settings_are_as_before_after_a_part_that_is_interpreted(spark: SparkSession) -> None:
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    before = [spark.conf.get(name, None) for name in names]
+
+    with session.interpreted(spark):
+        assert [spark.conf.get(name) for name in names] == ["false", "NO_CODEGEN"]
+        plan = spark.range(10).where("id > 3")._jdf.queryExecution().executedPlan().toString()
+
+    assert "*(1)" not in plan  # Spark's sign of compiled code
+    assert "*(1)" in spark.range(10).where("id > 3")._jdf.queryExecution().executedPlan().toString()
+    assert [spark.conf.get(name, None) for name in names] == before
