@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -12,52 +11,17 @@ from kafka_assignors.errors import UnknownName
 from kafka_assignors.integration.broker import KAFKA_VERSION, Broker, start_broker
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.report.report import verdict_lines
-from kafka_assignors.integration.scenario import SCENARIOS, Scenario, Step, scenario
-from kafka_assignors.integration.scenario.actions import Join
+from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.jvm import kafka_versions
+from tests.matrix.cells import MEMBERS, churn_of, exists
 
 pytestmark = pytest.mark.broker
 
-BEFORE_KIP_848 = tuple(version for version in kafka_versions() if int(version.partition(".")[0]) < 4)
-"""Versions whose brokers don't have the consumer protocol, or not for production."""
 OLDER, NEWEST = "3.9.1", kafka_versions()[-1]
 ALONE = [name for name, each in SCENARIOS.items() if each.nodes == 1]
-FOUR = ("m1", "m2", "m3", "m4")
-MEMBERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "ours": dict.fromkeys(FOUR, ("kafka-python", "cooperative-sticky")),
-    "kafka-python": dict.fromkeys(FOUR, ("kafka-python", "kafka-python:range")),
-    "aiokafka": dict.fromkeys(FOUR, ("aiokafka", "aiokafka:sticky")),
-    "librdkafka": dict.fromkeys(FOUR, ("confluent", "cooperative-sticky")),
-    "java": dict.fromkeys(FOUR, ("java", "cooperative-sticky")),
-    "librdkafka, KIP-848": dict.fromkeys(FOUR, ("confluent-consumer", "uniform")),
-    "java, KIP-848": dict.fromkeys(FOUR, ("java-consumer", "uniform")),
-    "everyone": {
-        "m1": ("kafka-python", "range"),
-        "m2": ("aiokafka", "aiokafka:range"),
-        "m3": ("confluent", "range"),
-        "m4": ("java", "range"),
-    },
-}
-"""Whose members a group has: member -> client, assignor. Java's members have the jars of the default version."""
-WITHOUT = {"librdkafka, KIP-848": (*BEFORE_KIP_848, "4.0.1", "4.1.2"), "java, KIP-848": BEFORE_KIP_848}
-"""Versions without a cell: without the protocol, or, with librdkafka 2.16, false at times (`docs/measurements.md`)."""
-
-
-def churn_of(whose: str) -> Scenario:
-    """The scenario ``churn`` with these members; one topic, because Java's tool reads one."""
-    as_planned = scenario("churn")
-
-    def recast(step: Step) -> Step:
-        return replace(step, actions=tuple(map(cast, step.actions)))
-
-    def cast(action):
-        if not isinstance(action, Join):
-            return action
-        client, assignor = MEMBERS[whose][action.member]
-        return replace(action, client=client, assignors=(assignor,))
-
-    return replace(as_planned, topics={"orders": 12}, steps=tuple(map(recast, as_planned.steps)))
+AT_TIMES_FALSE = {("4.0.1", "librdkafka, KIP-848"), ("4.1.2", "librdkafka, KIP-848")}
+"""Cells that are false in some runs (`docs/versions.md#false-cells`)."""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +56,12 @@ def test_a_group_on_another_broker_is_judged_true(kafka, kafka_history, version,
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("version", "whose"),
-    [(v, whose) for v in kafka_versions() for whose in MEMBERS if v not in WITHOUT.get(whose, ())],
+    [
+        (v, whose)
+        for v in kafka_versions()
+        for whose in MEMBERS
+        if exists(v, whose) and (v, whose) not in AT_TIMES_FALSE
+    ],
 )
 def test_every_version_with_every_client(kafka, kafka_history, version, whose):
     """The matrix: cells of one version follow each other."""
