@@ -72,6 +72,8 @@ def test_the_native_twin_places_like_python(kafka_broker, kafka_topic, make, pre
     topic = kafka_topic(partitions=7, name=f"twin-{preset}")
     native = make(KeyHashPartitioner(preset, "random"))
     assert native.native == native_twin(KeyHashPartitioner(preset, "random")) is not None
+    assert isinstance(native, PartitioningProducer)
+    assert type(native).produce is Producer.produce, "a twin costs no call through Python"
     ours = make(KeyHashPartitioner(preset, "random", counters=Counters()))
     assert ours.native is None
     keys = [key for key in KEYS if key]
