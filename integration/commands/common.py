@@ -6,6 +6,8 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -44,6 +46,24 @@ Settings = Annotated[
 Png = Annotated[Path | None, typer.Option(help="Also write the timeline to this PNG file, for the page of a CI job.")]
 Require = Annotated[list[str] | None, typer.Option(help="A law without which the verdict is unknown; repeat for more.")]
 Port = Annotated[int | None, typer.Option(help="Port of the broker that is started (default: a free one).")]
+
+
+@dataclass(frozen=True)
+class Where:
+    """The broker of a command, as the user named it; see the options."""
+
+    backend: str
+    bootstrap: str | None
+    config: Path | None
+    profile: str | None
+    settings: Sequence[str]
+    version: str
+    port: int | None = None
+
+    @cached_property
+    def reached(self) -> Connection | None:
+        """How to reach the broker that the user named; None if the command starts one."""
+        return reached_by(self.bootstrap, self.config, self.profile, self.settings)
 
 
 def stdout_console() -> Console:

@@ -19,9 +19,10 @@ from ..broker.cluster import Cluster
 from ..history.manifest import NAME as MANIFEST
 from ..report.report import GroupResult, Report, render_html
 from ..scenario import Scenario
+from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import named
 from ..scenario.clients import of_client
-from ..scenario.runner import STEP_S, run_scenario
+from ..scenario.runner import run_scenario
 from ..topics.sandbox import Sandbox
 from .judged import judged
 

@@ -107,6 +107,8 @@ class Scenario:
         return any(isinstance(action, NetworkFault) for step in self.steps for action in step.actions)
 
 
+STEP_S = 40.0
+"""Default limit in seconds for a group to become stable after a step."""
 OUTPUT_PARTITIONS = 3
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
 

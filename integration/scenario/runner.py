@@ -21,14 +21,12 @@ from ..records import Sender, read_back
 from ..records.sender import ALL, LEADER
 from ..topics.sandbox import Sandbox
 from . import actions as do
-from .catalogue import Scenario, Step
+from .catalogue import STEP_S, Scenario, Step
 from .outages import Outages
 from .prefix import prefixed
 
 OnStep = Callable[[str, Stable], None]
 """Receives a step's name and the stable group after it."""
-STEP_S = 40.0
-"""Default limit in seconds for a group to become stable after a step."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,301 @@
+"""Plays on a broker and judges what happened: the demo, one scenario, many seeds of one."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psutil
+import typer
+from rich.console import Console
+
+from kafka_assignors.connection import Connection
+from kafka_assignors.errors import ConfigError
+
+from ..broker import Broker
+from ..broker.cluster import Cluster, start_cluster
+from ..checker import Verdict, known_laws
+from ..members.group import Stable
+from ..registry import assignor_named
+from ..report.report import GroupResult, Report, render_html, step_table
+from ..scenario import DEMO_TOPICS, Scenario
+from ..scenario.catalogue import STEP_S
+from ..scenario.chaos import DRAWN, named
+from ..scenario.clients import of_client
+from ..scenario.file import read_scenario
+from ..scenario.prefix import prefixed
+from ..scenario.runner import require_fit, run_scenario
+from ..topics import Topics
+from ..topics.consent import Intent
+from ..topics.publish import publish
+from ..topics.sandbox import Sandbox, make_new, new_prefix
+from .common import Where, broker_of, clear_errors, exit_code, progress_console, stdout_console
+from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
+from .judge import draw, show
+from .judged import judged, step_row
+from .seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
+
+_SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of ``test``, as typed."""
+
+    name: str
+    assignors: tuple[str, ...]
+    client: str | None
+    out: Path | None
+    seed: int | None
+    events_topic: str | None
+    minutes: float | None
+    timeout_s: float | None
+    confirm: bool
+    png: Path | None
+    require: tuple[str, ...]
+    as_json: bool
+
+
+def play_demo(  # the options of ``demo``
+    where: Where,
+    out: Path | None,
+    full: bool,
+    spark: bool | None,
+    seed: int,
+    events_topic: str | None,
+    confirm: bool,
+    as_json: bool,
+) -> NoReturn:
+    """Play the demo, judge it, and write its page."""
+    with clear_errors():
+        reached = where.reached
+        _require_lasting(events_topic, reached)
+        console, folder = progress_console(unseen=as_json), _folder(out)
+        began = time.monotonic()
+        console.rule("Broker", align="left")
+        with broker_of(where.backend, reached, where.port, where.version) as broker:
+            console.print(
+                f"{broker.backend} broker, Kafka {broker.version}, at {broker.bootstrap}, "
+                f"ready in {time.monotonic() - began:.1f} s"
+            )
+            with Sandbox.on(broker) as sandbox:
+                topics, groups = made_on(sandbox, full)
+                sent = RECORDS_PER_TOPIC * len(PARTITIONERS) * len(DEMO_TOPICS)
+                records = f"{sent} records, and 100 a second while groups change,"
+                _require_consent(
+                    broker, Intent(broker.bootstrap, sandbox.prefix, topics, groups, records, events_topic), confirm
+                )
+                with_spark = full if spark is None else spark
+                run_id = uuid.uuid4().hex
+                played = Demo(broker, sandbox, folder, run_id, console, full=full, spark=with_spark, seed=seed)
+                report = played.run()
+            _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
+        page = (folder / "report.html").resolve()
+        if as_json:
+            runs = [{"title": g.title, "assignor": g.assignor, "value": g.verdict.value} for g in report.groups]
+            seconds = round(time.monotonic() - began, 1)
+            print(json.dumps({"value": report.value, "seconds": seconds, "page": str(page), "groups": runs}))
+        else:
+            word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
+            console = stdout_console()
+            console.print(f"All verdicts: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+            console.print(f"Page: {page}", soft_wrap=True, highlight=False)
+        raise typer.Exit(exit_code(report.value))
+
+
+def play_seeds(where: Where, asked: Asked, seeds: str) -> NoReturn:
+    """Play many seeds of a scenario on one broker.
+
+    Args:
+        where: The broker.
+        asked: The scenario and its options.
+        seeds: ``A..B``.
+    """
+    with clear_errors():
+        for option, given_too in (("--seed", asked.seed), ("--events-topic", asked.events_topic), ("--png", asked.png)):
+            if given_too is not None:
+                raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")
+        known_laws(asked.require)
+        numbers = seeds_of(seeds)
+        what_of = {n: scenario_of_seed(asked.name, n, asked.client, asked.assignors, asked.require) for n in numbers}
+        with _brokers(what_of[min(what_of)], where) as broker:
+            _run_seeds(what_of, broker, asked)
+
+
+def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in order
+    """Play one scenario and judge it."""
+    seed, minutes = asked.seed, asked.minutes
+    if seed is None and asked.name in DRAWN:
+        seed = random.SystemRandom().randrange(1_000_000)
+    with clear_errors(), _rerun(asked, seed):
+        _require_lasting(asked.events_topic, where.reached)
+        console = progress_console(unseen=asked.as_json)
+        what = read_scenario(Path(asked.name)) if asked.name.endswith(".json") else named(asked.name, seed)
+        if minutes is None and asked.name == "soak":
+            minutes = _SOAK_MINUTES
+        for given in asked.assignors:
+            assignor_named(given)
+        known_laws(asked.require)
+        what = replace(what, require=(*what.require, *asked.require))
+        if asked.client is not None:
+            what = of_client(what, asked.client)
+        if asked.assignors:
+            what = replace(what, assignors=asked.assignors)
+        folder = _folder(asked.out)
+        console.print(f"{what.name}: {what.about}")
+        memory_mb: list[float] = []
+
+        def on_step(name: str, stable: Stable) -> None:
+            step = step_row(name, stable)
+            memory_mb.append(psutil.Process().memory_info().rss / 1e6)
+            console.print(
+                f"{step.name}: generation {step.generation}, elected {step.protocol}, "
+                f"{step.moves} moved, stable in {step.seconds:.2f} s"
+            )
+            console.print(step_table(step))
+
+        with _brokers(what, where) as broker, console.status("playing"):
+            # One step that a busy machine slows down must not end a long run.
+            waits_s = asked.timeout_s or (STEP_S if minutes is None else _PATIENT_S)
+            for_s = None if minutes is None else 60 * minutes
+            with Sandbox.on(broker) as sandbox:
+                topics = prefixed(what, sandbox.prefix).made_topics
+                records = f"{what.rate_per_s} records a second" if what.rate_per_s else ""
+                intent = Intent(
+                    broker.bootstrap, sandbox.prefix, topics, [sandbox.name(what.name)], records, asked.events_topic
+                )
+                require_fit(what, broker)
+                _require_consent(broker, intent, asked.confirm)
+                ran = run_scenario(
+                    what, broker, folder / "history", uuid.uuid4().hex,
+                    sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
+                )  # fmt: skip
+            if ran.gave_up:
+                print(f"not played to the end: {ran.gave_up}", file=sys.stderr)
+            result = judged(ran)
+            place = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
+            facts = (("broker", f"{place}, Kafka {broker.version}"),)
+            _publish(console, broker.connection, asked.events_topic, [folder / "history"])
+        grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
+        told = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
+        _keep(result, folder, facts)
+        draw(asked.png, (result,))
+        _tell(result.verdict, folder, asked.as_json, told)
+
+
+def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: Asked) -> NoReturn:
+    console, prefix = progress_console(unseen=asked.as_json), new_prefix()
+    folder = asked.out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    first, scenario = next(iter(what.items()))
+    require_fit(scenario, broker)
+    topics = prefixed(scenario, f"{prefix}{first}-").made_topics
+    records = f"{scenario.rate_per_s} records a second" if scenario.rate_per_s else ""
+    _require_consent(
+        broker, Intent(broker.bootstrap, prefix, topics, [f"{prefix}{first}-{scenario.name}"], records), asked.confirm
+    )
+
+    def on_row(row: Row, kept: bool) -> None:
+        console.print(row.words() + (" (kept)" if kept else ""), highlight=False)
+
+    until = None if asked.minutes is None else time.monotonic() + 60 * asked.minutes
+    rows = run_seeds(what, broker, folder, on_row, prefix=prefix, timeout_s=asked.timeout_s or STEP_S, until=until)
+    value = together(rows, len(what))
+    if asked.as_json:
+        print(json.dumps({"value": value, "seeds": [asdict(row) for row in rows], "folder": str(folder)}))
+    else:
+        print(summary(rows, len(what)))
+        print(f"kept in {folder}")
+    raise typer.Exit(exit_code(value))
+
+
+@contextmanager
+def _rerun(asked: Asked, seed: int | None) -> Iterator[None]:
+    """If a seeded scenario fails or its verdict isn't true, print the command that repeats it."""
+    try:
+        yield
+    except BaseException as error:
+        if seed is not None and not (isinstance(error, typer.Exit) and error.exit_code == 0):
+            given = [word for each in asked.assignors for word in ("--assignor", each)]
+            given += [] if asked.client is None else ["--client", asked.client]
+            given += [] if asked.minutes is None else ["--minutes", f"{asked.minutes:g}"]
+            again = shlex.join(["kafka-assignors", "test", asked.name, "--seed", str(seed), *given])
+            print(f"run it again: {again}", file=sys.stderr)
+        raise
+
+
+def _brokers(what: Scenario, where: Where) -> Broker | Cluster:
+    if what.nodes == 1:
+        return broker_of(where.backend, where.reached, version=where.version)
+    if where.reached is not None or where.backend == "external":
+        raise ConfigError(
+            f"scenario {what.name!r} needs {what.nodes} nodes of its own; remove --bootstrap and --backend external"
+        )
+    return start_cluster(what.nodes, backend=where.backend, version=where.version)
+
+
+def _folder(out: Path | None) -> Path:
+    folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"--out {folder} is not empty; histories of two runs must not mix")
+    return folder
+
+
+def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> None:
+    if events_topic and not bootstrap:
+        raise ConfigError(
+            f"--events-topic {events_topic} needs --bootstrap: a broker that the run starts ends with the run, "
+            "together with its topics"
+        )
+
+
+def _require_consent(broker: Broker | Cluster, intent: Intent, confirmed: bool) -> None:
+    """On a broker that this run didn't start, require the user's consent and that a lasting topic is new."""
+    if not (isinstance(broker, Broker) and broker.backend == "external"):
+        return
+    if intent.lasting is not None:
+        with closing(Topics(broker.connection)) as there:
+            if there.counts([intent.lasting], may="Write"):
+                raise ConfigError(
+                    f"--events-topic {intent.lasting}: the topic exists at {broker.bootstrap}, but must be new; "
+                    "choose another name"
+                )
+    intent.require(confirmed)
+
+
+def _publish(console: Console, bootstrap: Connection, topic: str | None, histories: Iterable[Path]) -> None:
+    if topic:
+        make_new(bootstrap, {topic: 1})
+        sent = sum(publish(bootstrap, topic, history) for history in histories)
+        console.print(f"{sent} events are in topic {topic}", highlight=False)
+
+
+def _figures(verdict: Verdict) -> dict[str, Any]:
+    """Cost of all steps together, including steps after which the group never came to rest."""
+    steps = verdict.measures["steps"]
+    return {
+        "steps": len(steps),
+        "generations": len(verdict.measures["generations"]),
+        "longest_stop_ms": round(verdict.measures["longest_gap_ms"]),
+        "downtime_ms": round(sum(verdict.measures["downtime_ms"].values())),
+        **{name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")},
+        "records": verdict.measures["acked"],
+    }
+
+
+def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:
+    report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,))
+    (folder / "report.html").write_text(render_html(report), "utf-8")
+
+
+def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:
+    show(verdict, folder, as_json, told)
+    raise typer.Exit(exit_code(verdict.value))
