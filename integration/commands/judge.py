@@ -33,12 +33,12 @@ def judge(
     ] = False,
 ) -> None:
     """Judge kept histories again; needs no broker."""
-    # NumPy and the laws take longer to import than the options.
-    from ..checker import check, known_laws
-    from ..history import History
-    from ..report.report import Report, render_html, told_groups
-
     with clear_errors():
+        # NumPy and the laws take longer to import than the options.
+        from ..checker import check, known_laws
+        from ..history import History
+        from ..report.report import Report, render_html, told_groups
+
         folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
         if len(folders) > 1 and (page or png):
             raise ConfigError(

@@ -12,7 +12,7 @@ from ..members.config import CLIENTS
 from ..scenario import SCENARIOS
 from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import DRAWN
-from .common import Backend, Bootstrap, Config, KafkaVersion, Png, Port, Profile, Require, Settings, Where
+from .common import Backend, Bootstrap, Config, KafkaVersion, Png, Port, Profile, Require, Settings, Where, clear_errors
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -53,7 +53,8 @@ def demo(  # a parameter per option of the command line
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Boot a real broker, place records, disturb groups, judge every run, write an HTML page: a minute, or --full."""
-    from .playing import play_demo  # the judge, the page and Kafka's clients take longer to import than the options
+    with clear_errors():
+        from .playing import play_demo  # the judge, the page and Kafka's clients take longer to import than the options
 
     where = Where(backend, bootstrap, config, profile, settings or (), kafka_version, port)
     play_demo(where, out, full, spark, seed, events_topic, confirm, as_json)
@@ -99,7 +100,8 @@ def run(  # a parameter per option of the command line
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Play one scenario, or many seeds of it, on a real broker and judge it."""
-    from .playing import Asked, play, play_seeds
+    with clear_errors():
+        from .playing import Asked, play, play_seeds
 
     where = Where(backend, bootstrap, config, profile, settings or (), kafka_version)
     asked = Asked(

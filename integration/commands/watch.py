@@ -29,7 +29,8 @@ def watch(  # a parameter per option of the command line
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
     """Show owners, lag, silent members and rebalances of live groups until Ctrl-C. Changes nothing."""
-    from .group_watcher import GroupWatcher, news, table  # half of a short command's time
+    with clear_errors():
+        from .group_watcher import GroupWatcher, news, table  # half of a short command's time
 
     with (
         clear_errors(),
