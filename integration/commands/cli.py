@@ -8,7 +8,6 @@ from __future__ import annotations
 import typer
 
 from . import judge, play, up, watch
-from .common import COULD_NOT_RUN as COULD_NOT_RUN  # noqa: PLC0414 (exported)
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,

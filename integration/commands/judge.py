@@ -79,12 +79,12 @@ def draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
         return
     from kafka_assignors import drawing
 
-    scenario_of_seed = next((group for group in groups if group.timeline is not None), None)
-    if scenario_of_seed is None or scenario_of_seed.timeline is None:
+    drawn = next((group for group in groups if group.timeline is not None), None)
+    if drawn is None or drawn.timeline is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
-    word = {0: "true", 1: "FALSE", 2: "unknown"}[exit_code(scenario_of_seed.verdict.value)]
-    below = [("", scenario_of_seed.work_svg)] if scenario_of_seed.work_svg else []
-    drawing.png([(f"{scenario_of_seed.title}: verdict {word}", scenario_of_seed.svg), *below], file)
+    word = {0: "true", 1: "FALSE", 2: "unknown"}[exit_code(drawn.verdict.value)]
+    below = [("", drawn.work_svg)] if drawn.work_svg else []
+    drawing.png([(f"{drawn.title}: verdict {word}", drawn.svg), *below], file)
 
 
 def show(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> None:

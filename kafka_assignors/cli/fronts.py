@@ -93,7 +93,11 @@ def there(front: Front) -> Any:
         quiet, verbose, color = (given.pop(name) for name in _OUTPUT)
         require_color(color)
         with configured(quiet=quiet, verbose=verbose, color=color):
-            return work(**given)
+            try:
+                return work(**given)
+            except KeyboardInterrupt:  # outside the part of the command that tells it itself
+                interrupted()
+                raise typer.Exit(INTERRUPTED) from None
 
     command.callback = run
     command.params += [param for param in _common_options() if param.name in _OUTPUT]

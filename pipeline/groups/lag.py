@@ -41,11 +41,8 @@ def group_lag(events: DataFrame, timeline: DataFrame, ends: Mapping[TopicPartiti
     owned = timeline.groupBy(*_KEY).agg(sf.max(still)["member"].alias("member"))
     rows = [(topic, partition, end) for (topic, partition), end in ends.items()]
     known = events.sparkSession.createDataFrame(rows, "topic string, partition int, end long")
-    found = (
-        committed.join(owned, list(_KEY), "full")
-        .join(known, ["topic", "partition"], "left")
-        .withColumn("lag", sf.greatest(sf.col("end") - sf.col("committed"), sf.lit(0)))
-    )
+    found = committed.join(owned, list(_KEY), "full").join(known, ["topic", "partition"], "left")
+    behind = sf.col("end") - sf.col("committed")
     # `greatest` skips nulls: without a commit or an end nothing is known.
-    lag = sf.when(sf.col("end").isNotNull() & sf.col("committed").isNotNull(), sf.col("lag"))
+    lag = sf.when(behind.isNotNull(), sf.greatest(behind, sf.lit(0)))
     return schema.conform(found.withColumn("lag", lag), schema.GROUP_LAG)

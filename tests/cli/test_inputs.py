@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.cli import common
 from kafka_assignors.cli.app import main
+from kafka_assignors.integration.commands import judge
 from tests.support.cli import cli
 from tests.support.places import ROOT
 
@@ -187,6 +189,18 @@ def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
                 process.send_signal(how)
                 said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, ("", "interrupted\n"))
+
+
+def test_an_interrupt_before_a_command_can_tell_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def begins() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(judge, "clear_errors", begins)
+    monkeypatch.setattr(common, "_told_of_interrupt", [])  # once per process
+    assert main(["judge", "runs"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 KEPT = ROOT / "benchmarks" / "results" / "histories" / "ours.cooperative-sticky.0.tar.xz"

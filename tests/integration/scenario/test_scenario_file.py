@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.integration.commands.cli import COULD_NOT_RUN, app
+from kafka_assignors.integration.commands.cli import app
+from kafka_assignors.integration.commands.common import COULD_NOT_RUN
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.actions import ACTIONS
 from kafka_assignors.integration.scenario.file import problems, read_scenario

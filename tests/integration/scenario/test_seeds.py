@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.commands.cli import COULD_NOT_RUN, app
+from kafka_assignors.integration.commands.cli import app
+from kafka_assignors.integration.commands.common import COULD_NOT_RUN
 from kafka_assignors.integration.commands.seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.history.manifest import NAME
