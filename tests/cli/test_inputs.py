@@ -114,6 +114,12 @@ def test_wrong_input_is_one_sentence(
     assert names in said.err
 
 
+def test_a_page_of_tables_that_do_not_exist_makes_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "page", str(tmp_path / "tables")]) == 3
+    assert "it has no complete run" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
     """As a process of its own: also without a terminal, in ASCII, with a closed pipe, without its extras."""
     without = "import sys; sys.modules['{}'] = None; from kafka_assignors.__main__ import main; sys.exit(main())"
