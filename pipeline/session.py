@@ -43,6 +43,8 @@ SQL_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     # Without a limit, Spark does not measure each batch again for each row, a third of the transfer cost.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # PySpark tells the JVM the line of each expression for its messages, which ours leave out: half of all its calls.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # The second compiler (C2) takes half of a short job's CPU; long jobs should use spark-submit. C1 alone has 48 MB for
 # code by default; a session of many queries fills that, and tasks then fail with a VirtualMachineError.
