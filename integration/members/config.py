@@ -50,6 +50,7 @@ class MemberConfig:
         guarded: Apply `kafka_assignors.guard` to its consumer, even if none of its assignors does so.
         output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.
         consumer: Further settings, passed unchanged to the client.
+        program: Executable and first arguments of a client that the harness doesn't know; see `verifiable_process`.
         access: A ``client.properties`` with its access to the cluster; None: plain text. Only that file has secrets.
     """
 
@@ -71,6 +72,7 @@ class MemberConfig:
     output: str | None = None
     consumer: Mapping[str, Any] = field(default_factory=dict)
     access: str | None = None
+    program: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The configuration as JSON, for the file that a member process reads."""

@@ -170,6 +170,7 @@ class MemberGroup:
         guarded: bool = False,
         output: str | None = None,
         via: FaultProxy | None = None,
+        program: Sequence[str] = (),
         **consumer: Any,
     ) -> None:
         """Start a member and return at once.
@@ -188,6 +189,8 @@ class MemberGroup:
             guarded: Apply `kafka_assignors.guard` to its consumer. Our assignors do so without this.
             output: It transforms: each record gets an output in this topic, exactly once; see `members.transformers`.
             via: Proxy that all of its connections pass, for network faults.
+            program: Executable and first arguments of another client; `client` is then any name. It gets the path of
+                the member's configuration and prints VerifiableConsumer's objects.
             **consumer: Settings of the client, by kafka-python's names. They override the harness's own.
 
         Raises:
@@ -206,7 +209,9 @@ class MemberGroup:
             raise ConfigError(
                 f"member {name!r} has the pattern {pattern!r}: it needs client {KAFKA_PYTHON!r} and takes no topics"
             )
-        if client not in CLIENTS:
+        if (client not in CLIENTS) != bool(program):
+            if program:
+                raise ConfigError(f"member {name!r}: client {client!r} is the harness's own and takes no program")
             raise UnknownName("client", client, CLIENTS)
         if output is not None and client not in TRANSFORMING:
             raise UnknownName("client that transforms", client, TRANSFORMING)
@@ -228,6 +233,7 @@ class MemberGroup:
             pattern=pattern,
             guarded=guarded,
             output=output,
+            program=tuple(program),
             access=None if self._access is None else str(self._access),
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,

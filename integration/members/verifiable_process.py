@@ -156,6 +156,22 @@ def confluent_command(config: MemberConfig, path: Path) -> list[str]:
     return python_command(what, str(path))
 
 
+def program_command(config: MemberConfig, path: Path) -> list[str]:
+    """The command line of a client that the harness doesn't know: its program, then the path of its configuration.
+
+    The program prints VerifiableConsumer's objects as `members.clients.confluent` does, and leaves the group on
+    SIGTERM. It may announce records by ``records_taken`` if it doesn't tell how commits end. Writes `path`.
+
+    Raises:
+        ConfigError: The program isn't an executable file.
+    """
+    program = Path(config.program[0])
+    if not os.access(program, os.X_OK):
+        raise ConfigError(f"member {config.member!r}: its program {program} is not an executable file; build it first")
+    path.write_text(config.to_json(), "utf-8")
+    return [*config.program, str(path)]
+
+
 def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
     for name in config.assignors:
         if name not in known:
@@ -273,7 +289,7 @@ class VerifiableProcess(MemberProcess):
     """A member that prints JSON lines, from which its history is written here.
 
     Args:
-        config: Its configuration; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`.
+        config: Its configuration; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`, or it has a program.
         log: Supplies facts that it doesn't print.
         stem: Path of its files, without their endings.
 
@@ -286,6 +302,8 @@ class VerifiableProcess(MemberProcess):
         self._said = stem.with_name(stem.name + ".out")
         if config.client in (JAVA, JAVA_CONSUMER):
             line = java_command(config, config.private(stem.with_name(stem.name + ".properties")), self.output)
+        elif config.program:
+            line = program_command(config, stem.with_name(stem.name + ".json"))
         elif config.client == VERIFIABLE:
             line = verifiable_command(config, config.private(stem.with_name(stem.name + ".properties")))
         else:

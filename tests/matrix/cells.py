@@ -8,6 +8,7 @@ from dataclasses import replace
 from kafka_assignors.integration.scenario import Scenario, Step, scenario
 from kafka_assignors.integration.scenario.actions import Join
 from kafka_assignors.jvm import kafka_versions
+from tests.support.go import CLIENTS, go_member
 
 FOUR = ("m1", "m2", "m3", "m4")
 MEMBERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -18,6 +19,14 @@ MEMBERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "java": dict.fromkeys(FOUR, ("java", "cooperative-sticky")),
     "librdkafka, KIP-848": dict.fromkeys(FOUR, ("confluent-consumer", "uniform")),
     "java, KIP-848": dict.fromkeys(FOUR, ("java-consumer", "uniform")),
+    "franz-go and ours": {
+        **dict.fromkeys(("m1", "m3"), ("franz-go", "cooperative-sticky")),
+        **dict.fromkeys(("m2", "m4"), ("kafka-python", "cooperative-sticky")),
+    },
+    "Sarama and ours": {
+        **dict.fromkeys(("m1", "m3"), ("sarama", "cooperative-sticky")),
+        **dict.fromkeys(("m2", "m4"), ("kafka-python", "cooperative-sticky")),
+    },
     "everyone": {
         "m1": ("kafka-python", "range"),
         "m2": ("aiokafka", "aiokafka:range"),
@@ -37,7 +46,11 @@ def exists(version: str, whose: str) -> bool:
 
 
 def churn_of(whose: str, topic: str = "orders") -> Scenario:
-    """The scenario ``churn`` with these members; one topic, because Java's tool reads one."""
+    """The scenario ``churn`` with these members; one topic, because Java's tool reads one.
+
+    Raises:
+        NoGo: A member is in Go, and there is no Go.
+    """
     as_planned = scenario("churn")
 
     def recast(step: Step) -> Step:
@@ -47,6 +60,7 @@ def churn_of(whose: str, topic: str = "orders") -> Scenario:
         if not isinstance(action, Join):
             return action
         client, assignor = MEMBERS[whose][action.member]
-        return replace(action, client=client, assignors=(assignor,))
+        program = {"program": [str(go_member()), client]} if client in CLIENTS else {}
+        return replace(action, client=client, assignors=(assignor,), consumer={**action.consumer, **program})
 
     return replace(as_planned, topics={topic: 12}, steps=tuple(map(recast, as_planned.steps)))

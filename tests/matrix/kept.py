@@ -18,7 +18,7 @@ from tests.matrix.cells import MEMBERS
 HISTORIES = Path(__file__).parents[2] / "docs" / "histories"
 Partition = tuple[str, int]  # topic id, partition
 BROKER = "broker.json"  # beside the history: the version that its broker was started with
-SLUGS = {whose: whose.replace(", ", "-").lower() for whose in MEMBERS}
+SLUGS = {whose: whose.replace(",", "").replace(" ", "-").lower() for whose in MEMBERS}
 
 
 class Kept(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.core.wire.userdata import decode_sticky
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
@@ -73,6 +74,9 @@ def fewest_moves(transition: Transition, found: Findings) -> None:
         return
     if not _alike(transition.before, transition.after, found):
         found.not_judged("R4", "members' subscriptions differ, or members have racks, which outweigh moves")
+        return
+    if _forgot(transition.before, transition, found):
+        found.not_judged("R4", "a member of another client joined again without a claim to partitions that it held")
         return
     moved = moves(transition.before.owners, transition.after.owners)
     needed = needed_moves(transition.before, transition.after)
@@ -246,6 +250,24 @@ def _alike(before: Generation, after: Generation, found: Findings) -> bool:
     except WireError as error:
         found.unknown.append(f"R4: a subscription can't be read: {error}")
         return False
+
+
+def _forgot(before: Generation, transition: Transition, found: Findings) -> bool:
+    """Whether a member of another client lacked claims to its partitions, so that our leader could not know them."""
+    for generation in transition.generations:
+        for member_id, held in before.assigned.items():
+            strategy = transition.record.strategy_of(member_id, transition.protocol)
+            if member_id not in generation.assigned or is_ours(strategy):
+                continue
+            try:
+                subscription = generation.subscription_of(member_id)
+            except WireError as error:
+                found.unknown.append(f"R4: a subscription can't be read: {error}")
+                continue
+            if held - {*subscription.owned, *decode_sticky(subscription.user_data).owned}:
+                return True
+        before = generation
+    return False
 
 
 def _back_soon(transition: Transition) -> bool:

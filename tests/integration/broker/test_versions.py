@@ -15,6 +15,7 @@ from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.jvm import kafka_versions
 from tests.matrix.cells import MEMBERS, churn_of, exists
+from tests.support.go import CLIENTS, required_go_member
 
 pytestmark = pytest.mark.broker
 
@@ -65,6 +66,8 @@ def test_a_group_on_another_broker_is_judged_true(kafka, kafka_history, version,
 )
 def test_every_version_with_every_client(kafka, kafka_history, version, whose):
     """The matrix: cells of one version follow each other."""
+    if any(client in CLIENTS for client, _ in MEMBERS[whose].values()):
+        required_go_member()
     passes(churn_of(whose), kafka(version), kafka_history, f"churn-{version}-{whose}")
 
 

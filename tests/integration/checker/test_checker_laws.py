@@ -16,6 +16,7 @@ from tests.support.damage.laws import (
     EAGER,
     after_leave,
     first_row,
+    forgetful,
     paused,
     quiet,
     set_,
@@ -121,6 +122,15 @@ def test_a_claim_that_is_not_true_protects_nothing() -> None:
     story.events.append(replace(template_b, kind="lost_begin", seq=99, mono_ns=at - MS // 2, data=data))
 
     assert "R2" not in broken(check(story.history))
+
+
+@pytest.mark.parametrize(("client", "judged"), [("franz-go:sticky", False), ("sticky", True)])
+def test_no_leader_is_blamed_for_what_another_client_forgot_to_claim(client: str, judged: bool) -> None:
+    """The same moves after the same empty claim: they are excused for a foreign client, and never for ours."""
+    verdict = check(forgetful(client).change("generation_committed", swapped, 1).history)
+
+    assert ("R4" in broken(verdict)) is judged
+    assert any("without a claim" in reason for reason in verdict.skipped.get("R4", ())) is not judged
 
 
 @pytest.mark.parametrize(

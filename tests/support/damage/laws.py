@@ -113,6 +113,13 @@ def claiming(name: str, *owned: tuple[str, int]) -> Callable[[dict[str, Any]], N
     return alter
 
 
+def forgetful(assignor: str) -> Story:
+    """b, with this assignor, joins again without a claim; c joins."""
+    story = Story("sticky").start("a", "b").round()
+    story.change("start", lambda data: data.update(config={**data["config"], "assignors": [assignor]}), member="b")
+    return story.start("c").round().change("generation_committed", claiming("b"), 1)
+
+
 def never_noticed() -> Story:
     story = Story().start("a", "b").round().pause("b").round()
     story.tell("fault_end", member="b", fault="pause", target="b")
