@@ -98,6 +98,10 @@ def there(front: Front) -> Any:
             except KeyboardInterrupt:  # outside the part of the command that tells it itself
                 interrupted()
                 raise typer.Exit(INTERRUPTED) from None
+            except typer.Exit as ended:
+                if ended.exit_code == INTERRUPTED and front.module.startswith(_HARNESS):
+                    interrupted("the harness says what it has closed")
+                raise
 
     command.callback = run
     command.params += [param for param in _common_options() if param.name in _OUTPUT]
@@ -119,8 +123,8 @@ def call(front: Front, path: str, arguments: Sequence[str]) -> int:
     if bootstrap and not _NAMES_A_CLUSTER & {word.partition("=")[0] for word in words}:
         words = ["--bootstrap", bootstrap, *words]
     code = command.main(words, prog_name=f"{NAME} {path}", standalone_mode=False) or 0
-    if code == INTERRUPTED:
-        interrupted("the harness says what it has closed" if front.module.startswith(_HARNESS) else "")
+    if code == INTERRUPTED:  # typer ends without a word if the command was still starting
+        interrupted()
     code = dict(front.codes).get(code, code)
     return code if code in (0, 1, USAGE, COULD_NOT_RUN, UNKNOWN, INTERRUPTED) else COULD_NOT_RUN
 

@@ -12,10 +12,11 @@ import sys
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from kafka_assignors.cli import common
+from kafka_assignors.cli import common, fronts
 from kafka_assignors.cli.app import main
 from kafka_assignors.integration.commands import judge
 from tests.support.cli import cli
@@ -197,13 +198,14 @@ def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
     assert (process.returncode, said) == (130, ("", "interrupted\n"))
 
 
+@pytest.mark.parametrize(("where", "what"), [(judge, "clear_errors"), (fronts, "require_color")])
 def test_an_interrupt_before_a_command_can_tell_it_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    where: ModuleType, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def begins() -> None:
+    def begins(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(judge, "clear_errors", begins)
+    monkeypatch.setattr(where, what, begins)
     monkeypatch.setattr(common, "_told_of_interrupt", [])  # once per process
     assert main(["judge", "runs"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
