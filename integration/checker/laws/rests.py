@@ -256,7 +256,7 @@ def _forgot(before: Generation, transition: Transition, found: Findings) -> bool
     """Whether a member of another client lacked claims to its partitions, so that our leader could not know them."""
     for generation in transition.generations:
         for member_id, held in before.assigned.items():
-            strategy = transition.record.strategy_of(member_id, transition.protocol)
+            strategy = transition.record.strategy_of(member_id, generation.protocol)
             if member_id not in generation.assigned or is_ours(strategy):
                 continue
             try:
