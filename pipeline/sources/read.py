@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import MapType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from kafka_assignors.connection import Connection
 from kafka_assignors.core.group import TopicPartition
@@ -144,47 +144,35 @@ def _offsets(of: Mapping[TopicPartition, int]) -> str:
 
 def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
     """Convert rows of Spark's Kafka source to `schema.RECORDS`."""
-    headers = _headers()
-
-    def header(name: str) -> Column:
-        return sf.get(sf.filter(headers, lambda h: h["key"] == name), 0)["value"].cast("string")
-
-    return schema.conform(
-        rows.select(
-            sf.lit(run).alias("run"),
-            sf.lit(cluster).alias("cluster"),
-            "topic",
-            "partition",
-            "offset",
-            sf.least("timestamp", sf.lit(schema.LAST)).alias("ts"),
-            sf.col("timestampType").alias("ts_type"),
-            # xxhash64 of null is its seed, which would look like a key
-            sf.when(sf.col("key").isNotNull(), sf.xxhash64("key")).alias("key_hash"),
-            "key",
-            sf.octet_length("key").alias("key_bytes"),
-            sf.octet_length("value").alias("value_bytes"),
-            _header_bytes().alias("header_bytes"),
-            # integration/records/sender.py writes the header and a JSON value with an id; other values are ignored
-            sf.when(
-                header("partitioner").isNotNull(), sf.get_json_object(sf.col("value").cast("string"), "$.id")
-            ).alias("value_id"),
-            sf.coalesce(header("producer"), header("partitioner")).alias("producer"),
-        ),
-        schema.RECORDS,
-        strict=False,  # Kafka has no records without these
-    )
+    named = rows.withColumns({"run": sf.lit(run), "cluster": sf.lit(cluster)})
+    # Kafka has no records without these
+    return schema.conform(named.selectExpr(*_RECORD), schema.RECORDS, strict=False)
 
 
-def _headers() -> Column:
-    return sf.coalesce("headers", sf.array().cast("array<struct<key string, value binary>>"))
+_HEADERS = "coalesce(headers, CAST(array() AS array<struct<key: string, value: binary>>))"
 
 
-def _header_bytes() -> Column:
-    return sf.aggregate(
-        _headers(),
-        sf.lit(0),
-        lambda total, h: total + sf.octet_length(h["key"]) + sf.coalesce(sf.octet_length(h["value"]), sf.lit(0)),
-    )
+def _header(name: str) -> str:
+    return f"CAST(get(filter({_HEADERS}, h -> h.key = '{name}'), 0).value AS string)"
+
+
+_RECORD = (
+    "run", "cluster", "topic", "partition", "offset",
+    f"least(timestamp, TIMESTAMP'{schema.LAST:%Y-%m-%dT%H:%M:%SZ}') AS ts",
+    "timestampType AS ts_type",
+    # xxhash64 of null is its seed, which would look like a key
+    "CASE WHEN key IS NOT NULL THEN xxhash64(key) END AS key_hash",
+    "key",
+    "octet_length(key) AS key_bytes",
+    "octet_length(value) AS value_bytes",
+    f"aggregate({_HEADERS}, 0, (total, h) -> total + octet_length(h.key) + coalesce(octet_length(h.value), 0)) "
+    "AS header_bytes",
+    # integration/records/sender.py writes the header and a JSON value with an id; other values are ignored
+    f"CASE WHEN {_header('partitioner')} IS NOT NULL THEN get_json_object(CAST(value AS string), '$.id') END "
+    "AS value_id",
+    f"coalesce({_header('producer')}, {_header('partitioner')}) AS producer",
+)  # fmt: skip
+"""The columns of `schema.RECORDS` in SQL. Python's functions would call into the JVM for each part of an expression."""
 
 
 def lines(spark: SparkSession, folder: str) -> DataFrame:
@@ -225,43 +213,45 @@ def parse(lines: DataFrame) -> DataFrame:
     Cost: lazy; persist it, and each line is parsed twice, once for the columns and once for the other fields. Otherwise
     a filter of `events` makes Spark parse it again for each column that the filter reads.
     """
-    typed = StructType([*_TYPED.fields, StructField("v", schema.INT), StructField(_BAD, schema.STRING)])
-    event, fields = sf.col("event"), sf.col("fields")
-    version = fields["v"]
-    lacks = sf.array_compact(sf.array(*(sf.when(event[name].isNull(), sf.lit(name)) for name in _REQUIRED)))
-    return lines.select(
-        "file",
-        "line",
-        sf.from_json("line", typed, {"columnNameOfCorruptRecord": _BAD}).alias("event"),
-        sf.from_json("line", MapType(StringType(), StringType())).alias("fields"),
-    ).withColumn(
-        "reason",
-        sf.when(fields.isNull(), sf.lit("not a JSON object: torn or damaged"))
-        .when(sf.col("line").rlike(r'\}\s*\{\s*"v"\s*:'), sf.lit("two events in one line"))
-        .when(version.isNull(), sf.lit("no event version"))
-        .when(version != str(VERSION), sf.concat(sf.lit("unknown event version "), sf.substring(version, 1, 20)))
-        .when(event[_BAD].isNotNull(), sf.lit("a field with another type than in the format"))
-        .when(sf.size(lacks) > 0, sf.concat(sf.lit("lacks "), sf.array_join(lacks, ", "))),
+    return lines.selectExpr("file", "line", f"{_EVENT} AS event", f"{_FIELDS} AS fields").selectExpr(
+        "*", f"{_REASON} AS reason"
     )
+
+
+_TYPES = StructType([*_TYPED.fields, StructField("v", schema.INT), StructField(_BAD, schema.STRING)]).simpleString()
+_EVENT = f"from_json(line, '{_TYPES}', map('columnNameOfCorruptRecord', '{_BAD}'))"
+_FIELDS = "from_json(line, 'map<string, string>')"
+_LACKS = "array_compact(array({}))".format(", ".join(f"if(event.{name} IS NULL, '{name}', NULL)" for name in _REQUIRED))
+_REASON = rf"""CASE
+    WHEN fields IS NULL THEN 'not a JSON object: torn or damaged'
+    WHEN line RLIKE r'\}}\s*\{{\s*"v"\s*:' THEN 'two events in one line'
+    WHEN fields['v'] IS NULL THEN 'no event version'
+    WHEN fields['v'] <> '{VERSION}' THEN concat('unknown event version ', substring(fields['v'], 1, 20))
+    WHEN event.{_BAD} IS NOT NULL THEN 'a field with another type than in the format'
+    WHEN size({_LACKS}) > 0 THEN concat('lacks ', array_join({_LACKS}, ', '))
+END"""
 
 
 def events(parsed: DataFrame) -> DataFrame:
     """Parsed lines -> `schema.EVENTS`. Lazy."""
-    event = sf.col("event")
-    # A commit's offsets have another shape than the column, which is that of consume: they stay whole in `detail`.
-    detail = sf.map_filter(
-        "fields",
-        lambda name, _: ~name.isin(*_TYPED.names, "v") | ((name == "offsets") & (event["kind"] != "consume")),
-    )
-    computed = {
-        "ts": sf.timestamp_micros(sf.expr("event.ts_ns div 1000")),
-        "incarnation": sf.coalesce(event["incarnation"], sf.lit(0)),
-        "detail": detail,
-    }
-    columns = (computed.get(name, event[name]).alias(name) for name in schema.EVENTS.names)
     # An ``end`` seals its file and is not an event of the run; `integration.history` also leaves it out.
-    told = parsed.where(sf.col("reason").isNull() & (event["kind"] != "end"))
-    return schema.conform(told.select(*columns), schema.EVENTS, strict=False)
+    told = parsed.where("reason IS NULL AND event.kind <> 'end'")
+    return schema.conform(told.selectExpr(*_COLUMNS), schema.EVENTS, strict=False)
+
+
+_SHOWN = ", ".join(f"'{name}'" for name in (*_TYPED.names, "v"))
+_COLUMNS = tuple(
+    f"{{}} AS `{name}`".format(
+        {
+            "ts": "timestamp_micros(event.ts_ns div 1000)",
+            "incarnation": "coalesce(event.incarnation, 0)",
+            # A commit's offsets have another shape than the column, which is that of consume: they stay whole.
+            "detail": f"map_filter(fields, (name, text) -> name NOT IN ({_SHOWN}) "
+            "OR (name = 'offsets' AND event.kind <> 'consume'))",
+        }.get(name, f"event.`{name}`")
+    )
+    for name in schema.EVENTS.names
+)
 
 
 def rejected(parsed: DataFrame, run: str) -> DataFrame:

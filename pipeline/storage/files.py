@@ -17,9 +17,10 @@ class Files:
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
         self._conf: Any = spark._jsc.hadoopConfiguration()
+        self._path: Any = self._jvm.org.apache.hadoop.fs.Path  # each name of a package is a call into the JVM
 
     def _at(self, where: str) -> tuple[Any, Any]:
-        path = self._jvm.org.apache.hadoop.fs.Path(where)
+        path = self._path(where)
         return path.getFileSystem(self._conf), path
 
     def exists(self, where: str) -> bool:
