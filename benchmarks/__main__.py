@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +13,9 @@ import typer
 
 from kafka_assignors.errors import KafkaAssignorsError, UnknownName
 
+from . import summary
 from .result import Result, ResultFile
+from .summary import Ran
 
 NAMES = (
     "assignors",
@@ -24,6 +27,7 @@ NAMES = (
     "rebalances",
     "pipeline",
     "distinct",
+    "from_kafka",
     "weighted",
     "leader",
     "spread",
@@ -35,6 +39,9 @@ NAMES = (
     "start",
     "causes",
 )
+
+NOT_IN_ALL_QUICK = dict.fromkeys(("distinct", "from_kafka"), "growth needs two sizes, its quick form has one")
+"""Benchmark -> why ``all --quick`` leaves it out."""
 
 app = typer.Typer(add_completion=False)
 
@@ -58,30 +65,42 @@ def main(
         if name != belongs:
             typer.echo(f"error: --{option} is only for the benchmark {belongs}, not {name}", err=True)
             raise typer.Exit(2)
-    failed = False
-    for each in NAMES if name == "all" else (name,):
-        failed |= not _run(each, quick, json_, asked)
-    raise typer.Exit(1 if failed else 0)
+    if name != "all":
+        raise typer.Exit(1 if _run(name, quick, json_, asked).wrong else 0)
+    skipped = NOT_IN_ALL_QUICK if quick else {}
+    ran = [_run(each, quick, json_, {}) for each in NAMES if each not in skipped]
+    kept = ResultFile("all", quick)
+    for each in ran:
+        kept.write({"benchmark": each.name, "seconds": round(each.seconds, 1), "wrong": each.wrong, "rows": each.rows})
+    kept.close()
+    typer.echo("\n".join(["", *summary.lines(ran, skipped), f"raw summary: {kept.place}"]), err=json_)
+    raise typer.Exit(1 if any(each.wrong for each in ran) else 0)
 
 
-def _run(name: str, quick: bool, json_: bool, asked: dict[str, Any]) -> bool:
-    """Run one benchmark; returns whether it finished."""
-    kept = ResultFile(name, quick)
+def _run(name: str, quick: bool, json_: bool, asked: dict[str, Any]) -> Ran:
+    """Run one benchmark, print and keep its results."""
+    ran, began, kept = Ran(name), time.perf_counter(), ResultFile(name, quick)
     try:
         run: Callable[..., Iterator[Result]] = import_module(f".{name}", __package__).run
         for result in run(quick, **asked):
             kept.add(result)
             typer.echo(json.dumps(result.row()) if json_ else result.text())
+            ran.rows.append(result.row())
+            if why := result.wrong:
+                ran.wrong.append(why)
+                typer.echo(f"error: benchmark {name}: {why}", err=True)
     except KafkaAssignorsError as error:
+        ran.wrong.append(str(error))
         typer.echo(f"error: benchmark {name}: {error}", err=True)
-        return False
     except ModuleNotFoundError as missing:
+        ran.wrong.append(f"needs {missing.name}")
         typer.echo(f"error: benchmark {name} needs {missing.name}: pip install 'kafka-assignors[all]'", err=True)
-        return False
     finally:
         kept.close()
-    typer.echo(f"raw results: {kept.path.relative_to(kept.path.parents[2])}", err=True)
-    return True
+        ran.seconds = time.perf_counter() - began
+    if not ran.wrong:
+        typer.echo(f"raw results: {kept.place}", err=True)
+    return ran
 
 
 if __name__ == "__main__":

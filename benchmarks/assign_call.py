@@ -1,6 +1,6 @@
-"""One assignor on one workload, in its own process: ``python -m benchmarks.assign_call '{...}'``.
+"""Assignors on a workload, in their own process: ``python -m benchmarks.assign_call '{...}' …``.
 
-A separate process, because a peer may not terminate, or may use all memory. Prints one JSON line.
+A separate process, because a peer may not terminate, or may use all memory. Prints one JSON line per call, in order.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from kafka_assignors.core.group import TopicPartition
@@ -103,10 +105,34 @@ def assignor(strategy: str, client: str, options: dict[str, Any]) -> Any:
     return RoundRobinPartitionAssignor()
 
 
-def sent(workload: Workload, call: Call) -> list[tuple[str, bytes]]:
-    """Member ids and subscription bytes, with the claims that the assignor would send."""
+def prepare(workload: Workload) -> None:
+    """Import what a member imports on a thread before it leads (`kafka_assignors.kafka_python.preload`)."""
+    import_module("kafka_assignors.core.reading")
+    if workload.racks:
+        import_module("kafka_assignors.core.sticky.maxflow").load()
+
+
+# Calls of one process come by workload and strategy: what they have in common is made once.
+_made = lru_cache(maxsize=1)(make)
+_cluster = lru_cache(maxsize=1)(lambda name: cluster(_made(name).topics, _made(name).racks, _replicas(name)))
+
+
+def _replicas(name: str) -> int:
+    return REPLICAS if _made(name).racks else 1
+
+
+@lru_cache(maxsize=1)
+def sent(name: str, strategy: str, client: str) -> list[tuple[str, bytes]]:
+    """Member ids and subscription bytes, with the claims that the assignor would send.
+
+    Args:
+        name: The workload.
+        strategy: As `Call.strategy`.
+        client: ``kafka-python``, or any other.
+    """
+    workload = _made(name)
     # Only kafka-python 3.0 puts a version before its sticky user data, and it reads no other format.
-    header = b"\0\1" if call.client == "kafka-python" else b""
+    header = b"\0\1" if client == "kafka-python" else b""
     members = []
     everybody = zip(workload.members, workload.subscriptions, workload.owned, strict=True)
     for number, (member, topics, owned) in enumerate(everybody):
@@ -114,9 +140,9 @@ def sent(workload: Workload, call: Call) -> list[tuple[str, bytes]]:
         generation = GENERATION if held else -1
         data: bytes | None = None
         still: tuple[TopicPartition, ...] = ()
-        if call.strategy == "sticky" and held:
+        if strategy == "sticky" and held:
             data = header + encode_sticky(held, GENERATION)
-        elif call.strategy == "cooperative-sticky":
+        elif strategy == "cooperative-sticky":
             data, still = encode_cooperative(generation), tuple(held)
         rack = f"rack{number % workload.racks}" if workload.racks else None
         members.append((member, encode_subscription(OurSubscription(tuple(topics), data, still, generation, rack))))
@@ -142,45 +168,49 @@ def judged(workload: Workload, answer: dict[str, Any], cooperative: bool) -> dic
     A topic is uneven if two of its subscribers have numbers of its partitions that differ by more than one.
 
     Raises:
-        ValueError: A partition has no member, unless a cooperative assignment withholds it because it moves.
+        ValueError: A partition has two members, or none, unless a cooperative assignment withholds it because it moves.
     """
-    before = {
-        (t, p): m for m, owned in zip(workload.members, workload.owned, strict=True) for t in owned for p in owned[t]
-    }
-    after: dict[tuple[str, int], str] = {}
-    squares = 0
+    sizes = list(workload.topics.values())
+    first = dict(zip(workload.topics, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+    number = {member: n for n, member in enumerate(workload.members)}
+    after = np.full(len(workload.owner), -1, np.int32)
     for member, given in answer.items():
         given = decode_assignment(given).partitions.items() if isinstance(given, bytes) else given.assigned_partitions
-        had = len(after)
         for topic, partitions in given:
-            after.update({(topic, p): member for p in partitions})
-        squares += (len(after) - had) ** 2
-    everything = {(topic, p) for topic, count in workload.topics.items() for p in range(count)}
-    lost = sum(tp not in before for tp in everything - after.keys()) if cooperative else len(everything - after.keys())
+            at = np.asarray(partitions, np.int64) + first[topic]
+            if (after[at] >= 0).any():
+                raise ValueError(f"partitions of {topic} were assigned to two members")
+            after[at] = number[member]
+    lost = int(((after < 0) & (workload.owner < 0 if cooperative else True)).sum())
     if lost:
         raise ValueError(f"{lost} partitions were assigned to no member")
-    moves = sum(after.get(tp) != m for tp, m in before.items())
+    moves = int(((workload.owner >= 0) & (after != workload.owner)).sum())
     if cooperative:
         return {"moves": moves}
-    shares = Counter((topic, member) for (topic, _), member in after.items())
-    readers: dict[str, list[str]] = {}
-    for member, topics in zip(workload.members, workload.subscriptions, strict=True):
-        for topic in topics:
-            readers.setdefault(topic, []).append(member)
-    counts = [[shares[topic, member] for member in each] for topic, each in readers.items()]
-    return {"moves": moves, "squares": squares, "uneven": sum(max(each) - min(each) > 1 for each in counts)}
+    topic = np.repeat(np.arange(len(sizes)), sizes)
+    shape = len(sizes), len(number)
+    shares = np.bincount(topic * shape[1] + after, minlength=shape[0] * shape[1]).reshape(shape)
+    order = {name: n for n, name in enumerate(workload.topics)}
+    reads = np.zeros(shape, bool)
+    for n, topics in enumerate(workload.subscriptions):
+        reads[[order[name] for name in topics], n] = True
+    fewest, most = np.where(reads, shares, np.iinfo(np.int64).max).min(1), np.where(reads, shares, 0).max(1)
+    return {"moves": moves, "squares": int((shares.sum(0) ** 2).sum()), "uneven": int((most > fewest + 1).sum())}
 
 
 def measure(call: Call) -> dict[str, Any]:
     """CPU and wall milliseconds of each call, and the quality of the first assignment; memory for ours."""
-    workload = make(call.workload)
-    replicas = REPLICAS if workload.racks else 1
+    workload = _made(call.workload)
     cooperative = call.strategy == "cooperative-sticky"
-    data = sent(workload, call)
+    data = sent(call.workload, call.strategy, "kafka-python" if call.client == "kafka-python" else "others")
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
     if call.client in ("java", "franz-go"):
-        return _elsewhere(call, workload, replicas, data)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    metadata = cluster(workload.topics, workload.racks, replicas)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))  # a JVM reserves more than it uses
+        return _elsewhere(call, workload, _replicas(call.workload), data)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, most))
+    metadata = _cluster(call.workload)
+    if call.client == "ours":
+        prepare(workload)
     said: dict[str, Any] = {"cpu_ms": [], "wall_ms": []}
     spent = 0.0
     while not said["cpu_ms"] or spent < call.budget_s:
@@ -238,21 +268,24 @@ def _give_up(_signal: int, _frame: object) -> None:
 
 
 def main() -> None:
-    """Run the measurement that the argument describes."""
-    call = Call(**json.loads(sys.argv[1]))
+    """Run the measurements that the arguments describe."""
     logging.disable(logging.CRITICAL)  # logging of the assignors is not measured
     signal.signal(signal.SIGALRM, _give_up)
+    for text in sys.argv[1:]:
+        print(json.dumps(_said(Call(**json.loads(text)))), flush=True)
+
+
+def _said(call: Call) -> dict[str, Any]:
     try:
-        said = measure(call)
+        return measure(call)
     except TimeoutError:
-        said = {"error": f"no result in {call.limit_s:g} s"}
+        return {"error": f"no result in {call.limit_s:g} s"}
     except MemoryError:
-        said = {"error": f"no result in {MEMORY_BYTES >> 30} GB"}
+        return {"error": f"no result in {MEMORY_BYTES >> 30} GB"}
     except (peers.NotMeasured, MachineError) as lacking:
-        said = {"error": f"not measured: {lacking}"}
+        return {"error": f"not measured: {lacking}"}
     except Exception as error:
-        said = {"error": f"{type(error).__name__}: {error}"}
-    print(json.dumps(said))
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 if __name__ == "__main__":

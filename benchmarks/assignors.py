@@ -43,58 +43,95 @@ def run(quick: bool, only: str | None = None) -> Iterator[Result]:
     """The small groups, then W1-join … W7-join with the sticky assignors, decoded and as bytes.
 
     Args:
-        quick: Shorter limits, and no workload of a million partitions.
+        quick: Only rows whose peers respond within half a minute, and no first calls (``/cold``).
         only: Workloads, separated by commas; all by default.
     """
     wanted = list(WORKLOADS) if only is None else only.split(",")
     if unknown := [name for name in wanted if name not in WORKLOADS]:
         raise UnknownName("workload", unknown[0], WORKLOADS)
     for name in wanted:
-        yield from _small(name, quick) if name in SMALL else _large(name, quick)
+        yield from _quick(name) if quick else _small(name) if name in SMALL else _large(name)
 
 
-def _small(name: str, quick: bool) -> Iterator[Result]:
+def _small(name: str) -> Iterator[Result]:
     """Each strategy in turns with kafka-python's: decoded subscriptions to bytes, and bytes to bytes."""
+    for row, call, _ in _small_rows(name, budget_s=1.0):
+        yield _result(row, call, "kafka-python", _by_turns(call, ["kafka-python"], 5, {}))
+
+
+def _small_rows(name: str, budget_s: float) -> Iterator[tuple[str, Call, str]]:
+    """Row, our call and the peer, for a small group."""
     for strategy in ("range", "roundrobin", "sticky", "cooperative-sticky"):
-        call = Call(name, strategy, "ours", wire=False, limit_s=10.0, budget_s=0.2 if quick else 1.0, encode=True)
-        for suffix, each in (("", call), ("/wire", replace(call, wire=True))):
-            said = _by_turns(each, ["kafka-python"], 1 if quick else 5, {})
-            yield _result(f"{name}-join/{strategy}{suffix}", each, "kafka-python", said)
+        call = Call(name, strategy, "ours", wire=False, limit_s=10.0, budget_s=budget_s, encode=True)
+        yield f"{name}-join/{strategy}", call, "kafka-python"
+        yield f"{name}-join/{strategy}/wire", replace(call, wire=True), "kafka-python"
 
 
-def _large(name: str, quick: bool) -> Iterator[Result]:
+def _quick(name: str) -> Iterator[Result]:
+    """The rows whose peers respond within half a minute. All calls of ours, Java's and franz-go's share one process,
+    kafka-python's and aiokafka's another, because most of the time goes into making a workload."""
+    rows = list(_small_rows(name, budget_s=0.2) if name in SMALL else _quick_rows(name))
+    wanted: dict[str, list[Call]] = {"ours": [], "theirs": []}
+    for _, call, client in rows:
+        for each in (call, replace(call, client=client)):
+            calls = wanted["theirs" if each.client in ("kafka-python", "aiokafka") else "ours"]
+            if each not in calls:
+                calls.append(each)
+    said = {each.to_json(): got for calls in wanted.values() for each, got in zip(calls, measured(*calls), strict=True)}
+    for row, call, client in rows:
+        both = {"ours": [said[call.to_json()]], client: [said[replace(call, client=client).to_json()]]}
+        yield _result(row, call, client, both)
+
+
+def _quick_rows(name: str) -> Iterator[tuple[str, Call, str]]:
+    """Row, our call and the peer, for a workload W1 to W7."""
+    decoded = Call(name, "sticky", "ours", wire=False, limit_s=60.0, budget_s=0.4)
+    if name in ("W1", "W3", "W5"):
+        yield f"{name}-join", decoded, "kafka-python"
+    wire = replace(decoded, wire=True)
+    if name == "W1":
+        yield f"{name}-join/wire", wire, "kafka-python"
+        yield f"{name}-join/wire/aiokafka", wire, "aiokafka"
+    java = name in ("W1", "W5")
+    for client in ("java", "franz-go") if java or name == "W2" else ("franz-go",):
+        yield f"{name}-join/wire/{client}-sticky", wire, client
+    if name not in ("W2", "W7"):
+        for client in ("java", "franz-go") if java else ("franz-go",):
+            yield f"{name}-join/wire/{client}-cooperative", replace(wire, strategy="cooperative-sticky"), client
+    for strategy in ("range", "roundrobin") if java or name == "W4" else ():
+        if java:
+            yield f"{name}-join/{strategy}", replace(decoded, strategy=strategy), "kafka-python"
+        yield f"{name}-join/{strategy}/wire/java", replace(wire, strategy=strategy), "java"
+
+
+def _large(name: str) -> Iterator[Result]:
     """Sticky and cooperative, decoded and as bytes; range and round robin where suitable."""
-    limit_s, budget_s, rounds = (3.0, 0.3, 1) if quick else (60.0, 2.0, 1)
-    if quick and name in ("W2", "W7"):
-        return  # a million partitions: creating their objects alone takes a minute
-    call = Call(name, "sticky", "ours", wire=False, limit_s=limit_s, budget_s=budget_s)
-    everybody = not quick or name in ("W1", "W5")
+    rounds = 1
+    call = Call(name, "sticky", "ours", wire=False, limit_s=60.0, budget_s=2.0)
     decoded = _by_turns(call, ["kafka-python"], rounds, {})
     yield _result(f"{name}-join", call, "kafka-python", decoded)
     # An assignor that did not finish without the bytes will not finish with them.
     hopeless = {client: said[-1] for client, said in decoded.items() if "error" in said[-1]}
 
     call = replace(call, wire=True)
-    said = _by_turns(call, ["kafka-python", *(["aiokafka", "java", "franz-go"] if everybody else [])], rounds, hopeless)
+    said = _by_turns(call, ["kafka-python", "aiokafka", "java", "franz-go"], rounds, hopeless)
     yield _result(f"{name}-join/wire", call, "kafka-python", said)
     yield from _others(f"{name}-join/wire", call, said, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
-    if everybody:
-        gave = said["java"][-1].get("error", "")
-        alike = {"java": {"error": _not_asked("java-sticky", gave)}} if "no result" in gave else {}
-        call = replace(call, strategy="cooperative-sticky")
-        said = _by_turns(call, ["java", "franz-go"], rounds, alike)
-        names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
-        yield from _others(f"{name}-join/wire", call, said, names)
-    if name in ("W1", "W4", "W5") and not (quick and name == "W4"):
+    gave = said["java"][-1].get("error", "")
+    alike = {"java": {"error": _not_asked("java-sticky", gave)}} if "no result" in gave else {}
+    call = replace(call, strategy="cooperative-sticky")
+    said = _by_turns(call, ["java", "franz-go"], rounds, alike)
+    names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
+    yield from _others(f"{name}-join/wire", call, said, names)
+    if name in ("W1", "W4", "W5"):
         for strategy in ("range", "roundrobin"):
             call = replace(call, strategy=strategy, wire=False)
             yield _result(
                 f"{name}-join/{strategy}", call, "kafka-python", _by_turns(call, ["kafka-python"], rounds, {})
             )
-            if everybody:
-                call = replace(call, wire=True)
-                said = _by_turns(call, ["java"], rounds, {})
-                yield from _others(f"{name}-join/{strategy}/wire", call, said, {"java": "java"})
+            call = replace(call, wire=True)
+            said = _by_turns(call, ["java"], rounds, {})
+            yield from _others(f"{name}-join/{strategy}/wire", call, said, {"java": "java"})
 
 
 def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[str, Said]) -> dict[str, list[Said]]:
@@ -109,7 +146,7 @@ def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[s
             if alike and "no result" in alike[0].get("error", ""):
                 said_[:] = [{"error": _not_asked(SAME_ALGORITHM[who], alike[0]["error"])}]
             if not said_ or "error" not in said_[-1]:
-                said_.append(measured(replace(call, client=who)))
+                said_ += measured(replace(call, client=who))
     return raw
 
 
@@ -157,16 +194,15 @@ def milliseconds(said: Sequence[Said], cold: bool) -> float | None:
     return statistics.median(times)
 
 
-def measured(call: Call) -> Said:
-    """What a process with this call says; its error if it ends without a result."""
-    command = [sys.executable, "-m", "benchmarks.assign_call", call.to_json()]
+def measured(*calls: Call) -> list[Said]:
+    """What a process with these calls says, in their order; the error of those that it ends without."""
+    command = [sys.executable, "-m", "benchmarks.assign_call", *(call.to_json() for call in calls)]
+    limit_s = sum(call.limit_s + call.budget_s for call in calls) + _PREPARE_S
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=call.limit_s + call.budget_s + _PREPARE_S, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+        printed, why = done.stdout, f"ended with {done.returncode}: {(done.stderr.splitlines() or ['no message'])[-1]}"
     except subprocess.TimeoutExpired as late:
-        return {"error": f"no result in {late.timeout:g} s, with its preparation"}
-    if done.returncode != 0:
-        return {"error": f"ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"}
-    said: Said = json.loads(done.stdout)
-    return said
+        printed = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+        why = f"no result in {late.timeout:g} s, with its preparation"
+    said: list[Said] = [json.loads(line) for line in printed.splitlines() if line.endswith("}")]
+    return said + [{"error": why}] * (len(calls) - len(said))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -28,25 +28,32 @@ def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
     """
     before: Result | None = None
     for size in sizes[:1] if quick else sizes:
-        found = _measured(size, before)
+        found = measured(f"distinct-{size // 1_000_000}m", size, before, _tables)
         yield found
         before = found
 
 
-def _measured(size: int, before: Result | None) -> Result:
+WARM = 10_000
+"""Keys of the run before the measured one."""
+
+
+def measured(
+    name: str, size: int, before: Result | None, tables: Callable[[SparkSession, int], dict[str, int]]
+) -> Result:
+    """The cost of `tables` over so many keys, in a session of its own; `before` is the result of the smaller size."""
     from kafka_assignors.pipeline.session import session
 
     with session(long=True) as spark:
-        _tables(spark, 10_000)
+        tables(spark, WARM)
         local = Path(spark.conf.get("spark.local.dir") or "")
         with Cost() as cost, _Disk(local) as disk:
             began = time.perf_counter()
-            cached = _tables(spark, size)
+            more = tables(spark, size)
             seconds = time.perf_counter() - began
         heap = spark.conf.get("spark.driver.memory")
     raw: dict[str, Any] = {"keys": size, "seconds": seconds, "cpu_seconds": cost.cpu_seconds,
                            "peak_rss_bytes": cost.peak_bytes, "peak_disk_bytes": disk.peak_bytes, "heap": heap,
-                           **cached}  # fmt: skip
+                           **more}  # fmt: skip
     note = (
         f"{size:,} distinct keys; {size / seconds:,.0f} keys/s; {cost.cpu_seconds:.0f} CPU s; peak "
         f"{cost.peak_bytes / 1e6:,.0f} MB in all processes, {disk.peak_bytes / 1e6:,.0f} MB of temporary files, "
@@ -57,7 +64,7 @@ def _measured(size: int, before: Result | None) -> Result:
         raw["growth"] = {name: raw[name] / before.raw[name] for name in measures}
         grew = raw["growth"]
         note += f"; keys x{grew['keys']:.1f}: wall x{grew['seconds']:.1f}, disk x{grew['peak_disk_bytes']:.1f}"
-    return Result(f"distinct-{size // 1_000_000}m", seconds, "s", note=note, raw=raw)
+    return Result(name, seconds, "s", note=note, raw=raw)
 
 
 def _tables(spark: SparkSession, size: int) -> dict[str, int]:

@@ -67,10 +67,12 @@ def run(quick: bool) -> Iterator[Result]:
     uneven, even = (max(getattr(each, of) for each in played) for of in ("uneven", "even"))
     yield Result("loop/evenness", even, "max/mean", "when the range became slow", uneven, note)
     lost = max(each.lost for each in played)
-    yield Result("loop/weights-lost", lost, "partitions", note=f"of {PARTITIONS}, after the leader was killed")
+    yield Result(
+        "loop/weights-lost", lost, "partitions", note=f"of {PARTITIONS}, after the leader was killed", none=True
+    )
     broken = sum(bool(each.broken) for each in played)
     note = f"A1 judged {sum(each.replayed for each in played)} times; {played[0].laws}"
-    yield Result("loop/laws-broken", broken, "runs", note=note)
+    yield Result("loop/laws-broken", broken, "runs", note=note, none=True)
 
 
 @dataclass(frozen=True)

@@ -54,5 +54,10 @@ def _spread_first(many: int) -> Result:
 def _result(name: str, wrong: Sequence[object], many: int, first: int, last: int) -> Result:
     note = f"of {many} drawn groups, seeds {first} to {last}"
     return Result(
-        name, len(wrong), "wrong", note=note, raw={"groups": many, "first": first, "last": last, "wrong": wrong}
+        name,
+        len(wrong),
+        "wrong",
+        note=note,
+        raw={"groups": many, "first": first, "last": last, "wrong": wrong},
+        none=True,
     )

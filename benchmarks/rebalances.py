@@ -244,7 +244,7 @@ def _results(rows: Sequence[Row], seen: Mapping[str, _Seen]) -> Iterator[Result]
             "failed": mine.failed,
             "load": mine.load,
         }
-        yield Result(f"{row.name}/verdict", false, "runs", note=told, raw=details)
+        yield Result(f"{row.name}/verdict", false, "runs", note=told, raw=details, none=row.client == "ours")
 
 
 def _note(raw: Mapping[str, Sequence[float]], runs: int, left_out: int) -> str:

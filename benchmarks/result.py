@@ -37,6 +37,7 @@ class Result:
         peer_value: The peer's result, in `unit`; None if it has no result, see `note`.
         note: Remarks on the numbers.
         raw: Every measurement; kept in the results file, not printed.
+        none: Whether it counts wrong answers: above 0 the benchmark fails.
     """
 
     name: str
@@ -46,6 +47,12 @@ class Result:
     peer_value: float | None = None
     note: str = ""
     raw: dict[str, Any] = field(default_factory=dict)
+    none: bool = False
+
+    @property
+    def wrong(self) -> str:
+        """Why the answer is wrong; empty if it is right."""
+        return f"{self.name}: {_short(self.value)} {self.unit}, and 0 is right" if self.none and self.value else ""
 
     @property
     def ratio(self) -> float | None:
@@ -100,17 +107,23 @@ class ResultFile:
         form = "quick" if quick else "full"
         self.path = RESULTS / f"{name}-{form}-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}.jsonl"
         self._file: IO[str] = self.path.open("w", encoding="utf-8")
-        self._write({"benchmark": name, "form": form, **_machine()})
+        self.write({"benchmark": name, "form": form, **_machine()})
+
+    @property
+    def place(self) -> Path:
+        """Its path in the project."""
+        return self.path.relative_to(RESULTS.parents[1])
 
     def add(self, result: Result) -> None:
         """Keep one result with all its measurements."""
-        self._write({**result.row(), "raw": result.raw})
+        self.write({**result.row(), "raw": result.raw})
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _write(self, row: dict[str, Any]) -> None:
+    def write(self, row: dict[str, Any]) -> None:
+        """Add a line."""
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
 

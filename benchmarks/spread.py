@@ -24,7 +24,7 @@ def run(quick: bool) -> Iterator[Result]:
             "ours by default": plain,
             **{client: replace(plain, client=client) for client in ("kafka-python", *(() if quick else ("java",)))},
         }
-        said = {who: measured(call) for who, call in calls.items()}
+        said = {who: measured(call)[0] for who, call in calls.items()}
         for who in calls:
             if who != "spread first":
                 yield _result(f"{name}-join/spread/{who.replace(' ', '-')}", who, said)
