@@ -50,12 +50,15 @@ class KeyPartitioner:
     """
 
     def __init__(self, preset: str = "java", *, rng: random.Random | None = None, seed: int | None = None) -> None:
-        self._empty_is_null = preset_named(preset).empty_is_null
+        known = preset_named(preset)
+        self._empty_is_null, self._null_is_empty = known.empty_is_null, known.null_is_empty
         self._place = fastest(preset)
         self._draw = draw_from(rng, seed)
 
     def __call__(self, key: bytes | None, all_partitions: Sequence[int], available: Sequence[int]) -> int:
         """Place one record: aiokafka's interface."""
+        if key is None and self._null_is_empty:
+            key = b""
         if key is None or (self._empty_is_null and not key):
             among = sorted(available or all_partitions)
             return among[self._draw() % len(among)]

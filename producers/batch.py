@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.keys.columns import murmur2_column, partitions_column, partitions_columns
+from .core.keys.columns import murmur2_column, partitions_columns
+from .core.keys.keyed import partition_for_key, preset_named
 from .core.keys.murmur2 import as_bytes
 
 _WIDE = {"large_binary", "large_string"}
@@ -47,7 +48,8 @@ def partitions_for_keys(keys: Any, n: int, preset: str = "java") -> NDArray[np.i
         preset: One of `PRESETS`.
 
     Returns:
-        int32[keys]; -1 for None, and for an empty key if the preset treats it as no key (``"librdkafka"``).
+        int32[keys]; -1 for None, unless the preset places it like an empty key (``"librdkafka-consistent"``), and for
+        an empty key if the preset treats it as no key (``"librdkafka"``).
 
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.
@@ -56,11 +58,7 @@ def partitions_for_keys(keys: Any, n: int, preset: str = "java") -> NDArray[np.i
     >>> partitions_for_keys([b"kafka", None, b""], 12).tolist()
     [4, -1, 9]
     """
-    data, offsets, nulls = columns(keys)
-    placed = partitions_column(data, offsets, n, preset)
-    if nulls is not None:
-        placed[nulls] = -1
-    return placed
+    return next(partitions_for_tries(keys, [(preset, n)]))
 
 
 def partitions_for_tries(keys: Any, tries: Iterable[tuple[str, int]]) -> Iterator[NDArray[np.int32]]:
@@ -70,9 +68,10 @@ def partitions_for_tries(keys: Any, tries: Iterable[tuple[str, int]]) -> Iterato
     [[4, -1], [4, -1]]
     """
     data, offsets, nulls = columns(keys)
-    for placed in partitions_columns(data, offsets, tries):
+    tries = list(tries)
+    for (preset, n), placed in zip(tries, partitions_columns(data, offsets, tries), strict=True):
         if nulls is not None:
-            placed[nulls] = -1
+            placed[nulls] = partition_for_key(b"", n, preset) if preset_named(preset).null_is_empty else -1
         yield placed
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import TimeoutError
 from itertools import chain
 from typing import Any, NamedTuple
 
+from .core.keys.keyed import preset_named
 from .errors import ClientMissing, ConfigError, NoPartitions, NotAuthorized
 from .partitioners.default import DefaultPartitioner
 from .partitioners.interface.partitioner import CheckedPartitioner, is_partitioner, undo_by, with_fallbacks
@@ -41,8 +42,13 @@ ANY = -1
 
 _TWINS = {
     "java": "murmur2_random",
-    "librdkafka-murmur2": "murmur2_random",
+    "librdkafka-murmur2": "murmur2",
+    "librdkafka-murmur2-random": "murmur2_random",
     "librdkafka": "consistent_random",
+    "librdkafka-consistent": "consistent",
+    "librdkafka-consistent-random": "consistent_random",
+    "librdkafka-fnv1a": "fnv1a",
+    "librdkafka-fnv1a-random": "fnv1a_random",
     "sarama": "fnv1a_random",
     "fnv1a": "fnv1a_random",
 }
@@ -66,15 +72,16 @@ _CONNECTING = (
 def native_twin(partitioner: CheckedPartitioner) -> str | None:
     """The name of librdkafka's partitioner with exactly the same placement, or None.
 
-    Only partitioners that place records without a key at random have one, because librdkafka supports nothing else
-    (with its sticky interval off). A random source, hook or counters of the user require Python.
+    Only partitioners that place records without a key at random or like an empty key have one, because librdkafka
+    supports nothing else (with its sticky interval off). A random source, hook or counters of the user require Python.
     """
     if not getattr(partitioner, "plain", False):
         return None
     if type(partitioner) is RandomPartitioner:
         return "random"
-    if type(partitioner) in (DefaultPartitioner, KeyHashPartitioner) and partitioner.null_keys == "random":
-        return _TWINS.get(partitioner.preset)
+    if type(partitioner) in (DefaultPartitioner, KeyHashPartitioner):
+        hashes_null = preset_named(partitioner.preset).null_is_empty
+        return _TWINS.get(partitioner.preset) if hashes_null or partitioner.null_keys == "random" else None
     return None
 
 

@@ -35,7 +35,8 @@ def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
         preset: One of `PRESETS`.
 
     Returns:
-        An int column; null for records without a key, which the sink's own partitioner then places.
+        An int column; null for records without a key, which the sink's own partitioner then places, unless the preset
+        places them like an empty key.
 
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.
@@ -43,11 +44,11 @@ def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
     Cost: ``"librdkafka"`` is a SQL expression and needs no Python. The others are an Arrow-fed UDF, about 1 µs per row;
     `with_partition` is faster.
     """
-    preset_named(preset)
+    known = preset_named(preset)
     check_count(n)
     column = F.col(key) if isinstance(key, str) else key
     column = column.cast("binary")
-    if preset == "librdkafka":
+    if known is preset_named("librdkafka"):
         return F.when(F.length(column) > 0, F.pmod(F.crc32(column), F.lit(n)).cast("int"))
 
     import pandas as pd  # required by Spark's UDFs

@@ -37,11 +37,13 @@ class KeyHashPartitioner(RulePartitioner):
 
     Args:
         preset: The ecosystem: ``"java"``, ``"librdkafka"`` (its default: CRC-32, an empty key counts as no key),
-            ``"librdkafka-murmur2"``, ``"sarama"`` (also ``"fnv1a"``), ``"sarama-reference"``, or ``"consistent"``: jump
-            hash, which moves few keys when a topic grows but **places like no other client**; a warning says so.
+            ``"librdkafka-…"`` (its other partitioners; three of them place records without a key like an empty key, and
+            ignore `null_keys`), ``"sarama"``, ``"sarama-reference"``, … (`producers.PRESETS` has all), or
+            ``"consistent"``: jump hash, which moves few keys when a topic grows but **places like no other client**; a
+            warning says so.
         null_keys: ``"uniform"`` (KIP-794, Java since 3.3): the same number of bytes per partition. ``"sticky"``
             (KIP-480, Java 2.4 to 3.2): another partition with each batch. ``"round_robin"`` (Java up to 2.3): each in
-            turn from a random start. ``"random"``. An empty key is a key, except to ``"librdkafka"``.
+            turn from a random start. ``"random"``. An empty key is a key, except to librdkafka's default.
         modulus: Place keys as if the topic had this many partitions: when it grows, keys stay where they are, and the
             new partitions only get records without a key.
         hot_share: Split keys with more than this share (0 to 1) of a topic's recent records. **Their records lose their
@@ -79,7 +81,6 @@ class KeyHashPartitioner(RulePartitioner):
         on_choice: OnChoice | None = None,
         counters: Counters | None = None,
     ) -> None:
-        known = preset_named(preset)
         draw = draw_from(rng, seed)
         rules: dict[str, Callable[[], Rule]] = {
             "uniform": lambda: Uniform(draw, batch_bytes),
@@ -90,7 +91,7 @@ class KeyHashPartitioner(RulePartitioner):
         if null_keys not in rules:
             raise UnknownName("value of null_keys", null_keys, rules)
         Uniform(draw, batch_bytes)  # rejects an invalid batch_bytes now, for any null_keys
-        self._by_hash(preset, known.empty_is_null, modulus, hot_share, hot_ways)
+        self._by_hash(preset, modulus, hot_share, hot_ways)
         super().__init__(rules[null_keys], on_choice=on_choice, counters=counters)
         self.null_keys = null_keys
         self.plain = not (self._observed or modulus or hot_share or rng is not None or seed is not None)
@@ -102,17 +103,17 @@ class KeyHashPartitioner(RulePartitioner):
     def _by_hash(
         self,
         preset: str,
-        empty_is_null: bool = False,
         modulus: int | None = None,
         hot_share: float | None = None,
         hot_ways: int = _HOT_WAYS,
     ) -> None:
         self.preset = preset
         self.modulus = None if modulus is None else check_count(modulus, "modulus")
-        self._empty_is_null = empty_is_null
+        known = preset_named(preset)
+        self._empty_is_null, self._null_is_empty = known.empty_is_null, known.null_is_empty
         self._index = fastest(preset)
         # A hash in C is as fast as a memo, so nothing is cached.
-        self._remember = self._index is preset_named(preset).place and hot_share is None
+        self._remember = self._index is known.place and hot_share is None
         if hot_share is None and hot_ways != _HOT_WAYS:
             raise ConfigError("hot_ways is the number of partitions per hot key: give hot_share too")
         if hot_share is not None:

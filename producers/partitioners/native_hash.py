@@ -10,7 +10,12 @@ from ..core.keys.keyed import Index, preset_named
 _C_FUNCTIONS = {
     "java": "murmur2",
     "librdkafka-murmur2": "murmur2",
+    "librdkafka-murmur2-random": "murmur2",
     "librdkafka": "consistent",
+    "librdkafka-consistent": "consistent",
+    "librdkafka-consistent-random": "consistent",
+    "librdkafka-fnv1a": "fnv1a",
+    "librdkafka-fnv1a-random": "fnv1a",
     "sarama": "fnv1a",
     "fnv1a": "fnv1a",
 }

@@ -18,6 +18,7 @@ from kafka.partitioner import DefaultPartitioner as KafkaPythonDefault
 
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.producers import (
+    PRESETS,
     ConfigError,
     Counters,
     DefaultPartitioner,
@@ -67,7 +68,12 @@ def test_keys_lie_where_the_preset_says(kafka_broker, kafka_topic, make, preset)
     assert placed == {key: partition_for_key(key, 7, preset) for key in KEYS}
 
 
-@pytest.mark.parametrize("preset", ["java", "librdkafka", "sarama"])
+LIBRDKAFKAS = [
+    f"librdkafka-{name}{random}" for name in ("consistent", "murmur2", "fnv1a") for random in ("", "-random")
+]
+
+
+@pytest.mark.parametrize("preset", ["java", "librdkafka", "sarama", *LIBRDKAFKAS])
 def test_the_native_twin_places_like_python(kafka_broker, kafka_topic, make, preset):
     topic = kafka_topic(partitions=7, name=f"twin-{preset}")
     native = make(KeyHashPartitioner(preset, "random"))
@@ -89,15 +95,17 @@ def test_the_native_twin_places_like_python(kafka_broker, kafka_topic, make, pre
     placed = Counter((key, partition) for partition, key, value in records if value == b"v")
     assert placed == {(key, partition_for_key(key, 7, preset)): 2 for key in keys}
     nulls = Counter(partition for partition, _, value in records if value == b"null")
-    assert set(nulls) == set(range(7)), "records without a key go everywhere"
+    everywhere, like_empty = set(range(7)), {partition_for_key(b"", 7, preset)}
+    assert set(nulls) == (like_empty if PRESETS[preset].null_is_empty else everywhere)
     empties = {partition for partition, _, value in records if value == b"empty"}
-    assert empties == (set(range(7)) if preset == "librdkafka" else {partition_for_key(b"", 7, preset)})
+    assert empties == (everywhere if PRESETS[preset].empty_is_null else like_empty)
     assert native.cluster.asked == 0
 
 
 def test_only_partitioners_that_say_it_all_have_a_twin():
     assert native_twin(RandomPartitioner()) == "random"
     assert native_twin(DefaultPartitioner("random")) == "murmur2_random"
+    assert native_twin(KeyHashPartitioner("librdkafka-murmur2")) == "murmur2", "null_keys changes nothing"
     for python in (
         DefaultPartitioner(),
         DefaultPartitioner("random", seed=1),

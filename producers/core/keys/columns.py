@@ -125,7 +125,7 @@ def partitions_columns(
 def _dividend(preset: str, h: Hashes) -> Hashes:
     """The part of a hash that is divided by the number of partitions."""
     known = PRESETS[preset]
-    if known in (PRESETS["librdkafka"], PRESETS["franz-go-sarama"]):
+    if known.place in (PRESETS["librdkafka"].place, PRESETS["franz-go-sarama"].place):
         return h
     if known.like_java or known in (PRESETS["sarama-reference"], PRESETS["kafkajs-legacy"]):
         positive: Hashes = h & np.uint32(0x7FFFFFFF)
@@ -134,7 +134,7 @@ def _dividend(preset: str, h: Hashes) -> Hashes:
 
 
 def _hash_of(preset: str) -> Callable[[NDArray[np.uint8], NDArray[Any]], Hashes]:
-    if PRESETS[preset] is PRESETS["librdkafka"]:
+    if PRESETS[preset].place is PRESETS["librdkafka"].place:
         return crc32_column
     if PRESETS[preset] is PRESETS["kafkajs-legacy"]:
         return _kafkajs_legacy_column

@@ -22,11 +22,16 @@ class Preset(NamedTuple):
 
     place: Index
     empty_is_null: bool = False  # an empty key counts as no key
+    null_is_empty: bool = False  # a record without a key is placed like an empty key
     like_java: bool = False
 
 
 def _java(key: bytes, n: int) -> int:
     return (unsigned(key) & 0x7FFFFFFF) % n
+
+
+def _crc32(key: bytes, n: int) -> int:
+    return crc32(key) % n
 
 
 def _sarama(key: bytes, n: int) -> int:
@@ -35,8 +40,10 @@ def _sarama(key: bytes, n: int) -> int:
 
 PRESETS: dict[str, Preset] = {
     "java": Preset(_java, like_java=True),
-    "librdkafka": Preset(lambda key, n: crc32(key) % n, empty_is_null=True),
-    "librdkafka-murmur2": Preset(_java, like_java=True),
+    "librdkafka": Preset(_crc32, empty_is_null=True),
+    "librdkafka-consistent": Preset(_crc32, null_is_empty=True),
+    "librdkafka-murmur2": Preset(_java, null_is_empty=True, like_java=True),
+    "librdkafka-fnv1a": Preset(_sarama, null_is_empty=True),
     "sarama": Preset(_sarama),
     "fnv1a": Preset(_sarama),
     "sarama-reference": Preset(lambda key, n: (fnv1a(key) & 0x7FFFFFFF) % n),
@@ -45,6 +52,9 @@ PRESETS: dict[str, Preset] = {
     "consistent": Preset(lambda key, n: jump(unsigned(key), n)),
 }
 PRESETS |= {
+    "librdkafka-consistent-random": PRESETS["librdkafka"],
+    "librdkafka-murmur2-random": PRESETS["java"],
+    "librdkafka-fnv1a-random": PRESETS["fnv1a"],
     "franz-go": PRESETS["java"],
     "kafkajs": PRESETS["java"],
     "segmentio": PRESETS["sarama"],
@@ -54,10 +64,12 @@ PRESETS |= {
 }
 """name -> placement.
 
-* ``java``: Java, kafka-python, aiokafka, KafkaJS, franz-go; librdkafka's ``murmur2_random`` (``librdkafka-murmur2``).
+* ``java``: Java, kafka-python, aiokafka, KafkaJS, franz-go; librdkafka's ``murmur2_random``.
 * ``librdkafka``: its default ``consistent_random`` (CRC-32), so confluent-kafka in Python, Go, .NET; node-rdkafka.
-* ``sarama`` (``fnv1a`` in librdkafka): Sarama's default and segmentio's ``Hash``. ``sarama-reference``: the sign bit is
-  masked off instead, as ``NewReferenceHashPartitioner`` does; a third of the keys lies elsewhere.
+* ``librdkafka-…``: librdkafka's ``partitioner`` of that name. Without ``-random`` it places records without a key like
+  an empty key: **all of them in one partition**.
+* ``sarama`` (``fnv1a``): Sarama's default, segmentio's ``Hash`` and librdkafka's ``fnv1a_random``.
+* ``sarama-reference``: the sign bit is masked off instead, as ``NewReferenceHashPartitioner`` does; a third of the keys lies elsewhere.
 * ``franz-go-sarama``: franz-go's ``SaramaHasher``, which takes the hash as unsigned.
 * ``kafkajs-legacy``: KafkaJS's ``LegacyPartitioner``, the default before KafkaJS 2.
 * ``kafkajs``, ``franz-go`` and ``segmentio…``: these clients' partitioners, each the same as one of the others.

@@ -28,6 +28,8 @@ class RulePartitioner(CheckedPartitioner):
 
     _empty_is_null = False
     """Whether an empty key counts as no key."""
+    _null_is_empty = False
+    """Whether a record without a key is placed like an empty key."""
 
     def __init__(
         self, make_rule: Callable[[], Rule], *, on_choice: OnChoice | None = None, counters: Counters | None = None
@@ -71,6 +73,8 @@ class RulePartitioner(CheckedPartitioner):
                     chosen = place(serialized_key, cached.n)
             except (TypeError, ValueError):  # not bytes; a writable memoryview is not hashable
                 chosen = place(as_bytes(serialized_key), cached.n)
+        elif place is not None and serialized_key is None and self._null_is_empty:
+            chosen = place(b"", cached.n)
         elif cached.rule is None:  # a subclass overrides `choose`
             return super().partition(topic, key, serialized_key, value, serialized_value, cluster)
         else:
@@ -100,13 +104,15 @@ class RulePartitioner(CheckedPartitioner):
         """The default for a subclass with its own `choose`: by key, else by rule."""
         placed_by = self._last.placed_by = self._placement(view, record)
         if isinstance(placed_by, KeyPlacement):
-            return placed_by.place(as_bytes(record.serialized_key), placed_by.n)
+            key = b"" if record.serialized_key is None else as_bytes(record.serialized_key)
+            return placed_by.place(key, placed_by.n)
         return placed_by.choose(view, record.size)
 
     def _placement(self, view: TopicView, record: Record) -> KeyPlacement | TopicRule:
         """The key placement or rule for this record."""
         key = record.serialized_key
-        keys = None if key is None or (self._empty_is_null and not len(key)) else self._keys(view)
+        nobodys = not self._null_is_empty if key is None else self._empty_is_null and not len(key)
+        keys = None if nobodys else self._keys(view)
         rule: TopicRule = self._topics.rule(view.topic)
         return rule if keys is None else keys
 

@@ -14,8 +14,9 @@ KEYS = [None, b"", "ключ".encode(), bytes(range(256)), b"1468509572224", *(b
 
 
 def expected(key, n, preset):
-    nobody = key is None or (not key and PRESETS[preset].empty_is_null)
-    return None if nobody else partition_for_key(key, n, preset)
+    known = PRESETS[preset]
+    nobody = not known.null_is_empty if key is None else not key and known.empty_is_null
+    return None if nobody else partition_for_key(key or b"", n, preset)
 
 
 @pytest.fixture(scope="module")

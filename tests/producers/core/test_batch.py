@@ -40,8 +40,9 @@ def test_equals_java_on_every_vector():
 @given(keys=st.lists(st.none() | st.binary(max_size=70), max_size=40), preset=st.sampled_from(list(PRESETS)))
 def test_a_column_is_placed_like_its_keys_one_by_one(keys, preset):
     def one(key):
-        nobody = key is None or (not key and PRESETS[preset].empty_is_null)
-        return -1 if nobody else partition_for_key(key, 7, preset)
+        known = PRESETS[preset]
+        nobody = not known.null_is_empty if key is None else not key and known.empty_is_null
+        return -1 if nobody else partition_for_key(key or b"", 7, preset)
 
     expected = [one(key) for key in keys]
     chunked = pa.chunked_array([pa.array(keys[:10], pa.binary()), pa.array(keys[10:], pa.binary())])

@@ -16,31 +16,43 @@ from tests.support.producers import vectors
 COUNTS = (1, 3, 6, 7, 10, 12, 50)
 LIBRDKAFKA = vectors.load("librdkafka.jsonl")
 COLUMNS = {
-    "librdkafka": "consistent",
+    "librdkafka": "consistent_random",
+    "librdkafka-consistent": "consistent",
+    "librdkafka-consistent-random": "consistent_random",
     "librdkafka-murmur2": "murmur2",
+    "librdkafka-murmur2-random": "murmur2_random",
+    "librdkafka-fnv1a": "fnv1a",
+    "librdkafka-fnv1a-random": "fnv1a_random",
     "java": "murmur2",
     "fnv1a": "fnv1a",
     "sarama": "fnv1a",
 }
 
 
-@pytest.mark.source("librdkafka 2.16.0 rd_kafka_msg_partitioner_{consistent,murmur2,fnv1a}")
+@pytest.mark.source("librdkafka 2.16.0 rd_kafka_msg_partitioner_{consistent,murmur2,fnv1a}{,_random}")
 @pytest.mark.parametrize("preset", COLUMNS)
 def test_presets_equal_librdkafka_on_every_vector(preset):
     counts = {int(n) for n in LIBRDKAFKA[0]["consistent"]}
     assert set(COUNTS) <= counts
     for row in LIBRDKAFKA:
-        key = bytes.fromhex(row["key"])
-        assert {n: partition_for_key(key, n, preset) for n in counts} == {
-            int(n): p for n, p in row[COLUMNS[preset]].items()
-        }
+        placed = row.get(COLUMNS[preset])  # None: at random
+        if row["key"] is None:
+            if preset.startswith("librdkafka"):
+                assert PRESETS[preset].null_is_empty == (placed is not None)
+            key = b""
+        else:
+            key = bytes.fromhex(row["key"])
+            assert (placed is None) == (PRESETS[preset].empty_is_null and not key)
+        if placed is None:
+            continue
+        assert {n: partition_for_key(key, n, preset) for n in counts} == {int(n): p for n, p in placed.items()}
         assert {n: fastest(preset)(key, n) for n in COUNTS} == {n: partition_for_key(key, n, preset) for n in COUNTS}
 
 
 @pytest.mark.source("librdkafka 2.16.0")
 def test_hashes_equal_librdkafka_on_every_vector():
     assert len(LIBRDKAFKA) > 300
-    for row in LIBRDKAFKA:
+    for row in LIBRDKAFKA[1:]:  # the first is no key
         key = bytes.fromhex(row["key"])
         assert (crc32(key), magnitude(fnv1a(key))) == (row["crc32"], row["fnv1a_abs"])
 
@@ -94,9 +106,7 @@ def test_growth_moves_the_share_of_keys_that_jump_hash_promises(n, m):
 
 def test_an_unknown_preset_is_named_with_the_known_ones():
     for name in ("Java", None, ["java"]):
-        with pytest.raises(
-            UnknownName, match=r"unknown preset .*; known: java, librdkafka, librdkafka-murmur2, sarama"
-        ):
+        with pytest.raises(UnknownName, match=r"unknown preset .*; known: java, librdkafka, librdkafka-consistent, "):
             partition_for_key(b"k", 3, name)
     with pytest.raises(TypeError, match="not str; encode it first"):
         partition_for_key("k", 3, "sarama")

@@ -35,6 +35,13 @@ from tests.support.producers.vectors import view
 KEYS = [b"user-%d" % i for i in range(300)]
 
 
+class Asked(KeyHashPartitioner):
+    """Its own `choose` delegates every record."""
+
+    def choose(self, view, record):
+        return super().choose(view, record)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_keys_new_and_seen_lie_where_the_preset_says(preset):
     sender = Sender(KeyHashPartitioner(preset), cluster({"t": [0, -1, 0, -1, 0, 0, -1]}))
@@ -50,6 +57,17 @@ def test_an_empty_key_is_a_key_except_to_librdkafka(preset):
     sender = Sender(KeyHashPartitioner(preset, "random", seed=1), cluster({"t": [0] * 7}))
     placed = {sender.send("t", key=b"") for _ in range(200)}
     assert placed == (set(range(7)) if PRESETS[preset].empty_is_null else {partition_for_key(b"", 7, preset)})
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("kind", [KeyHashPartitioner, Asked])
+def test_no_key_is_an_empty_key_to_three_of_librdkafkas(preset, kind):
+    """Also to a subclass that is asked for every record, and with another rule for records without a key."""
+    for null_keys in ("random", "round_robin"):
+        sender = Sender(kind(preset, null_keys, seed=1), cluster({"t": [0] * 7}))
+        placed = {sender.send("t", key=None) for _ in range(200)}
+        like_empty = {partition_for_key(b"", 7, preset)}
+        assert placed == (like_empty if PRESETS[preset].null_is_empty else set(range(7)))
 
 
 def test_a_frozen_modulus_keeps_every_key_where_it_was():
