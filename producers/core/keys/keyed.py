@@ -69,7 +69,8 @@ PRESETS |= {
 * ``librdkafka-…``: librdkafka's ``partitioner`` of that name. Without ``-random`` it places records without a key like
   an empty key: **all of them in one partition**.
 * ``sarama`` (``fnv1a``): Sarama's default, segmentio's ``Hash`` and librdkafka's ``fnv1a_random``.
-* ``sarama-reference``: the sign bit is masked off instead, as ``NewReferenceHashPartitioner`` does; a third of the keys lies elsewhere.
+* ``sarama-reference``: the sign bit is masked off instead, as ``NewReferenceHashPartitioner`` does; a third of the keys
+  lies elsewhere.
 * ``franz-go-sarama``: franz-go's ``SaramaHasher``, which takes the hash as unsigned.
 * ``kafkajs-legacy``: KafkaJS's ``LegacyPartitioner``, the default before KafkaJS 2.
 * ``kafkajs``, ``franz-go`` and ``segmentio…``: these clients' partitioners, each the same as one of the others.
