@@ -40,6 +40,7 @@ UseDNS no
 MaxStartups 100
 MaxSessions 100
 LogLevel ERROR
+Subsystem sftp internal-sftp
 SetEnv PATH={folder}/tools:{path} JAVA_HOME={java_home} KAFKA_JVM_PERFORMANCE_OPTS="{flags}"
 """
 _FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
@@ -122,11 +123,11 @@ def ducktape_globals(client: str) -> str:
     return json.dumps({"VerifiableConsumer": ours})
 
 
-def collect(python: Path, source: KafkaSource, folder: Path) -> list[Case]:
+def collect(python: Path, folder: Path) -> list[Case]:
     """All cases of consumer_test."""
     done = subprocess.run(
-        [str(python), "-m", "ducktape", "--collect-only", str(source.folder / TESTS / "client/consumer_test.py")],
-        cwd=folder, env=os.environ | environment(source), capture_output=True, text=True, check=False,
+        [str(python), "-m", "ducktape", "--collect-only", str(folder / "source" / TESTS / "client/consumer_test.py")],
+        cwd=folder, env=os.environ | environment(folder), capture_output=True, text=True, check=False,
     )  # fmt: skip
     cases = collected(done.stdout + done.stderr)
     if not cases:
@@ -134,9 +135,9 @@ def collect(python: Path, source: KafkaSource, folder: Path) -> list[Case]:
     return cases
 
 
-def environment(source: KafkaSource) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """Of ducktape: it imports kafkatest from the checkout, and leaves nothing there."""
-    return {"PYTHONPATH": str(source.folder / "tests"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PYTHONPATH": str(folder / "source/tests"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def go_inside(folder: Path) -> int:
@@ -172,8 +173,9 @@ def main() -> int:
         check_machine()
         folder = ROOT / "build/kafkatest" / time.strftime(f"%Y%m%d-%H%M%S-{given.client}")
         folder.mkdir(parents=True)
+        (folder / "source").symlink_to(source.folder)  # ducktape's report wants the tests below its working directory
         python = ducktape(source, ROOT / "build/kafkatest/venv")
-        cases = selected(collect(python, source, folder), given.protocol, given.only)
+        cases = selected(collect(python, folder), given.protocol, given.only)
         if not cases:
             raise ConfigError(f"--only {given.only}: no test of {source.folder / TESTS}/client/consumer_test.py has it")
         if given.list:
@@ -192,7 +194,7 @@ def main() -> int:
         str(folder / "cluster.json"), "--results-root", str(folder / "results"), "--globals",
         ducktape_globals(given.client), *(case.symbol for case in cases),
     ]  # fmt: skip
-    plan = {"nodes": given.nodes, "sshd": shutil.which("sshd"), "command": command, "environment": environment(source)}
+    plan = {"nodes": given.nodes, "sshd": shutil.which("sshd"), "command": command, "environment": environment(folder)}
     (folder / "plan.json").write_text(json.dumps(plan))
     code = go_inside(folder)
     for report in sorted((folder / "results").glob("*/report.json")):

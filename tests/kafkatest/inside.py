@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -42,6 +43,11 @@ def address(number: int) -> str:
     return f"10.99.0.{1 if number == 0 else 10 + number}"
 
 
+def name_of(number: int) -> str:
+    """The host name of a node."""
+    return f"node{number:02}"
+
+
 def run(*command: str) -> None:
     """Run a command; an error has what it said.
 
@@ -68,7 +74,7 @@ def wait_until(condition: Any, what: str) -> None:
 
 def start_node(number: int, folder: Path, sshd: str) -> None:
     """Start a node and link it to the bridge; it listens soon."""
-    name = f"node{number:02}"
+    name = name_of(number)
     with (folder / f"{name}.log").open("wb") as log:
         node = subprocess.Popen(
             ["unshare", "--net", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc",
@@ -86,8 +92,6 @@ def start_node(number: int, folder: Path, sshd: str) -> None:
 
 def answers(number: int) -> bool:
     """Whether a node's sshd listens."""
-    import socket
-
     try:
         with socket.create_connection((address(number), 22), timeout=1) as connection:
             return connection.recv(4) == b"SSH-"
@@ -102,7 +106,7 @@ def cluster(nodes: int, folder: Path) -> dict[str, Any]:
             {
                 "externally_routable_ip": address(number),
                 "ssh_config": {
-                    "host": address(number), "hostname": address(number), "port": 22, "user": "root",
+                    "host": name_of(number), "hostname": name_of(number), "port": 22, "user": "root",
                     "identityfile": str(folder / "key"), "password": None,
                 },
             }
@@ -120,10 +124,13 @@ def main(folder: Path) -> int:
     run("ip", "address", "add", f"{address(0)}/24", "dev", BRIDGE)
     run("ip", "link", "set", BRIDGE, "up")
     numbers = range(1, plan["nodes"] + 1)
+    hosts = [f"{address(number)} {name_of(number)}" for number in numbers]
+    (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *hosts, ""]))
+    run("mount", "--bind", str(folder / "hosts"), "/etc/hosts")
     for number in numbers:
         start_node(number, folder, plan["sshd"])
     for number in numbers:
-        wait_until(lambda n=number: answers(n), f"sshd on node {number}; see {folder}/node{number:02}.log")
+        wait_until(lambda n=number: answers(n), f"sshd on node {number}; see {folder}/{name_of(number)}.log")
     (folder / "cluster.json").write_text(json.dumps(cluster(plan["nodes"], folder)))
     done = subprocess.run(plan["command"], cwd=folder, env={**os.environ, **plan["environment"]}, check=False)
     return done.returncode
