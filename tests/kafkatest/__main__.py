@@ -180,6 +180,7 @@ def main() -> int:
             raise ConfigError(f"--only {given.only}: no test of {source.folder / TESTS}/client/consumer_test.py has it")
         if given.list:
             print("\n".join(case.name for case in cases))
+            shutil.rmtree(folder)
             return 0
         version = prepare(folder, source, given.kafka)
     except MachineError as error:

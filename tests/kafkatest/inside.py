@@ -81,8 +81,8 @@ def start_node(number: int, folder: Path, sshd: str) -> None:
              "sh", "-c", _NODE, "sh", name, address(number), str(folder), sshd],
             stdin=subprocess.PIPE, stdout=log, stderr=log,
         )  # fmt: skip
-    own = os.readlink("/proc/self/ns/net")
-    wait_until(lambda: os.readlink(f"/proc/{node.pid}/ns/net") != own, f"network namespace of {name}")
+    own, its = (Path(f"/proc/{process}/ns/net") for process in ("self", node.pid))
+    wait_until(lambda: own.readlink() != its.readlink(), f"network namespace of {name}")
     run("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
     run("ip", "link", "set", name, "master", BRIDGE, "up")
     assert node.stdin is not None

@@ -68,7 +68,7 @@ def pinned_version(source: str, pinned: Sequence[str]) -> str:
 
 
 def lay_out(source: KafkaSource, version: str | None, home: Path) -> str:
-    """Lay out a Kafka as the tests expect it in /opt/kafka-dev: scripts of the source, pinned jars. Returns its version.
+    """Lay out a Kafka as the tests expect it, scripts of the source and pinned jars; returns its version.
 
     Raises:
         ConfigError: No jars are pinned for it.
