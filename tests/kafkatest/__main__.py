@@ -147,12 +147,18 @@ def go_inside(folder: Path) -> int:
         "--mount-proc", sys.executable, "-m", "tests.kafkatest.inside", str(folder),
     ]  # fmt: skip
     inside = subprocess.Popen(command, cwd=ROOT)
-    signal.signal(signal.SIGTERM, lambda *_: inside.kill())
-    while True:
-        try:
-            return inside.wait()
-        except KeyboardInterrupt:  # everything below got it, too
-            print("interrupted; the nodes end", file=sys.stderr)
+
+    def end(*_: object) -> None:
+        inside.kill()
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        return inside.wait()
+    except KeyboardInterrupt:
+        inside.kill()  # everything below got the interrupt, too; ducktape would first wait for the running test
+        print("interrupted; the nodes end", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 def main() -> int:
@@ -201,7 +207,7 @@ def main() -> int:
     for report in sorted((folder / "results").glob("*/report.json")):
         if not report.parent.is_symlink():
             print("\n".join(outcomes(report)))
-    return min(code, 1) if code >= 0 else 128 - code
+    return code if code > 128 else int(code != 0)
 
 
 if __name__ == "__main__":
