@@ -13,6 +13,7 @@ from .group import Group, Member, Partitions
 from .group import facts as facts_
 from .group.assignment import Assignment
 from .group.claims import resolve
+from .group.columns import Claimed
 from .group.facts import Fact
 from .strategies import strategy
 from .strategy import Decoded, Joined, Strategy
@@ -60,7 +61,12 @@ def decode(
     if elected.uses_claims:
         counts = {topic: partitions.get(topic, limits.UNKNOWN_PARTITIONS) for topic in known}
         said = elected.claims_of(subscriptions, counts)
-    claimed = [_limited(each, counts) for each in said]
+    decoded_together = {id(each.owned.columns): each.owned.columns for each in said if type(each.owned) is Claimed}
+    short = {key for key, columns in decoded_together.items() if max(columns.sizes) <= limits.PARTITIONS}
+    claimed = [
+        each if type(each.owned) is Claimed and id(each.owned.columns) in short else _limited(each, counts)
+        for each in said
+    ]
     joined = [
         Member(member_id, sets[id(subscription.topics)], instance_id, subscription.rack, owned, generation)
         for (member_id, instance_id, subscription), (owned, generation, _) in zip(heard, claimed, strict=True)

@@ -48,6 +48,10 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
     Cost: O(M log M + P); under the sticky names also a hash per partition and member that may exchange it.
     """
     subscriptions = [subscription for _, _, subscription in members]
+    sticky = name not in ("range", "roundrobin")
+    most = STICKY_PARTITIONS if sticky else PARTITIONS
+    if subscriptions and sum(partitions.get(topic, 0) for topic in subscriptions[0].topics) > most:
+        return None
     if any(each.rack or each.unread for each in subscriptions):
         return None
     if name == "sticky" and any(each.version <= userdata.ECHOING for each in subscriptions):
@@ -55,8 +59,7 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
     distinct = dict.fromkeys(each.topics for each in subscriptions)
     topics = sorted(set().union(*distinct), key=utf16)
     counts = [partitions.get(topic, 0) for topic in topics]
-    sticky = name not in ("range", "roundrobin")
-    if not counts or min(counts) <= 0 or sum(counts) > (STICKY_PARTITIONS if sticky else PARTITIONS):
+    if not counts or min(counts) <= 0 or sum(counts) > most:
         return None
     if sticky:
         names, order = lasting_order([(member_id, instance_id) for member_id, instance_id, _ in members])

@@ -187,9 +187,13 @@ class Strategy:
         """
         if not self.defaults():
             return self, ()
+        members = list(members)
+        told_by = [self.told_by(subscription.user_data) for _, _, subscription in members]
+        if not any(told_by):  # the usual group
+            return self, ()
         held: dict[bytes, list[str]] = {}
-        for member_id, _, subscription in members:
-            held.setdefault(self.told_by(subscription.user_data), []).append(member_id)
+        for told, (member_id, _, _) in zip(told_by, members, strict=True):
+            held.setdefault(told, []).append(member_id)
         silent = held.pop(b"", [])
         votes: dict[bytes, Self] = {}
         facts = []

@@ -148,6 +148,11 @@ def resolve(group: Group) -> Claims:
     holder = np.full(indexed.size, UNASSIGNED)
     nothing = np.zeros(0, np.int64)
     disputed = stale = (nothing, nothing)
+    if reading.all():
+        holder[position] = claimant
+        if (holder[position] == claimant).all():  # the usual case: no two members claim one partition
+            return Claims(indexed, holder, disputed, stale, (nothing, nothing), mistaken)
+        holder[position] = UNASSIGNED
     claims = np.bincount(position, minlength=indexed.size)
     alone = (claims[position] == 1) & reading
     holder[position[alone]] = claimant[alone]

@@ -80,7 +80,8 @@ def hidden(fact: Fact, topics: Collection[str]) -> Fact:
 def of_topics(group: Group) -> Iterable[Fact]:
     """Facts about subscribed topics that have no partitions to assign."""
     readers = Counter(member.topics for member in group.members)
-    nothing = {topic for topics in readers for topic in topics if group.partitions.get(topic, 0) <= 0}
+    something = {topic for topic, count in group.partitions.items() if count > 0}
+    nothing = set[str]().union(*(topics - something for topics in readers))
     missing = {topic for topic in nothing if topic not in group.partitions}
     for kind, topics, why in (
         (MISSING, missing, _ABSENT),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,9 @@ class Indexed:
         self.subscription = np.array(list(map(different.__getitem__, topics)), np.int64)
         self.subscriptions = list(different)
         reads = np.zeros((len(different), len(self.topics) + 1), bool)  # the last column stands for unknown topics
-        for subscription, row in zip(self.subscriptions, reads, strict=True):
-            row[list(map(self.number.get, subscription, repeat(len(self.topics))))] = True
+        sizes = list(map(len, self.subscriptions))
+        numbers = map(self.number.get, chain.from_iterable(self.subscriptions), repeat(len(self.topics)))
+        reads[np.repeat(np.arange(len(sizes)), sizes), np.fromiter(numbers, np.int64, sum(sizes))] = True
         self.reads = reads[:, :-1]
 
     @property

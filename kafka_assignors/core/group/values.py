@@ -273,6 +273,8 @@ class Group:
 
 
 def _is_count(count: object) -> bool:
+    if type(count) is int:  # a protocol's `isinstance` takes long
+        return count >= 0
     return isinstance(count, SupportsIndex) and not isinstance(count, bool) and int(count) >= 0
 
 

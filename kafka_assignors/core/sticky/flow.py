@@ -71,6 +71,8 @@ def optimum(problem: Problem) -> Units:
     Cost: `levels`, then `cheapest.send`, or O(M log M + cells) for blocks of one class. Both terminate. Deterministic.
     """
     classes, kinds = problem.allowed.shape
+    if classes == kinds == 1:
+        return _alone(problem)
     blocks = levels(problem.size, problem.allowed, np.bincount(problem.kind, minlength=kinds))
     of_class, of_kind = np.full(classes, -1), np.full(kinds, -1)  # kinds that may have nothing are in no block
     for b, each in enumerate(blocks):
@@ -95,6 +97,19 @@ def optimum(problem: Problem) -> Units:
             kept[part.cells], new = _sent(problem, part, (class_[pairs], to[pairs], price[pairs]), least)
         dealt.append(new)
     return Units(kept, (_joined(dealt, 0), _joined(dealt, 1), _joined(dealt, 2)))
+
+
+def _alone(problem: Problem) -> Units:
+    """Solve a problem of one class and one kind, as `_shared` would."""
+    _, member, held = problem.cells
+    have = np.zeros(len(problem.kind), np.int64)
+    have[member] = held
+    low, extras = divmod(int(problem.size[0]), len(have))
+    load = np.full(len(have), low)
+    load[np.argsort(have <= low, kind="stable")[:extras]] += 1
+    new = np.maximum(load - have, 0)
+    having = np.flatnonzero(new)
+    return Units(np.minimum(held, load[member]), (np.zeros_like(having), having, new[having]))
 
 
 def _joined(parts: list[tuple[Ints, Ints, Ints]], i: int) -> Ints:

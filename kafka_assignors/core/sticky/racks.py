@@ -39,13 +39,15 @@ def position_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     if isinstance(indexed, Priced) and indexed.costs is not None:
         return indexed.costs
     group = indexed.group
-    columns: dict[str | None, int] = {None: 0}
-    rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)
     by_leader = objective.rack_costs == "leader"
     places: Mapping[str, Sequence[Hashable]] = group.leaders if by_leader else group.racks
-    if len(columns) == 1 or not places or objective.rack_costs == "none":
+    columns: dict[str | None, int] = {None: 0}
+    if places and objective.rack_costs != "none":
+        rack = np.array([columns.setdefault(member.rack, len(columns)) for member in indexed.members], np.int64)
+    if len(columns) == 1:
         zero = np.zeros(1, np.int64)
-        return RackCosts(np.broadcast_to(zero, indexed.size), np.zeros_like(rack), zero[:, None])
+        nowhere = np.zeros(len(indexed.members), np.int64)
+        return RackCosts(np.broadcast_to(zero, indexed.size), nowhere, zero[:, None])
     of = np.zeros(indexed.size, np.int64)
     rows: dict[tuple[int, ...], int] = {(0,) * len(columns): 0}
     seen: dict[Hashable, int] = {}

@@ -136,6 +136,10 @@ def classify(indexed: Indexed, prices: RackCosts, *, by_topic: bool = False) -> 
     Costs are relative to the cheapest allowed kind, because a cost that every subscriber would pay does not matter.
     Cost: O(P + T * K); in a group with racks, also topics times distinct rack sets per topic.
     """
+    if len(indexed.subscriptions) == prices.rows.size == 1 and indexed.reads.any() and not by_topic:
+        of = np.repeat(np.where(indexed.reads[0], 0, UNASSIGNED), np.diff(indexed.first))
+        size = np.array([np.count_nonzero(of == 0)])
+        return Classes(of, size, np.ones((1, 1), bool), np.zeros((1, 1), np.int64), np.zeros_like(prices.rack))
     alike: dict[tuple[int, int], int] = {}
     pairs = zip(indexed.subscription.tolist(), prices.rack.tolist(), strict=True)
     kind = np.array([alike.setdefault(pair, len(alike)) for pair in pairs], np.int64)

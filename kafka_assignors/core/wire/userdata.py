@@ -156,6 +156,6 @@ def options(name: str, data: bytes | None) -> bytes:
     if not data or name in ("range", "roundrobin"):
         return b""
     if name == "sticky":
-        return split(data)[0]
+        return split(data)[0] if data[6:14] == _MARK else b""
     # librdkafka sends the format of ``sticky``
     return data[4 + len(_MARK) :] if data[4 : 4 + len(_MARK)] == _MARK else b""
