@@ -83,7 +83,7 @@ def up(
 
 
 def _partition_counts(given: Sequence[str]) -> dict[str, int]:
-    """Topics as the user names them, ``NAME:COUNT`` -> topic -> partition count."""
+    """Parse the user's topics, each ``NAME:COUNT``, to topic -> partition count."""
     made = {}
     for each in given:
         name, _, count = each.rpartition(":")

@@ -1,4 +1,4 @@
-"""``doctor``: what this machine and the cluster have of what the commands need; each lack with its remedy."""
+"""``doctor``: check that this machine and the cluster have what the commands need, and tell what to do if not."""
 
 from __future__ import annotations
 

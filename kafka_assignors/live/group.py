@@ -61,7 +61,7 @@ class LiveGroup:
 
     @property
     def rebalancing(self) -> bool:
-        """Whether its members' subscriptions and assignments are not known, because a rebalance goes on."""
+        """Whether the group is rebalancing: the subscriptions and assignments of its members are then unknown."""
         return self.state in ("PreparingRebalance", "CompletingRebalance")
 
 

@@ -115,7 +115,7 @@ class Monitor:
         return [self._reading(group) for group in self._groups]
 
     def by_broker(self, group: str) -> LiveGroup:
-        """A KIP-848 group as its last record left it, between two targets too."""
+        """State of a KIP-848 group after its last record; the group may be between two targets."""
         return self._targets.group(group)
 
     @property

@@ -117,9 +117,8 @@ def _even(parts: _Parts, open_: Bools) -> Bools:
     """bool[N], whether a fractional split of the classes proves that all loads can be the mean, rounded.
 
     Each class is split over its kinds in proportion to weights, which change until the loads fit. Then whole units fit
-    as
-    well: no set of classes is larger than the room of its kinds. Because these are whole numbers, loads may even exceed
-    the bounds by less than one in total. False means undecided.
+    as well: no set of classes is larger than the room of its kinds. Because these are whole numbers, loads may even
+    exceed the bounds by less than one in total. False means undecided.
 
     Source: Sinkhorn & Knopp 1967 (the weights); Hoffman 1960 (why fractions are enough).
     """
