@@ -11,7 +11,7 @@ FAST := -m "not long and not ($(SLOW))" --numprocesses $(or $(WORKERS),auto) --d
 FIRST := $(VENV)/fast-tests.xml
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long soak mutate lint rooms release-check format bench docs pictures clean help
+.PHONY: setup demo test test-fast test-newest test-long kafkatest soak mutate lint rooms release-check format bench docs pictures clean help
 
 ##@ set up
 setup: $(READY)  ## create .venv with all dependencies
@@ -67,6 +67,9 @@ test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, 
 
 test-long: $(READY)  ## the tests that take minutes: big fuzzes and matrices, soaks, defects of other clients
 	$(PYTEST) -m long --timeout=1800 $(ARGS)
+
+kafkatest: $(READY)  ## Kafka's own system tests with our member, as root (KAFKA_SOURCE=<checkout of apache/kafka>; ARGS='--client java')
+	KAFKA_SOURCE='$(KAFKA_SOURCE)' $(BIN)/python -m tests.kafkatest $(ARGS)
 
 rooms: $(READY)  ## structure of the source tree: modules per folder, floors, circles of imports, long functions
 	$(BIN)/python -m tests.structure
