@@ -279,24 +279,24 @@ class _Optimum:
 
     def _give_up(self, have: Sequence[int], load: Sequence[int], takers: Sequence[int]) -> None:
         """As `spread._give_up`."""
-        held: dict[int, list[int]] = {m: [] for m in range(self.members) if have[m] > load[m]}
-        for position, m in enumerate(self.owner):
-            if m in held:
-                held[m].append(position)
+        held: dict[int, dict[int, list[int]]] = {m: {} for m in range(self.members) if have[m] > load[m]}
         several = len(self.counts) > 1
         # Partitions of each topic that the receivers have or are about to get.
         taking = {*takers, -1}
         theirs = [0] * len(self.counts)
         for position, m in enumerate(self.owner):
-            if m in taking:
-                theirs[self.topic[position]] += 1
+            t = self.topic[position]
+            if m in held:
+                if t in held[m]:
+                    held[m][t].append(position)
+                else:
+                    held[m][t] = [position]
+            elif m in taking:
+                theirs[t] += 1
         names = [self._member_keys[taker] for taker in takers]
         freed: list[int] = []
-        for m, positions in held.items():
+        for m, runs in held.items():
             leaving = have[m] - load[m]
-            runs: dict[int, list[int]] = {}
-            for position in positions:
-                runs.setdefault(self.topic[position], []).append(position)
             if several and leaving == 1:  # the usual case: only the widest topics can give
                 widest = max(len(takers) * (len(run) - 1) - theirs[t] for t, run in runs.items())
                 runs = {t: r for t, r in runs.items() if len(takers) * (len(r) - 1) - theirs[t] == widest}
