@@ -28,6 +28,7 @@ NAMES = (
     "pipeline",
     "distinct",
     "from_kafka",
+    "report_run",
     "weighted",
     "leader",
     "spread",
@@ -40,7 +41,10 @@ NAMES = (
     "causes",
 )
 
-NOT_IN_ALL_QUICK = dict.fromkeys(("distinct", "from_kafka"), "growth needs two sizes, its quick form has one")
+NOT_IN_ALL_QUICK = {
+    "family": "it has no peer and no goal",
+    **dict.fromkeys(("distinct", "from_kafka"), "growth needs two sizes, its quick form has one"),
+}
 """Benchmark -> why ``all --quick`` leaves it out."""
 
 app = typer.Typer(add_completion=False)

@@ -29,7 +29,7 @@ class Goal:
     def text(self, unit: str) -> str:
         """For the table."""
         if self.ratio is not None:
-            return f">= {self.ratio:.3g}x"
+            return f">= {self.ratio:,.3g}x" if self.ratio < 1000 else f">= {self.ratio:,.0f}x"
         return f"<= {self.value:g} {unit}" if self.value is not None else f"<= the peer's + {self.above_peer:g} {unit}"
 
     def hit(self, row: Mapping[str, Any]) -> bool | None:
@@ -59,6 +59,8 @@ GOALS = (
     Goal("assignors", r"W7-join/wire/franz-go-sticky", value=150),
     Goal("rebalances", r"ours/[^/]+/(?!verdict).*", ratio=1),
     Goal("pipeline", r"what-if", ratio=50),
+    Goal("report_run", r"report-run", value=15),
+    Goal("report_run", r"report-run/calls-before-first-job", value=672),
     Goal("broker", r"warm-start-1", value=1.2),
     Goal("broker", r"warm-start-3", value=2.2),
     Goal("send", r"kafka-python", ratio=1.3),

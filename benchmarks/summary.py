@@ -32,9 +32,9 @@ class Ran:
 
 
 def kept(benchmark: str, folder: Path = RESULTS) -> dict[str, Row]:
-    """The rows of the kept full runs of a benchmark, each from the newest file that has it."""
+    """The rows of the kept full runs of a benchmark, else of its quick ones, each from the newest file that has it."""
     rows: dict[str, Row] = {}
-    for path in sorted(folder.glob(f"{benchmark}-full-*.jsonl")):
+    for path in sorted(folder.glob(f"{benchmark}-full-*.jsonl")) or sorted(folder.glob(f"{benchmark}-*.jsonl")):
         for line in path.read_text("utf-8").splitlines():
             row = json.loads(line)
             if "name" in row:
@@ -78,8 +78,27 @@ def lines(ran: Sequence[Ran], skipped: Mapping[str, str], folder: Path = RESULTS
     yield f"{reached} of {len(goals)} goals reached; {len(ran)} benchmarks in {total // 60:.0f} min {total % 60:.0f} s"
 
 
+def read(path: Path) -> list[Ran]:
+    """The benchmarks of a kept summary, ``results/all-….jsonl``."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [Ran(row["benchmark"], row["seconds"], row["rows"], row["wrong"]) for row in rows if "rows" in row]
+
+
+def goals_table(ran: Sequence[Ran]) -> Iterator[str]:
+    """The rows that have a goal, as Markdown for ``docs/measurements.md``."""
+    yield "| benchmark | row | ratio | goal | |"
+    yield "|---|---|---|---|---|"
+    for each in ran:
+        for row in each.rows:
+            if goal := goal_of(each.name, row["name"]):
+                value = "-" if row["value"] is None else f"{row['value']:.3g} {row['unit']}"
+                shown = value if goal.ratio is None else _ratio(row["ratio"])
+                hit = {None: "no result", True: "hit", False: "**missed**"}[goal.hit(row)]
+                yield f"| {each.name} | `{row['name']}` | {shown} | {goal.text(row['unit'])} | {hit} |"
+
+
 def _left_out(full: Mapping[str, Row], rows: set[str]) -> list[str]:
-    """The kept ratios, and goals, that these rows lack."""
+    """The kept rows with a ratio that these rows lack."""
     return [name for name, row in full.items() if row["ratio"] is not None and name not in rows]
 
 

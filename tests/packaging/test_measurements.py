@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from benchmarks import summary
 from benchmarks.table import table
 from benchmarks.triggers import triggers
 from tests.support.pages import PAGES
@@ -26,6 +27,14 @@ def test_every_raw_file_is_named_and_every_name_is_a_file() -> None:
     assert named <= there
     # Git ignores what a quick run leaves.
     assert {name for name in there - named if "-quick-" not in name} == set()
+
+
+def test_the_table_of_goals_is_made_from_the_raw_file() -> None:
+    (name,) = re.findall(r"all-quick-[\w-]+\.jsonl", section("All goals, quick form"))
+    ran = summary.read(RESULTS / name)
+
+    assert "\n".join(summary.goals_table(ran)) in PAGE
+    assert f"{sum(each.seconds for each in ran) // 60:.0f} min" in section("All goals, quick form")
 
 
 def test_the_tables_of_rebalances_are_made_from_the_raw_file() -> None:
