@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertSchemaEqual
 
@@ -50,6 +52,21 @@ WRONG_TYPE = WHOLE.replace('"generation":2', '"generation":"two"')
 
 def parsed(spark: SparkSession, *lines: str):
     return read.parse(spark.createDataFrame([("file:/h/m1.jsonl", line) for line in lines], "file string, line string"))
+
+
+def test_events_take_few_calls_into_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In SQL: Python's functions made 400 calls, one for each part of an expression."""
+    lines, calls, command = parsed(spark, WHOLE).select("file", "line"), [], GatewayClient.send_command
+
+    def counted(self: GatewayClient, text: str, *args: Any, **options: Any) -> Any:
+        if not text.startswith("m\nd"):  # Python's garbage collection releases an object
+            calls.append(text)
+        return command(self, text, *args, **options)
+
+    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    read.events(read.parse(lines))
+
+    assert 0 < len(calls) < 200
 
 
 def test_damaged_lines_are_kept_with_the_reason_and_python_refuses_them_too(spark: SparkSession) -> None:
