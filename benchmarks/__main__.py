@@ -28,6 +28,7 @@ NAMES = (
     "pipeline",
     "distinct",
     "from_kafka",
+    "timeline",
     "report_run",
     "weighted",
     "leader",
@@ -43,7 +44,7 @@ NAMES = (
 
 NOT_IN_ALL_QUICK = {
     "family": "it has no peer and no goal",
-    **dict.fromkeys(("distinct", "from_kafka"), "growth needs two sizes, its quick form has one"),
+    **dict.fromkeys(("distinct", "from_kafka", "timeline"), "growth needs two sizes, its quick form has one"),
 }
 """Benchmark -> why ``all --quick`` leaves it out."""
 

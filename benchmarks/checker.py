@@ -18,8 +18,8 @@ from kafka_assignors.integration.history import History
 
 from .result import Result, WrongAnswer
 
-_TOPICS = {"orders": 12, "payments": 6, "audit": 3}
-_MEMBERS = ("m1", "m2", "m3")
+TOPICS = {"orders": 12, "payments": 6, "audit": 3}
+MEMBERS = ("m1", "m2", "m3")
 _RECORDS_PER_GENERATION = 1000
 _TICK_NS = 1_000_000
 
@@ -47,10 +47,10 @@ def run(quick: bool) -> Iterator[Result]:
 
 def _events(size: int) -> list[Event]:
     """About `size` events: a group of three that is rebalanced after each thousand records, then a read-back."""
-    history = _Run()
-    for member in _MEMBERS:
-        history.tell("start", "member", member, assignors=["range"], topics=[*_TOPICS], config={"assignors": ["range"]})
-    held: dict[str, list[TopicPartition]] = {member: [] for member in _MEMBERS}
+    history = Run()
+    for member in MEMBERS:
+        history.tell("start", "member", member, assignors=["range"], topics=[*TOPICS], config={"assignors": ["range"]})
+    held: dict[str, list[TopicPartition]] = {member: [] for member in MEMBERS}
     # Each record has two events, sent and read back; consume events and rebalances are few.
     while 2 * len(history.acks) + 60 * history.generation < size:
         held = history.rebalance(held)
@@ -60,7 +60,7 @@ def _events(size: int) -> list[Event]:
     return history.events
 
 
-class _Run:
+class Run:
     """Writes the events of a run without violations."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class _Run:
         self.generation = 0
         self._clock = count(_TICK_NS, _TICK_NS)
         self._seq: dict[tuple[str, str | None], Iterator[int]] = {}
-        self._ends = {TopicPartition(topic, p): 0 for topic, n in _TOPICS.items() for p in range(n)}
+        self._ends = {TopicPartition(topic, p): 0 for topic, n in TOPICS.items() for p in range(n)}
 
     def tell(self, kind: str, src: str, member: str | None = None, **data: Any) -> Event:
         now = next(self._clock)
@@ -82,31 +82,31 @@ class _Run:
 
     def rebalance(self, held: dict[str, list[TopicPartition]]) -> dict[str, list[TopicPartition]]:
         """An eager rebalance. Every second time m1 drops a topic, which moves partitions."""
-        for member in _MEMBERS:  # before it joins, so still in the generation before
+        for member in MEMBERS:  # before it joins, so still in the generation before
             self._callback(member, "revoke", held[member])
         self.generation += 1
         view: dict[str, Any] = {"generation": self.generation, "protocol": "range"}
-        ids = {member: f"{member}-id" for member in _MEMBERS}
-        topics = {m: tuple(_TOPICS)[1 if m == "m1" and self.generation % 2 else 0 :] for m in _MEMBERS}
-        subscriptions = {m: encode_subscription(Subscription(topics[m], None)) for m in _MEMBERS}
-        leader = _MEMBERS[0]
-        self.tell("assign_begin", "member", leader, members=list(ids.values()), topics=_TOPICS, racks={}, **view)
+        ids = {member: f"{member}-id" for member in MEMBERS}
+        topics = {m: tuple(TOPICS)[1 if m == "m1" and self.generation % 2 else 0 :] for m in MEMBERS}
+        subscriptions = {m: encode_subscription(Subscription(topics[m], None)) for m in MEMBERS}
+        leader = MEMBERS[0]
+        self.tell("assign_begin", "member", leader, members=list(ids.values()), topics=TOPICS, racks={}, **view)
         self.tell("assign_end", "member", leader, duration_us=100, **view)
-        answer = reading.replay("range", [(ids[m], None, subscriptions[m]) for m in _MEMBERS], _TOPICS)
-        held = {m: [TopicPartition(t, p) for t, ps in answer[ids[m]].items() for p in ps] for m in _MEMBERS}
+        answer = reading.replay("range", [(ids[m], None, subscriptions[m]) for m in MEMBERS], TOPICS)
+        held = {m: [TopicPartition(t, p) for t, ps in answer[ids[m]].items() for p in ps] for m in MEMBERS}
         rows = [
             {
                 "member_id": ids[m], "client_id": m, "subscription": subscriptions[m].hex(), "owned": [],
                 "assignment": encode_assignment(AssignedPartitions(answer[ids[m]])).hex(),
                 "assigned": partitions_json(held[m]),
             }
-            for m in _MEMBERS
+            for m in MEMBERS
         ]  # fmt: skip
         self.tell("generation_committed", "coordlog", leader=ids[leader], ts_ms=0, members=rows, **view)
-        for member in _MEMBERS:
+        for member in MEMBERS:
             self.tell("generation", "member", member, partitions=partitions_json(held[member]), **view)
             self._callback(member, "assigned", held[member])
-        self.tell("step", "harness", name="stable", generation=self.generation, topics=_TOPICS)
+        self.tell("step", "harness", name="stable", generation=self.generation, topics=TOPICS)
         return held
 
     def send(self, records: int) -> None:
