@@ -57,9 +57,10 @@ _OPTIONS_WIN = {
 class VerifiableOutput:
     """The events of a member -> VerifiableConsumer's output, in order.
 
-    Java calls back once per generation with the added partitions, even if there are none, after reporting revoked ones,
-    and never revokes nothing. A cooperative member of kafka-python calls back only if something was added; an eager
-    member also revokes nothing as it joins. Java's tool reports lost partitions as revoked, and so do we.
+    Java calls back once per generation with the added partitions, even if there are none, after reporting revoked ones.
+    A cooperative member of kafka-python calls back only if something was added. An eager member revokes what it has
+    before it joins again, even if that is nothing, and `VerifiableMember.callback` drops what Java doesn't say. Java's
+    tool reports lost partitions as revoked, and so do we.
     """
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class VerifiableOutput:
         elif kind == "assigned_end" and partitions:
             self._held |= partitions
             yield "partitions_assigned", {"partitions": partitions_json(partitions)}
-        elif kind in ("revoke_end", "lost_end") and partitions:
+        elif kind in ("revoke_end", "lost_end"):
             self._held -= partitions
             yield "partitions_revoked", {"partitions": partitions_json(partitions)}
             if self._owes:
@@ -133,6 +134,11 @@ class VerifiableMember(Member):
             self.write("start")
         else:
             super().run()
+
+    def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """As `Member.callback`, but a member that joins for the first time revokes nothing silently, as Java's."""
+        if partitions or name != "revoke" or self.joined_generation() >= 0:
+            super().callback(name, partitions)
 
     def interrupted(self, number: int, _frame: FrameType | None) -> None:
         """Handle SIGINT like SIGTERM."""

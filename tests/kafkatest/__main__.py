@@ -45,17 +45,19 @@ SetEnv HOME={folder}/home PATH={folder}/tools:{path} JAVA_HOME={java_home} KAFKA
 """
 _FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 """Small JVMs; no files of performance data: all nodes share /tmp, and their process ids are alike."""
-TOOLS = {
-    "sudo": 'exec "$@"\n',
-    # the real one reads the performance data of the machine's JVMs
-    "jps": r"""ps -eo pid=,args= | awk '$2 ~ /(^|\/)java$/ {
+_JPS = r"""ps -eo pid=,args= | awk '$2 ~ /(^|\/)java$/ {
     name = "Unknown"
     for (i = 3; i <= NF; i++) {
         if ($i == "-cp" || $i == "-classpath") { i++; continue }
         if ($i !~ /^-/) { name = $i; break }
     }
     sub(/.*\./, "", name); print $1, name }'
-""",
+"""
+TOOLS = {
+    "sudo": 'exec "$@"\n',
+    # the real ones read the performance data of the machine's JVMs
+    "jps": _JPS,
+    "jcmd": _JPS.replace('sub(/.*\\./, "", name); ', ""),
 }
 """What the tests call on a node, and a machine may lack."""
 
@@ -95,7 +97,8 @@ def prepare(folder: Path, source: KafkaSource, version: str | None) -> str:
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "kafkatest", "-f", str(folder / "key")], check=True
     )
-    (folder / "home").mkdir()  # the shell of each remote command would read root's .bashrc, whatever it does
+    # The shell of each remote command reads a .bashrc: root's may be slow, or hold a lock (pyenv) as the nodes end.
+    (folder / "home").mkdir()
     (folder / "tools").mkdir()
     for name, text in TOOLS.items():
         tool = folder / "tools" / name

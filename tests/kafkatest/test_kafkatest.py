@@ -96,7 +96,10 @@ def test_kafkatest_signals_our_member_and_no_shell_that_started_it() -> None:
     assert ducktape_globals("java") == "{}"
 
 
-def test_jps_names_a_jvm_by_its_main_class(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tool", "printed"), [("jps", "7 VerifiableConsumer\n"), ("jcmd", "7 org.apache.kafka.tools.VerifiableConsumer\n")]
+)
+def test_a_jvm_is_named_by_its_main_class(tool: str, printed: str, tmp_path: Path) -> None:
     ps = tmp_path / "ps"
     ps.write_text(
         "#!/bin/sh\n"
@@ -105,11 +108,11 @@ def test_jps_names_a_jvm_by_its_main_class(tmp_path: Path) -> None:
     )
     ps.chmod(0o755)
     done = subprocess.run(
-        ["sh", "-c", TOOLS["jps"]],
+        ["sh", "-c", TOOLS[tool]],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
 
-    assert done.stdout == "7 VerifiableConsumer\n"
+    assert done.stdout == printed
 
 
 @pytest.mark.parametrize(

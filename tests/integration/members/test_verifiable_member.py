@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from kafka_assignors.integration.members.verifiable_process import java_command,
 from kafka_assignors.integration.records import Record, Sender, send
 from kafka_assignors.integration.verifiable_member import VerifiableOutput, properties
 from tests.support.integration.java_members import told
+from tests.support.waiting import until
 
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
@@ -39,6 +41,42 @@ def spoken(*events: tuple[str, list[int]]) -> list[tuple[str, list[int]]]:
     speech = VerifiableOutput()
     words = [each for kind, partitions in events for each in speech.words(kind, {"partitions": rows(*partitions)})]
     return [(name, [row["partition"] for row in fields["partitions"]]) for name, fields in words]
+
+
+class Watched:
+    """A program that prints VerifiableConsumer's objects; SIGTERM ends it.
+
+    Attributes:
+        said: What it has printed.
+    """
+
+    def __init__(self, command: list[str]) -> None:
+        self.said: list[dict[str, Any]] = []
+        self._program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def _read(self) -> None:
+        assert self._program.stdout is not None
+        self.said.extend(map(json.loads, self._program.stdout))
+
+    def wait(self, name: str, times: int) -> None:
+        """Wait until it has printed this object so often."""
+        until(lambda: [each["name"] for each in self.said].count(name) >= times, f"{times} {name}", within_s=60)
+
+    def end(self) -> None:
+        """Tell it to end, and read the rest."""
+        self._program.terminate()
+        self._program.wait(timeout=30)
+        self._reader.join(timeout=30)
+        assert self._program.stdout is not None
+        self._program.stdout.close()
 
 
 @pytest.mark.source("apache/kafka ConsumerCoordinator.onJoinComplete: revoked, then assigned, which may be nothing")
@@ -90,15 +128,20 @@ def spoken(*events: tuple[str, list[int]]) -> list[tuple[str, list[int]]]:
         ),
         pytest.param(
             [
-                ("revoke_end", []),
                 ("generation", []),
                 ("assigned_end", []),
+                ("revoke_end", []),
                 ("generation", [3]),
                 ("assigned_end", [3]),
                 ("lost_end", [3]),
             ],
-            [("partitions_assigned", []), ("partitions_assigned", [3]), ("partitions_revoked", [3])],
-            id="nothing at first, lost at last",
+            [
+                ("partitions_assigned", []),
+                ("partitions_revoked", []),
+                ("partitions_assigned", [3]),
+                ("partitions_revoked", [3]),
+            ],
+            id="eager, nothing at first, lost at last",
         ),
     ],
 )
@@ -241,6 +284,49 @@ def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic
     assert [each["name"] for each in said["java"]] == [
         "startup_complete", "partitions_assigned", *["record_data"] * 10, "records_consumed", "offsets_committed",
         "partitions_revoked", "shutdown_complete",
+    ]  # fmt: skip
+
+
+@needs_broker
+@pytest.mark.source(
+    "apache/kafka ConsumerCoordinator.onJoinPrepare: an eager member with a generation revokes nothing, too"
+)
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_member_without_partitions_says_what_java_says(
+    assignor: str, kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """One partition, which the first member keeps; the second joins, a third joins, the second leaves."""
+    topic, said = kafka_topic(), {}
+    for client in ("java", "verifiable"):
+        group = f"{topic}-{client}"
+
+        def line(name: str, client: str, group: str = group) -> list[str]:
+            config = MemberConfig(
+                bootstrap=kafka_broker.bootstrap, group=group, member=name, topics=(topic,), assignors=(assignor,),
+                history="", run="", heartbeat_interval_ms=300,
+            )  # fmt: skip
+            settings = tmp_path / f"{group}-{name}.properties"
+            if client == "java":
+                return java_command(config, settings, tmp_path / "java.log")
+            return verifiable_command(config, settings)
+
+        with Watched(line("m1", "verifiable")) as first:
+            first.wait("partitions_assigned", 1)
+            with Watched(line("m2", client)) as second:
+                second.wait("partitions_assigned", 1)
+                with Watched(line("m3", "verifiable")) as third:
+                    third.wait("partitions_assigned", 1)
+                    second.wait("partitions_assigned", 2)
+                    second.end()
+        said[client] = [(each["name"], each.get("partitions")) for each in second.said]
+        assert first.said[1]["partitions"] == [{"topic": topic, "partition": 0}]
+
+    said["java"].remove(("shutdown_requested", None))
+    assert said["verifiable"] == said["java"]
+    revoked = [("partitions_revoked", [])] if assignor == "range" else []
+    assert said["java"] == [
+        ("startup_complete", None), ("partitions_assigned", []), *revoked, ("partitions_assigned", []),
+        ("shutdown_complete", None),
     ]  # fmt: skip
 
 
