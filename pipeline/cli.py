@@ -213,12 +213,12 @@ def report_(
     """Render the tables of a run as one HTML page that needs no network, and print a summary."""
     with _reported() as progress:
         out = folder if format_ == "iceberg" else options.absolute(folder)
+        files = _Files.of(html, png, out)
         options.known_format(format_)
         if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
             raise ConfigError(
                 f"FOLDER {out!r}: it has no complete run; create one with: kafka-assignors report run --out {out}"
             )
-        files = _Files.of(html, png, out)  # after the check: it makes the folder of the page
         with session(progress) as spark:
             with progress("summary"):
                 require(spark, format_)

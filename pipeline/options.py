@@ -5,6 +5,7 @@ All of this runs before Spark starts and, except for `only_run`, before anything
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
@@ -101,17 +102,17 @@ def history_folder(history: str) -> str:
 
 
 def out_folder(out: str) -> str:
-    """``--out`` as a path for the JVM; the folder is created and tested for writing."""
+    """``--out`` as a path for the JVM; the folder is tested for writing, and may not exist."""
     if folder := local(out):
         try:
-            _make_writable(folder)
+            _try_writing(folder)
         except OSError as error:
             raise ConfigError(f"--out {out!r} cannot be written to ({error.strerror}); name another folder") from None
     return absolute(out)
 
 
 def page_file(html: str | None, out: str) -> Path:
-    """``--html``, its folder created and tested for writing; by default a file beside the tables."""
+    """``--html``, its folder tested for writing; by default a file beside the tables."""
     path = local(html or f"{out}/report.html")
     if path is None:
         raise ConfigError(
@@ -120,19 +121,19 @@ def page_file(html: str | None, out: str) -> Path:
     if path.is_dir():
         raise ConfigError(f"--html {str(path)!r} is a folder; name a file in it, such as {str(path / 'report.html')!r}")
     try:
-        _make_writable(path.parent)
+        _try_writing(path.parent)
     except OSError as error:
         raise ConfigError(f"--html {str(path)!r} cannot be written to ({error.strerror}); name another file") from None
     return path.resolve()
 
 
 def png_folder(png: str) -> Path:
-    """``--png``, created and tested for writing."""
+    """``--png``, tested for writing; it may not exist."""
     path = local(png)
     if path is None:
         raise ConfigError(f"--png {png!r} is not on this machine; name a local folder")
     try:
-        _make_writable(path)
+        _try_writing(path)
     except OSError as error:
         raise ConfigError(f"--png {png!r} cannot be written to ({error.strerror}); name another folder") from None
     return path.resolve()
@@ -236,7 +237,7 @@ def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
         raise ConfigError(f"--weights {file!r} is not on this machine: only a local file can be replaced atomically")
     path = path.resolve()
     try:
-        _make_writable(path.parent)
+        _try_writing(path.parent)
     except OSError as error:
         raise ConfigError(f"--weights {file!r} cannot be written to ({error.strerror}); name another file") from None
     weights.previous(path)
@@ -261,7 +262,14 @@ def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
         )
 
 
-def _make_writable(folder: Path) -> None:
+def _try_writing(folder: Path) -> None:
+    """Write into a folder, which may not exist, and leave nothing: who writes there later creates it."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    finally:
+        with contextlib.suppress(OSError):  # another process uses it meanwhile
+            for each in made:
+                each.rmdir()

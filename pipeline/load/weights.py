@@ -220,6 +220,7 @@ def write(path: Path, weights: Weights) -> None:
         MachineError: The file cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         # In the same folder, because a rename between file systems is a copy.
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
         try:

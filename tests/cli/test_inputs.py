@@ -18,7 +18,9 @@ import pytest
 
 from kafka_assignors.cli import common, fronts
 from kafka_assignors.cli.app import main
+from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.commands import judge
+from kafka_assignors.pipeline import options
 from tests.support.cli import cli
 from tests.support.places import ROOT
 
@@ -119,6 +121,18 @@ def test_a_page_of_tables_that_do_not_exist_makes_no_folder(tmp_path: Path, caps
     assert main(["report", "page", str(tmp_path / "tables")]) == 3
     assert "it has no complete run" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_to_write_is_tried_and_nothing_is_left(tmp_path: Path) -> None:
+    """A command that fails later leaves no empty folders; one that writes creates them."""
+    (tmp_path / "there").mkdir()
+    options.out_folder(str(tmp_path / "a" / "b"))
+    options.png_folder(str(tmp_path / "charts"))
+    options.out_folder(str(tmp_path / "there"))
+    assert options.page_file(None, str(tmp_path / "a" / "b")) == tmp_path / "a" / "b" / "report.html"
+    assert [each.name for each in tmp_path.iterdir()] == ["there"]
+    with pytest.raises(ConfigError, match="cannot be written to"):
+        options.out_folder("/proc/nowhere")
 
 
 def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:

@@ -164,7 +164,7 @@ def test_what_stands_in_the_way_of_new_weights(tmp_path: Path) -> None:
         weights.update(measured(1), target)
     assert path.read_text() == "127.0.0.1 localhost"
     with pytest.raises(MachineError, match="weights cannot be written to"):
-        weights.write(tmp_path / "absent" / "weights.json", settled(None, 1))
+        weights.write(path / "weights.json", settled(None, 1))  # a folder would have to stand where a file does
 
 
 @pytest.mark.spark
