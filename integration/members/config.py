@@ -153,4 +153,5 @@ class MemberConfig:
         row = json.loads(text)
         if not isinstance(row, dict):
             raise ValueError(f"a member's configuration is a JSON object, not {type(row).__name__}")
-        return cls(**{**row, "topics": tuple(row.get("topics", ())), "assignors": tuple(row.get("assignors", ()))})
+        listed = {name: tuple(row.get(name, ())) for name in ("topics", "assignors", "program")}
+        return cls(**{**row, **listed})

@@ -379,7 +379,9 @@ def test_a_sender_that_is_quiet_sends_nothing(
 
 
 def test_a_configuration_survives_its_file() -> None:
-    config = MemberConfig("h:1", "g", "m", ("t", "u"), ("range",), "x.jsonl", "run", 3, "i", "r", consumer={"a": 1})
+    config = MemberConfig(
+        "h:1", "g", "m", ("t", "u"), ("range",), "x.jsonl", "run", 3, "i", "r", consumer={"a": 1}, program=("p", "q")
+    )
 
     assert MemberConfig.from_json(config.to_json()) == config
     assert json.loads(config.to_json())["consumer"] == {"a": 1}
