@@ -13,6 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka_assignors.integration.broker import KAFKA_VERSION, Broker, start_broker
 from kafka_assignors.integration.broker.ready import nodes
 from kafka_assignors.integration.errors import NotSupported
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -136,7 +137,7 @@ def test_log_tail_has_the_asked_number_of_lines(broker):
         assert "is not available" in broker.log_tail()
         return
     assert len(broker.log_tail(3).splitlines()) == 3
-    assert "Kafka Server started" in broker.log_tail(200)
+    until(lambda: "Kafka Server started" in broker.log_tail(200), "a line that it writes after it began to serve")
 
 
 def test_pids_are_processes_that_run(broker):
@@ -170,6 +171,7 @@ def test_a_killed_broker_comes_back_on_its_port_with_its_data(broker):
             broker.kill()
         assert nodes(broker.bootstrap), "the refusal did something"
     else:
+        until(lambda: "Kafka Server started" in broker.log_tail(200), "a line that it writes after it began to serve")
         broker.kill()
 
         with pytest.raises(OSError, match=r"refused|closed|reset"):

@@ -221,7 +221,8 @@ def test_a_folder_with_a_difficult_name_is_served_again(tmp_path):
             assert nodes(broker.bootstrap)
         assert (directory / "data" / "__cluster_metadata-0").is_dir()
 
-    assert (directory / "broker.log").read_text().count("Kafka Server started") == 2
+    # It may answer, and be ended, before it logs that it has started.
+    assert (directory / "broker.log").read_text().count("Registered signal handlers") == 2
 
 
 def test_a_process_without_python_path_can_start_one(tmp_path):
