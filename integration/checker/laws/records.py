@@ -59,13 +59,13 @@ class _Commit(NamedTuple):
 
 
 class _Delay(NamedTuple):
-    """A proxy's delay of one process's requests, and the commits that the process began since."""
+    """A proxy's delay of one process's requests, and its commits that were unanswered then, or begun since."""
 
     end_ns: int
     begun: Sequence[Event]
 
     def brings(self, tp: TopicPartition, before: _Commit, commit: _Commit) -> bool:
-        """Whether a commit in the log is a delayed copy: the process began it in that time, but not after `before`."""
+        """Whether a commit in the log is a delayed copy: the process did not begin it again after `before`."""
         if commit.mono_ns > self.end_ns + _SLACK_NS:
             return False
         row = {"topic": tp.topic, "partition": tp.partition, "offset": commit.offset}
@@ -233,10 +233,23 @@ def _delays(record: GroupRecord) -> list[_Delay]:
         process = begin.member, begin.incarnation
         mine = (e.mono_ns for e in ends if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns)
         end_ns = min(mine, default=record.last_ns)
-        commits = record.events["commit_begin"]
-        begun = [e for e in commits if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns]
-        found.append(_Delay(end_ns, begun))
+        found.append(_Delay(end_ns, list(_commits_after(record, process, begin.mono_ns))))
     return found
+
+
+def _commits_after(record: GroupRecord, process: Process, since_ns: int) -> Iterator[Event]:
+    """The process's commits that it began after that time, and those whose answer came after it, or never.
+
+    A proxy tells a fault after it has begun, so a request that it already delays was sent a little earlier.
+    """
+    answers = record.events["commit_ok"] + record.events["commit_fail"]
+    answered = sorted(e.mono_ns for e in answers if (e.member, e.incarnation) == process)
+    for begin in record.events["commit_begin"]:
+        if (begin.member, begin.incarnation) != process:
+            continue
+        at = bisect_left(answered, begin.mono_ns)
+        if at == len(answered) or answered[at] >= since_ns:
+            yield begin
 
 
 def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bool:

@@ -86,7 +86,8 @@ def test_a_generation_is_judged_by_the_topics_as_they_were_while_it_stood() -> N
         (shifted.delayed_commit(0), set()),
         (shifted.delayed_commit(0, side="answer"), {"C5"}),  # a delayed answer brings no commit
         (shifted.delayed_commit(0, target="a"), {"C5"}),  # another member's
-        (shifted.delayed_commit(0, begun=False), {"C5"}),  # begun before the delay
+        (shifted.delayed_commit(0, begun=False), {"C5"}),  # answered before the delay
+        (shifted.delayed_commit(0, begun=False, under_way=True), set()),  # the proxy told the delay a little late
         (shifted.delayed_commit(0, fault="drop"), {"C5"}),
         (shifted.delayed_commit(0, again=True), {"C5"}),  # the member itself commits it again
     ],

@@ -19,6 +19,7 @@ from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Scenario, scenario
 from kafka_assignors.integration.scenario.chaos import chaos
 from kafka_assignors.integration.scenario.clients import of_client
+from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.support.integration.records import read_twice
 
@@ -30,9 +31,7 @@ MIGRATIONS = 20
 
 def passes(what: Scenario, broker: Broker | Cluster, folder: Path) -> GroupResult:
     """Play a scenario; its verdict is true, and what was not judged has its reason."""
-    topics = {f"{topic}-{folder.name}": count for topic, count in what.topics.items()}
-    if what.name != "topics":  # its actions name topics
-        what = replace(what, topics=topics)
+    what = prefixed(what, f"{folder.name}-")  # the broker is shared
     result = judged(run_scenario(what, broker, folder, "run", group=f"{what.name}-{folder.name}", timeout_s=90))
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up

@@ -212,17 +212,25 @@ def delayed_commit(
     side: str = "request",
     target: str = "b",
     begun: bool = True,
+    under_way: bool = False,
     fault: str = "delay",
     again: bool = False,
 ) -> Story:
-    """b sends a commit again that a proxy delays; the first copy reaches the log so long after the delay's end."""
+    """b sends a commit again that a proxy delays; the first copy reaches the log so long after the delay's end.
+
+    `begun` is whether the proxy told the delay before the commit; `under_way` whether it did before its answer.
+    """
     story = told.two().records(8).consume()
     delay = {"fault": fault, "target": target, "params": {"ms": 50, "api": "Heartbeat", "side": side, "times": 1}}
     if begun:
         story.tell("fault_begin", "proxy", target, **delay)
     story.records(8).consume("b")
     copy_ = next(e for e in reversed(story.events) if e.kind == "offset_committed").data
-    if not begun:
+    if under_way:
+        answer = story.events.pop()
+        story.tell("fault_begin", "proxy", target, **delay)
+        story.tell(answer.kind, answer.src, answer.member, **answer.data)
+    elif not begun:
         story.tell("fault_begin", "proxy", target, **delay)
     story.records(8).consume("b")
     if again:  # the member itself goes back
