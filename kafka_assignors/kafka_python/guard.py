@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirCooperativeAssignor
-from kafka.errors import FencedInstanceIdError, KafkaError
+from kafka.errors import FencedInstanceIdError, KafkaError, RebalanceInProgressError
 
 from ..errors import ConfigError
 from . import private
@@ -23,7 +23,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes five defects:
+    second call does nothing. It fixes six defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -39,6 +39,10 @@ def guard(consumer: Any) -> None:
     * **A broker's outage ends the consumer.** When a broker is away and the following refresh of the metadata fails,
       too, ``poll`` raises ``KafkaConnectionError``, although it is retriable and Java's ``poll`` goes on. With the
       guard, ``poll`` tries again until its timeout, and returns no records. A call without a timeout still raises.
+    * **A join that ends between two polls is thrown away.** A consumer that polls briefly and pauses
+      (``poll(timeout_ms=0)``) joins again at its next poll, which costs the group a generation, and may go on so for
+      ever without partitions. With the guard, the next poll adopts the assignment, and heartbeats go on until then, as
+      in Java.
     * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
       With the guard, it then claims nothing.
 
@@ -64,11 +68,40 @@ def guard_coordinator(coordinator: Any) -> None:
     """Guard a consumer by its coordinator; does nothing if a private name is missing (`private.check` warns)."""
     if coordinator not in _guarded and not private.unguardable(coordinator):
         _guarded.add(coordinator)
-        private.wrap(coordinator, on_heartbeat=_stopping, join=_joining, reset=_losing, find=_finding, poll=_polling)
+        join = _Join()
+        private.wrap(
+            coordinator, on_heartbeat=functools.partial(_stopping, join), reset=_losing, find=_finding, poll=_polling
+        )
+        private.wrap_joins(
+            coordinator,
+            join=functools.partial(_joining, join),
+            joined=functools.partial(_adopting, join),
+            stable=functools.partial(_stable, join),
+        )
         private.learn_before_leading(coordinator)
 
 
-def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
+class _Join:
+    """A consumer's last join, from its end until a poll adopts the assignment."""
+
+    def __init__(self) -> None:
+        self._generation: tuple[int, str] | None = None
+        self.assignment: Any = None
+        self.outdated = False
+        """Whether a heartbeat said that the group rebalances again."""
+
+    def end(self, coordinator: Any, assignment: Any) -> None:
+        self._generation, self.assignment, self.outdated = private.generation(coordinator), assignment, False
+
+    def waits(self, coordinator: Any) -> bool:
+        """Whether the assignment is not adopted yet, and the member still in that generation."""
+        return self._generation is not None and private.generation(coordinator) == self._generation
+
+    def adopt(self) -> None:
+        self._generation = self.assignment = None
+
+
+def _stopping(join: _Join, coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
     """A heartbeat response that fences the member stops it."""
 
     @functools.wraps(handle)
@@ -78,15 +111,29 @@ def _stopping(coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any
         except FencedInstanceIdError:
             private.fence(coordinator)
             raise
+        except RebalanceInProgressError:
+            join.outdated = True
+            raise
 
     return guarded
 
 
-def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-    """A fenced member does not join: it would fence the process that now has its instance id.
+def _stable(join: _Join, coordinator: Any, stable: Callable[[], bool]) -> Callable[[], bool]:
+    """kafka-python sends heartbeats while the member is stable, which it is from the end of its join."""
 
-    Without this check, a ``poll`` that read the fenced flag just before the heartbeat response would join. Heartbeat
-    responses and joins run on the same thread, so the flag is up to date here.
+    @functools.wraps(stable)
+    def guarded() -> bool:
+        return stable() or join.waits(coordinator)
+
+    return guarded
+
+
+def _joining(last: _Join, coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """A join that ended between two polls is not sent again; and a fenced member does not join.
+
+    A join would fence the process that now has the member's instance id. Without the check, a ``poll`` that read the
+    fenced flag just before the heartbeat response would join. Heartbeat responses and joins run on the same thread, so
+    the flag is up to date here.
     """
 
     @functools.wraps(join)
@@ -94,7 +141,23 @@ def _joining(coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[
         if private.was_fenced(coordinator):
             mine = private.instance_id(coordinator)
             raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
-        return await join()
+        if not last.waits(coordinator):
+            last.end(coordinator, await join())
+            private.start_heartbeats(coordinator)
+        return last.assignment
+
+    return guarded
+
+
+def _adopting(join: _Join, coordinator: Any, joined: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """An assignment is adopted once; if the group rebalances again meanwhile, the next poll joins at once."""
+
+    @functools.wraps(joined)
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        join.adopt()
+        if join.outdated:
+            private.request_rebalance(coordinator)
+        return await joined(*args, **kwargs)
 
     return guarded
 

@@ -45,7 +45,7 @@ GUARD = tuple(
     PrivateName(path, _GUARD)
     for path in (
         *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
-        "ensure_coordinator_ready_async",
+        *("ensure_coordinator_ready_async", "_on_join_complete_async", "stable", "_enable_heartbeat", "group_metadata"),
         *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining"),
         *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
     )
@@ -241,6 +241,17 @@ def is_fenced(member: Any) -> bool:
     return tells is not None and bool(tells().generation_id == NO_GENERATION)
 
 
+def generation(coordinator: Any) -> tuple[int, str]:
+    """A guarded consumer's generation, and its member id in it."""
+    metadata = coordinator.group_metadata()
+    return int(metadata.generation_id), str(metadata.member_id)
+
+
+def start_heartbeats(coordinator: Any) -> None:
+    """Send heartbeats from now on, also between two polls; while ``stable`` says that the member is in its group."""
+    coordinator._enable_heartbeat()
+
+
 def is_in_generation(coordinator: Any, generation: int) -> bool:
     """Whether a consumer's group is in this generation; True if the coordinator does not show it."""
     tells: Callable[[], Any] | None = _get(coordinator, "group_metadata", None)
@@ -329,7 +340,7 @@ def rebalance(consumer: Any, timeout_s: float) -> bool:
 
     Args:
         consumer: A subscribed ``KafkaConsumer``.
-        timeout_s: Time limit of the join, seconds. kafka-python 3.0.12 discards a join that ends between two calls.
+        timeout_s: Time limit of the join, seconds. The next call continues a join that outlasts it.
 
     Returns:
         Whether the member is in its group's generation.
@@ -461,27 +472,36 @@ Wrap = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
 """(coordinator, its original method) -> the replacement."""
 
 
-def wrap(coordinator: Any, *, on_heartbeat: Wrap, join: Wrap, reset: Wrap, find: Wrap, poll: Wrap) -> None:
-    """Wrap the coordinator's methods for a heartbeat response, a join, a reset of the generation, the search for the
-    group's coordinator, and the group part of ``poll``.
+def wrap(coordinator: Any, *, on_heartbeat: Wrap, reset: Wrap, find: Wrap, poll: Wrap) -> None:
+    """Wrap the coordinator's methods for a heartbeat response, a reset of the generation, the search for the group's
+    coordinator, and the group part of ``poll``.
     """
-    for name, around in (
-        ("ensure_coordinator_ready_async", find),
-        ("poll", poll),
-        ("_handle_heartbeat_response", on_heartbeat),
-        ("_do_join_and_sync_async", join),
-        ("reset_generation", reset),
-    ):
-        setattr(coordinator, name, around(coordinator, getattr(coordinator, name)))
+    _wrap(
+        coordinator,
+        {
+            "ensure_coordinator_ready_async": find,
+            "poll": poll,
+            "_handle_heartbeat_response": on_heartbeat,
+            "reset_generation": reset,
+        },
+    )
+
+
+def wrap_joins(coordinator: Any, *, join: Wrap, joined: Wrap, stable: Wrap) -> None:
+    """Wrap the coordinator's methods for a join, the adoption of its assignment, and whether to send heartbeats."""
+    _wrap(coordinator, {"_do_join_and_sync_async": join, "_on_join_complete_async": joined, "stable": stable})
 
 
 def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap) -> None:
     """Wrap the coordinator's two commit methods and the method that adopts a new assignment."""
-    for name, around in (
-        ("commit_offsets_async", asynchronous),
-        ("commit_offsets_sync", sync),
-        ("_on_join_complete_async", joined),
-    ):
+    _wrap(
+        coordinator,
+        {"commit_offsets_async": asynchronous, "commit_offsets_sync": sync, "_on_join_complete_async": joined},
+    )
+
+
+def _wrap(coordinator: Any, replacements: Mapping[str, Wrap]) -> None:
+    for name, around in replacements.items():
         setattr(coordinator, name, around(coordinator, getattr(coordinator, name)))
 
 

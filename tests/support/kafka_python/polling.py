@@ -17,7 +17,8 @@ class Polling(threading.Thread):
 
     Args:
         strategy: Its ``partition_assignment_strategy``.
-        poll_ms: How long one poll lasts. kafka-python 3.0.12 throws away a join that completes between two of them.
+        poll_ms: How long one poll lasts. Without our guard, kafka-python 3.0.12 throws away a join that
+            completes between two of them.
         listener: Told of assigned, revoked and lost partitions, on the consumer's thread.
     """
 
