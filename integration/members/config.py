@@ -28,6 +28,8 @@ _OF_CLASSIC = (
     "group_protocol",
 )
 """Settings that a client of the consumer protocol refuses, or that the harness sets."""
+RESUBSCRIBING = (KAFKA_PYTHON, CONFLUENT_CONSUMER)
+"""Clients whose members may subscribe to a pattern and change their subscription in place."""
 TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA)
 """Clients that members with an output topic may run."""
 MAX_POLL_INTERVAL_MS = 300_000

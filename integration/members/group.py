@@ -26,7 +26,7 @@ from ..processes.child import uninterrupted
 from ..proxy import FaultProxy
 from ..recording import RunFile
 from ..topics import Topics
-from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, TRANSFORMING, MemberConfig
+from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, RESUBSCRIBING, TRANSFORMING, MemberConfig
 from .coordinator_log import CoordinatorLog
 from .faults import MemberFaults
 from .group_topics import GroupTopics
@@ -185,7 +185,8 @@ class MemberGroup:
                 ``confluent-consumer`` speak the consumer protocol (KIP-848), with an assignor of the broker.
             instance_id: Makes it a static member.
             rack: Its ``client.rack``.
-            pattern: Regular expression: it subscribes to all topics whose names match; kafka-python only.
+            pattern: Regular expression: it subscribes to all topics whose names it matches from their beginning on.
+                For the clients in `RESUBSCRIBING`.
             guarded: Apply `kafka_assignors.guard` to its consumer. Our assignors do so without this.
             output: It transforms: each record gets an output in this topic, exactly once; see `members.transformers`.
             via: Proxy that all of its connections pass, for network faults.
@@ -205,9 +206,10 @@ class MemberGroup:
             )
         if isinstance(topics, str) or isinstance(assignors, str) or not assignors or not (topics or pattern):
             raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
-        if pattern is not None and (topics or client != KAFKA_PYTHON):
+        if pattern is not None and (topics or client not in RESUBSCRIBING):
             raise ConfigError(
-                f"member {name!r} has the pattern {pattern!r}: it needs client {KAFKA_PYTHON!r} and takes no topics"
+                f"member {name!r} has the pattern {pattern!r}: it needs client {' or '.join(map(repr, RESUBSCRIBING))} "
+                "and takes no topics"
             )
         if (client not in CLIENTS) != bool(program):
             if program:

@@ -190,6 +190,26 @@ class MemberProcess(ABC):
             self.last_error = str(event.data.get("message") or event.data.get("error"))
 
 
+class Commands:
+    """The pipe of `control`'s commands to a member; `stdin` is for its program, which may open it once."""
+
+    def __init__(self) -> None:
+        self.stdin, self._end = os.pipe()
+
+    def begun(self) -> None:
+        """The program has been started."""
+        os.close(self.stdin)
+
+    def send(self, what: str) -> None:
+        """Send a line."""
+        with suppress(BrokenPipeError):  # it ended on its own; callers that wait for it will notice
+            os.write(self._end, what.encode() + b"\n")
+
+    def close(self) -> None:
+        """The program has ended."""
+        os.close(self._end)
+
+
 class PythonProcess(MemberProcess):
     """A member that writes its own history: `module` prints to `output` and reads `config` from the file `path`."""
 
@@ -197,9 +217,9 @@ class PythonProcess(MemberProcess):
         super().__init__(config, output)
         self._read = 0  # bytes read of its history
         path.write_text(config.to_json(), "utf-8")
-        commands, self._commands = os.pipe()
-        self.program = ChildProgram(python_command(module, str(path)), output, stdin=commands)
-        os.close(commands)
+        self._commands = Commands()
+        self.program = ChildProgram(python_command(module, str(path)), output, stdin=self._commands.stdin)
+        self._commands.begun()
 
     def interrupt(self) -> None:
         """Send SIGINT to a bridged member."""
@@ -209,8 +229,7 @@ class PythonProcess(MemberProcess):
 
     def command(self, what: str) -> None:
         """Send a line to its standard input."""
-        with suppress(BrokenPipeError):  # it ended on its own; callers that wait for it will notice
-            os.write(self._commands, what.encode() + b"\n")
+        self._commands.send(what)
 
     def resume(self) -> None:
         """Send SIGCONT, or tell it to continue."""
@@ -221,7 +240,7 @@ class PythonProcess(MemberProcess):
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""
         super().end(timeout_s)
-        os.close(self._commands)
+        self._commands.close()
 
     def catch_up(self) -> None:
         """Read the new part of its history."""

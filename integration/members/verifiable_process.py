@@ -31,9 +31,9 @@ from ..processes.child import ChildProgram
 from ..processes.python import python_command
 from ..registry import assignor_named
 from .clients.events import runs
-from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, VERIFIABLE, MemberConfig
+from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, RESUBSCRIBING, VERIFIABLE, MemberConfig
 from .coordinator_log import CoordinatorLog, Joined
-from .process import MemberProcess
+from .process import Commands, MemberProcess
 from .transformers import java as transformer
 
 CONFLUENT_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
@@ -310,7 +310,9 @@ class VerifiableProcess(MemberProcess):
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
-        self.program = ChildProgram(line, self._said)
+        self._commands = Commands()
+        self.program = ChildProgram(line, self._said, stdin=self._commands.stdin)
+        self._commands.begun()
         self._translator = EventTranslator(config.member, log, config.client)
         pid = self.program.pid or 0
         self._writer = EventWriter(Path(config.history), config.run, "member", **config.common, pid=pid)
@@ -321,9 +323,16 @@ class VerifiableProcess(MemberProcess):
         """Whether it ended in order. A JVM that does so on SIGTERM still exits with that signal's code."""
         return self.returncode in (0, -SIGTERM) and self._over
 
+    def command(self, what: str) -> None:
+        """Tell a member that can to change its subscription; the others have no commands."""
+        if self.config.client not in RESUBSCRIBING or not what.startswith("subscribe "):
+            super().command(what)
+        self._commands.send(what)
+
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""
         super().end(timeout_s)
+        self._commands.close()
         self._translate(final=True)
         self._writer.close()
 

@@ -16,7 +16,7 @@ from ..members.config import (
     CONFLUENT_CONSUMER,
     JAVA,
     JAVA_CONSUMER,
-    KAFKA_PYTHON,
+    RESUBSCRIBING,
 )
 from ..names import COOPERATIVE
 from .actions import (
@@ -72,10 +72,10 @@ def of_client(what: Scenario, client: str) -> Scenario:
     """A scenario whose members all run one client. Features that the client lacks are replaced or left out.
 
     Java's tools take one topic, aiokafka has no cooperative assignor, librdkafka names one setting differently, and
-    kafka-python alone subscribes to patterns and changes a subscription in place. Under the consumer protocol (KIP-848)
-    the owner of an instance id keeps it, and one request replaces those that a fault of the network may name. If the
-    scenario itself changes the group's protocol, the client's members of the other protocol play that part, and
-    librdkafka's if it has none.
+    only kafka-python and librdkafka's KIP-848 members subscribe to patterns and change a subscription in place. Under
+    the consumer protocol (KIP-848) the owner of an instance id keeps it, and one request replaces those that a fault of
+    the network may name. If the scenario itself changes the group's protocol, the client's members of the other
+    protocol play that part, and librdkafka's if it has none.
 
     Raises:
         UnknownName: The client is unknown.
@@ -101,7 +101,7 @@ def of_client(what: Scenario, client: str) -> Scenario:
             action = replace(action, client=_CONSUMER.get(classic, CONFLUENT_CONSUMER))
         else:
             action = replace(action, client=classic)
-        return action if action.pattern is None or action.client == KAFKA_PYTHON else None
+        return action if action.pattern is None or action.client in RESUBSCRIBING else None
 
     steps = [replace(step, actions=tuple(filter(None, map(played, step.actions)))) for step in what.steps]
     left_out = [step.name for step in steps if not step.actions]
@@ -120,7 +120,7 @@ def of_client(what: Scenario, client: str) -> Scenario:
 
 def _can(client: str, topics: Mapping[str, int], action: Action) -> bool:
     """Whether members notice it: no pattern matches a new topic, and a topic that is left out does not change."""
-    if client == KAFKA_PYTHON:
+    if client in RESUBSCRIBING:
         return True
     if isinstance(action, AddPartitions | DeleteTopic):
         return action.topic in topics

@@ -19,6 +19,8 @@ EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 """Generations per trigger: a cooperative move is revoked in one generation and assigned in the next."""
 ASSIGNMENT_INTERVAL_MS = 1000
 """Kafka's default of ``group.consumer.assignment.interval.ms``: how long a broker waits before it assigns again."""
+REGEX_REFRESH_MS = 10_000
+"""Kafka's ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS``: how long a broker waits before it resolves patterns again."""
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS, LATE_MS = 500, 3000
 """Tolerance around the session: a busy member's last heartbeat may be late, and all other members must join again."""
@@ -198,7 +200,8 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     the generation. Judged if every member reports its maximum metadata age. Members learn at a heartbeat that they must
     join, so two more delays are allowed: the part of the slowest heartbeat interval above `BEAT_MS`; and, with a
     pattern, one heartbeat, because a member joins for a topic that the leader must still request, and the leader then
-    joins again.
+    joins again. Under KIP-848 the broker resolves the patterns, at a member's heartbeat, `REGEX_REFRESH_MS` after the
+    last time.
     """
     of_topics = [e for e in transition.triggers if e.data.get("change") in _OF_TOPICS]
     trigger = transition.alone
@@ -218,6 +221,8 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
         ages = [ASSIGNMENT_INTERVAL_MS]  # the broker, not a member, learns of the topic, and waits before it assigns
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
     again = beat if any("pattern" in config for config in configs) else 0
+    if again and transition.after.by_broker and trigger.data["change"] == "create_topic":
+        again += REGEX_REFRESH_MS
     latest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
     topics: Mapping[str, int] = trigger.data["topics"]
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..config import MemberConfig
+from ..control import Control
 from .json_lines import say, text
 
 _BATCH, _POLL_S = 500, 0.1
@@ -94,8 +95,18 @@ def run(config: MemberConfig, stop: threading.Event) -> None:
     """
     from confluent_kafka import Consumer
 
-    consumer = Consumer(settings(config))
-    consume(consumer, config.topics, _Batch(consumer), stop)
+    consumer, control = Consumer(settings(config)), Control()
+    control.listen()
+    consume(consumer, _subscription(config.topics, config.pattern), _Batch(consumer), stop, control)
+
+
+def _subscription(topics: Iterable[str], pattern: str | None) -> list[str]:
+    """The argument of librdkafka's ``subscribe``: a name with ``^`` is a pattern.
+
+    librdkafka checks it as an extended POSIX expression, without ``(?:``, and the broker resolves it by RE2J. The
+    broker wants a match of the whole name; our patterns match from its beginning on, as kafka-python's do.
+    """
+    return [*topics] if pattern is None else [f"^({pattern.replace('(?:', '(')}).*"]
 
 
 class Batches(Protocol):
@@ -108,8 +119,10 @@ class Batches(Protocol):
         """Finish the records taken so far."""
 
 
-def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: threading.Event) -> None:
-    """Poll until told to stop, finishing each batch, then leave the group.
+def consume(
+    consumer: Any, topics: Iterable[str], batches: Batches, stop: threading.Event, control: Control | None = None
+) -> None:
+    """Poll until told to stop, finishing each batch, then leave the group. `control` may change the subscription.
 
     Raises:
         KafkaException: The client couldn't recover from it.
@@ -123,15 +136,20 @@ def consume(consumer: Any, topics: Iterable[str], batches: Batches, stop: thread
 
         return tell
 
-    consumer.subscribe(
-        list(topics),
-        on_assign=callback("partitions_assigned"),
-        on_revoke=callback("partitions_revoked"),
-        on_lost=callback("partitions_lost"),
-    )
+    def subscribe(names: Iterable[str]) -> None:
+        consumer.subscribe(
+            list(names),
+            on_assign=callback("partitions_assigned"),
+            on_revoke=callback("partitions_revoked"),
+            on_lost=callback("partitions_lost"),
+        )
+
+    subscribe(topics)
     say("startup_complete")
     try:
         while not stop.is_set():
+            if control is not None and (wanted := control.subscription()) is not None:
+                subscribe(_subscription(wanted.get("topics", ()), wanted.get("pattern")))
             # Poll single records: a batch of librdkafka's could have records of partitions revoked in the meantime.
             for number in range(_BATCH):
                 record = consumer.poll(0 if number else _POLL_S)

@@ -15,8 +15,10 @@ from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.checker import LAWS
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.report.report import GroupResult, StepRow
 from kafka_assignors.integration.scenario import Scenario, scenario
+from kafka_assignors.integration.scenario.actions import Join
+from kafka_assignors.integration.scenario.catalogue import Step
 from kafka_assignors.integration.scenario.chaos import chaos
 from kafka_assignors.integration.scenario.clients import of_client
 from kafka_assignors.integration.scenario.prefix import prefixed
@@ -64,6 +66,24 @@ def test_new_partitions_are_assigned(kafka_broker: Broker, tmp_path: Path) -> No
 
     assert result.verdict.checked["T3"] == 1
     assert sum(len(ps) for owned in result.steps[-1].owned.values() for ps in owned.values()) == 9 + 3 + 3
+
+
+def test_a_pattern_gets_a_new_topic_and_a_subscription_changes_in_place(kafka_broker: Broker, tmp_path: Path) -> None:
+    what = of_client(scenario("topics"), "confluent-consumer")
+    by_name, by_pattern = Join("m1", topics=("staying",)), Join("m4", pattern="growing|coming-.*")
+    joined = tuple(replace(each, client="confluent-consumer") for each in (by_name, by_pattern))
+    steps = (Step("m1 and m4 join", joined), *what.steps[4:6])
+    played = replace(what, topics={"growing": 6, "staying": 3}, steps=steps)
+    result = passes(played, kafka_broker, tmp_path)
+
+    def topics(step: StepRow, member: str) -> set[str]:
+        return {topic.rpartition(f"{tmp_path.name}-")[2] for topic in step.owned[member]}
+
+    before, created, changed = result.steps
+    assert (topics(before, "m4"), topics(before, "m1")) == ({"growing"}, {"staying"})
+    assert topics(created, "m4") == {"growing", "coming-a"}
+    assert topics(changed, "m1") > {"staying"}
+    assert result.verdict.checked["T3"] == 1
 
 
 def test_a_fault_of_the_network_breaks_no_law(kafka_broker: Broker, tmp_path: Path) -> None:

@@ -8,7 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, STABLE, TARGET, TARGET_EPOCH, UNREVOKED
+from kafka_assignors.history.broker_group import (
+    CURRENT,
+    GROUP,
+    MEMBER,
+    PATTERN,
+    STABLE,
+    TARGET,
+    TARGET_EPOCH,
+    UNREVOKED,
+)
 from kafka_assignors.history.events import Event, partitions_json
 from kafka_assignors.integration.history import History
 
@@ -19,16 +28,20 @@ Ps = Iterable[int]
 
 
 class Reconciled:
-    """Events one millisecond apart, of members that read topic ``t``; `epoch` grows with each change."""
+    """Events one millisecond apart, of members that read topic ``t``; `epoch` grows with each change.
 
-    def __init__(self, partitions: int = 4, client: str = "confluent-consumer") -> None:
+    With a `pattern`, they subscribe to that instead, and `t` need not exist (0 partitions).
+    """
+
+    def __init__(self, partitions: int = 4, client: str = "confluent-consumer", pattern: str = "") -> None:
+        self.pattern = pattern
         self.events: list[Event] = []
         self.partitions, self.client, self.epoch = partitions, client, 0
         self.target: dict[str, set[int]] = {}
         self.held: dict[str, set[int]] = {}
         self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
         self._read: dict[int, int] = {}
-        self.tell("topics", topics={"t": partitions})
+        self.tell("topics", topics={"t": partitions} if partitions else {})
 
     @property
     def history(self) -> History:
@@ -83,16 +96,18 @@ class Reconciled:
         config = {
             "assignors": [f"{self.client}:uniform"], "session_timeout_ms": SESSION_MS, "protocol": "consumer",
             "heartbeat_interval_ms": HEARTBEAT_MS, "max_poll_interval_ms": 3000, "metadata_max_age_ms": 300_000,
+            **({"pattern": self.pattern} if self.pattern else {}),
         }  # fmt: skip
+        topics = [] if self.pattern else ["t"]
         for name in members:
-            self.tell("start", "member", name, assignors=["uniform"], topics=["t"], config=config)
+            self.tell("start", "member", name, assignors=["uniform"], topics=topics, config=config)
             self.held[name] = set()
         return self
 
     def join(self, *members: str) -> Reconciled:
         self.start(*members)
         for name in members:
-            self.record(MEMBER, name, subscribed(name))
+            self.record(MEMBER, name, subscribed(name, self.pattern))
         return self.aim({name: set() for name in (*self.target, *members)})
 
     def aim(self, wanted: Mapping[str, Ps]) -> Reconciled:
@@ -237,15 +252,31 @@ def grown(noticed_ms: float) -> Reconciled:
     return story.wait(noticed_ms - took_ms).aim({"a": (), "b": ()}).reconcile().rest()
 
 
+def created(noticed_ms: float) -> Reconciled:
+    """``t`` is created, which the members' pattern matches, and the target has it that long after."""
+    story = Reconciled(0, pattern="^t.*").join("a", "b").reconcile().rest()
+    change = story.tell("admin_change", change="create_topic", target="t", topics={"t": 6})
+    story.partitions = 6
+
+    def resolved(after: Reconciled) -> Reconciled:
+        found = {"topics": ["t"], "version": 9, "timestamp": 0}
+        after.tell("broker_assigned", "coordlog", record=PATTERN, pattern=after.pattern, fields=found)
+        return after.aim({"a": (), "b": ()})
+
+    took_ms = (resolved(copy.deepcopy(story)).events[-1].mono_ns - change.mono_ns) / MS
+    return resolved(story.wait(noticed_ms - took_ms)).reconcile().rest()
+
+
 def _pair() -> Reconciled:
     """Members a (0, 2, 4) and b (1, 3, 5), at rest."""
     return Reconciled(6).join("a", "b").reconcile().work().rest()
 
 
-def subscribed(name: str) -> dict[str, Any]:
+def subscribed(name: str, pattern: str = "") -> dict[str, Any]:
     return {
-        "instanceId": None, "rackId": None, "clientId": name, "clientHost": "/h", "subscribedTopicNames": ["t"],
-        "subscribedTopicRegex": "", "rebalanceTimeoutMs": 3000, "serverAssignor": "uniform",
+        "instanceId": None, "rackId": None, "clientId": name, "clientHost": "/h",
+        "subscribedTopicNames": [] if pattern else ["t"], "subscribedTopicRegex": pattern,
+        "rebalanceTimeoutMs": 3000, "serverAssignor": "uniform",
     }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS = 500, 3000, 1000, 300
 STANDSTILL_MS, MARGIN_MS = 30_000, 300
 APART_MS, BACK_MS, MOVED_MS = 250, 100, 20
 KAFKAS_SESSION_MS, KAFKAS_POLL_MS = 45_000, 300_000
-POLL_MS, ASSIGNMENT_INTERVAL_MS = 3000, 1000
+POLL_MS, ASSIGNMENT_INTERVAL_MS, REGEX_REFRESH_MS = 3000, 1000, 10_000
 SOON_MS, SOON_POLL_MS = SESSION_MS - HEARTBEAT_MS - EARLY_MS, POLL_MS - HEARTBEAT_MS - EARLY_MS
 
 
@@ -130,6 +130,9 @@ BOUNDS: dict[str, Bound] = {
         "ownership._removed_is_lost SLACK_MS", {"R7"}, reconciled.revoked_after_its_removal, SLACK_MS),
     "T3: the broker waits before it assigns new partitions": Bound(
         "rests.topics_noticed ASSIGNMENT_INTERVAL_MS", {"T3"}, reconciled.grown, ASSIGNMENT_INTERVAL_MS + NOTICED_MS),
+    "T3: the broker waits before it resolves a pattern again": Bound(
+        "rests.topics_noticed REGEX_REFRESH_MS", {"T3"}, reconciled.created,
+        REGEX_REFRESH_MS + reconciled.HEARTBEAT_MS + ASSIGNMENT_INTERVAL_MS + NOTICED_MS),
 }  # fmt: skip
 
 
